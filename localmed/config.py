@@ -136,6 +136,7 @@ class AskSettings:
     sentences: int = 5  # quoted at most
     risk: float = 0.05  # of the answered questions, the share that may have no answer in the library
     confidence: float = 0.8  # with which that holds on the questions that the judge was calibrated on
+    unanswerable: float = 0.25  # of all questions, the share that the library has no answer to, as far as is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class ModelSettings:
 
 # What serves a role where ``localmed models use`` chose nothing. A role that is not named here is served by none.
 PROFILES: Mapping[str, Mapping[str, str]] = {
-    "starter": {"encoder": "minilm", "reranker": "maxsim"},
+    "starter": {"encoder": "e5", "reranker": "maxsim"},
     "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
 UNSUPPORTED = ("withhold", "mark", "regenerate")  # the last once, then withheld
@@ -180,12 +181,9 @@ CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
 DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "chat": (NONE,),
-    "encoder": ("minilm", "e5"),
-    "reranker": ("maxsim", NONE),
-    "entailment": (NONE, CHAT),
-    "terms": (NONE,),
-}
+    "chat": (NONE,), "encoder": ("minilm", "e5"), "reranker": ("maxsim", NONE), "terms": (NONE,),
+    "entailment": (NONE, CHAT)}  # fmt: skip
+ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
 
@@ -273,17 +271,21 @@ def model_folder(settings: Settings) -> Path:
     return settings.data / Path(settings.models.folder or "models").expanduser()
 
 
-def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Collection[str]) -> dict[str, str]:
+def chosen_models(
+    settings: Settings, uses: Mapping[str, str], registered: Collection[str], library: str = ""
+) -> dict[str, str]:
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
-    The profile's judge of entailment gives way to none where it is not ``registered``, and MaxSim to none
-    beside a registered encoder. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
-    beside a registered encoder.
+    ``library`` is the slug of its encoder: a built-in one is kept where none was chosen. A judge of entailment that is
+    not ``registered`` gives way to none, and so does MaxSim beside a registered encoder. Raise ``BadSettings`` for a
+    profile that is not known and for MaxSim chosen beside such an encoder.
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
     if chosen["entailment"] not in registered:
         chosen["entailment"] = NONE
+    kept = [name for name, start in ENCODER_SLUGS.items() if library.startswith(start)]
+    chosen |= {"encoder": kept[0]} if kept and built_in("encoder", chosen["encoder"]) else {}
     chosen |= uses
     if chosen["entailment"] == RETIRED:
         chosen["entailment"] = NONE
@@ -352,7 +354,8 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         elif type(value) is type(current):
             changes[name] = within(value, path, file, type(value))
         else:
-            kind = message(f"settings.kind_{_KINDS.get(type(current), 'table')}")
+            name = type(current).__name__ if type(current) in (bool, int, float, str) else "table"
+            kind = message(f"settings.kind_{name}")
             raise BadSettings("settings.type", file=file, path=path, kind=kind)
     return dataclasses.replace(settings, **changes)
 
@@ -395,6 +398,3 @@ def _presets_known(settings: Settings, file: str) -> None:
     for path, name in named:
         if name not in presets:
             raise BadSettings("settings.no_preset", file=file, path=path, name=name, presets=tuple(presets))
-
-
-_KINDS = {bool: "bool", int: "int", float: "float", str: "str"}

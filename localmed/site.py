@@ -27,6 +27,7 @@ from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import owned
 from localmed.models.registry.registry import Registry
+from localmed.operations import stops
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 from localmed.retrieval.concepts import Expand
 from localmed.verification.likeness import LikenessOnly
@@ -88,7 +89,7 @@ class Site:
 
         It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
         """
-        models, path, apart = self._models, generations.current(self.data), frozenset(hidden)
+        models, path, apart = (self._models, self._stopped), generations.current(self.data), frozenset(hidden)
         pooled = self._pool.take((models, path, apart))
         opened = pooled or self._opened(apart)
         opened.library.holding.day = day or self.day()
@@ -100,7 +101,8 @@ class Site:
                 yield opened
             whole = True
         finally:
-            served = whole and self._models == models and generations.current(self.data) == opened.library.path
+            now = (self._models, self._stopped)
+            served = whole and now == models and generations.current(self.data) == opened.library.path
             self._pool.give_back((models, opened.library.path, apart), opened, keep=served)
 
     def _opened(self, hidden: frozenset[str]) -> Workspace:
@@ -118,15 +120,33 @@ class Site:
     @property
     def encoder(self) -> Embedder:
         """The encoder that was chosen; its weights load at the first use."""
-        return self._hosted.encoder or self._once("encoder", lambda: owned(self._own_encoder, self._working))
+        return self._hosted.encoder or self._of_encoder("encoder", lambda: owned(self._own_encoder, self._working))
+
+    @property
+    def chosen_encoder(self) -> Embedder:
+        """The encoder for the library to come: the one that serves, but where the library kept an older default."""
+        if self._encoder or not self.keeps_encoder:
+            return self.encoder
+        return owned(choice.encoder(self.chosen, self.registry), self._working)
 
     @property
     def emergency_encoder(self) -> Embedder:
         """multilingual-e5-small, whatever encoder was chosen: the likeness to emergencies was fitted on its vectors."""
-        if self._encoder or self.serving["encoder"] == "e5":
-            return self.encoder
+        if self._encoder:
+            return self._encoder
+        from localmed.models.e5 import Uncentred
+
+        if self.serving["encoder"] == "e5":
+            return Uncentred(self.encoder)
         own = self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
-        return owned(own, self._working)
+        return Uncentred(owned(own, self._working))
+
+    @property
+    def safety_encoder(self) -> Embedder:
+        """MiniLM, whatever encoder was chosen: the likeness to wanting to die was fitted on its vectors."""
+        if self._encoder or self.serving["encoder"] == "minilm":
+            return self.encoder
+        return owned(self._once("safety encoder", MiniLM), self._working)
 
     @property
     def patient_encoder(self) -> Embedder:
@@ -136,19 +156,25 @@ class Site:
     @property
     def reranker(self) -> Reranker | None:
         """The reranker that was chosen; its weights load at the first use."""
+        if "reranker" in self._stopped:
+            return None
         if self._hosted.reranker:
             return self._hosted.reranker
-        reranker = self._once("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
+        reranker = self._of_encoder("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
         return owned(reranker, self._working) if reranker else None
 
     @property
     def chat(self) -> CountingChat | None:
         """The chat model that was chosen, if one was; it loads at the first request."""
+        if "chat" in self._stopped:
+            return None
         return self._chat or self._hosted.chat or self._once("chat", self._own_chat)
 
     @property
     def entailment(self) -> Entailment:
         """The judge of entailment that was chosen: a cross-encoder, the chat model, else none: likeness alone."""
+        if self._stopped & {"entailment", "chat" if self.serving["entailment"] == CHAT else "entailment"}:
+            return self._once("likeness", self._likeness)
         return self._hosted.entailment or self._once("entailment", self._own_entailment)
 
     @property
@@ -160,7 +186,7 @@ class Site:
 
     @property
     def _own_encoder(self) -> Embedder:
-        return self._encoder or self._once("own encoder", lambda: choice.encoder(self.serving, self.registry))
+        return self._encoder or self._of_encoder("own encoder", lambda: choice.encoder(self.serving, self.registry))
 
     def _own_chat(self) -> CountingChat | None:
         return choice.chat(self.settings.chat, self.serving, self.registry)
@@ -169,15 +195,26 @@ class Site:
         judge = choice.entailment(self.serving, self.registry)
         if judge is None and self.serving["entailment"] == CHAT and self.chat:
             return ChatEntailment(self.chat)
-        own = self._hosted.encoder or self._own_encoder
-        return owned(judge or LikenessOnly(own, MiniLM), self._working)
+        return owned(judge, self._working) if judge else self._likeness()
+
+    def _likeness(self) -> Entailment:
+        return owned(LikenessOnly(self._hosted.encoder or self._own_encoder, MiniLM), self._working)
+
+    @property
+    def _stopped(self) -> frozenset[str]:
+        """The roles whose models a safety officer has stopped."""
+        return stops.stopped(self.data, stops.MODEL)
 
     @property
     def _hosted(self) -> Hosted:
         """What a model host serves of what was chosen."""
         if self._encoder:
             return NOTHING
-        return self._once("hosted", lambda: connect(self.data, self.settings.host, self._choices()))
+        return self._of_encoder("hosted", lambda: connect(self.data, self.settings.host, self._choices()))
+
+    def _of_encoder(self, name: str, make: Callable[[], Made]) -> Made:
+        """What goes with the encoder that serves now: another process may have brought the library to another one."""
+        return self._once(f"{name} {self.serving['encoder']}", make)
 
     def _once(self, name: str, make: Callable[[], Made]) -> Made:
         """What ``make`` makes, the same for every thread."""
@@ -206,9 +243,22 @@ class Site:
 
     @property
     def serving(self) -> dict[str, str]:
-        """What serves each role now: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
+        """What serves each role now: what was ``chosen``; by default a library keeps the built-in encoder it is of."""
+        return self._chosen(generations.encoder(self.data))
+
+    @property
+    def keeps_encoder(self) -> bool:
+        """Whether the library is served by the built-in encoder it is of, not the one that is the default by now."""
+        return self.serving["encoder"] != self.chosen["encoder"]
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """What ``localmed models use`` chose for each role, else the profile's (``chosen_models``)."""
+        return self._chosen()
+
+    def _chosen(self, library: str = "") -> dict[str, str]:
         record = self.registry.registrations
-        return chosen_models(self.settings, {**record.roles, **self._uses}, record.models)
+        return chosen_models(self.settings, {**record.roles, **self._uses}, record.models, library)
 
     @property
     def chat_chosen(self) -> bool:
@@ -272,7 +322,8 @@ class Site:
         return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
 
 
-_Key = tuple[int, Path, frozenset[str]]  # which choice of models, which generation, the collections hidden
+# which choice of models and which of them are stopped, which generation, the collections hidden
+_Key = tuple[tuple[int, frozenset[str]], Path, frozenset[str]]
 
 
 class _Pool:

@@ -17,4 +17,5 @@ class WebSettings:
     password_characters: int = 12  # at least
     history_days: int = 7  # that an answer is kept for whoever asked; 0: until they sign out
     body_bytes: int = 2 * 2**20  # of a request that is no upload; a question or record has some thousand characters
+    second_person: bool = False  # whether what somebody uploads must be published by another, who stands as approver
     question_characters: int = 20_000  # of what is typed: a question of a case; what is longer is refused with a word

@@ -119,6 +119,7 @@ class Workspace:
             safety=self._safety(),
             unsupported=self.settings.verification.unsupported,
             jury=self._jury(),
+            judge=self._site.entailment.name if self._site.entailment.languages else "",
             chat=frozenset(name for name in self.roles.on if self.roles.by(ROLES[name]) == "chat"),
             day=self.library.holding.day,
         )

@@ -1,5 +1,6 @@
 """The roles that judge an answer's badge (Answered with Evidence, evaluation rubric and its structured prompt).
 
+What is judged is what is shown: the answer without its withheld sentences must answer every part of the question.
 One choice of true or false for each of the three criteria, which share the question, the context and the answer before
 them. ``BADGE_STRICT`` asks the same with other words and from the other side ("is anything missing?"): a second vote of
 a jury on the same model, not an independent one. How often the model errs was not measured.
@@ -21,24 +22,24 @@ CHARACTERS = 12_000  # of the context that a model is shown: ~4,000 tokens of 8,
 
 _CRITERIA = {
     "en": (
-        "The context answers the question directly, with relevant information.",
+        "The answer, as it stands, answers every part of the question directly.",
         "The context is about the subject of the question, even if it does not answer it.",
         "The answer says only what the context says, and nothing against it.",
     ),
     "zh": (
-        "材料以相关的内容直接回答了问题。",
+        "回答按现有文字直接回答了问题的每一个部分。",
         "材料与问题的主题有关，即使没有直接回答问题。",
         "回答只说了材料中的内容，没有与材料相反的内容。",
     ),
 }
 _STRICT = {
     "en": (
-        "Something that the question asks for is missing from the context.",
+        "Something that the question asks for is missing from the answer.",
         "The context is about another illness, medicine or situation than the question.",
         "The answer holds something that the context does not say.",
     ),
     "zh": (
-        "问题所问的内容在材料中有缺失。",
+        "问题所问的内容在回答中有缺失。",
         "材料所谈的疾病、药物或情形与问题不同。",
         "回答中有材料没有说到的内容。",
     ),
@@ -79,8 +80,8 @@ def _strict_vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
 
 BADGE = Role(
     "badge",
-    "Whether the context answers the question, is related to it, and carries the answer",
-    "1",
+    "Whether the answer shown answers every part of the question, and the context is related to it and carries it",
+    "2",
     "Answered with Evidence, evaluation rubric",
     Choosing(
         {
@@ -99,7 +100,7 @@ BADGE = Role(
 BADGE_STRICT = Role(
     "badge_strict",
     "The same three criteria, asked from the other side, as a second vote",
-    "1",
+    "2",
     "Answered with Evidence, limitations: a jury in place of one judge",
     Choosing(
         {

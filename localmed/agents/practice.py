@@ -73,6 +73,11 @@ class RecommendationInput(AnswerInput):
     record: PatientRecord | None = None
     clinical: str = ""
 
+    @property
+    def context(self) -> tuple[str, ...]:
+        """The question and the record."""
+        return (self.question, in_words(self.record)) if self.record else (self.question,)
+
 
 @dataclass(frozen=True, slots=True)
 class ApplicabilityInput(AnswerInput):
@@ -81,6 +86,11 @@ class ApplicabilityInput(AnswerInput):
     record: PatientRecord = field(default_factory=PatientRecord)
     recommendation: tuple[Statement, ...] = ()
     clinical: str = ""
+
+    @property
+    def context(self) -> tuple[str, ...]:
+        """The question and the record."""
+        return (self.question, in_words(self.record))
 
 
 def in_words(record: PatientRecord) -> str:

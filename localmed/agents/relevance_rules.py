@@ -26,7 +26,8 @@ class RelevanceRules:
         """How likely each hit holds an answer, and why none does."""
         judge = fitted(self._encoder if task.dense else "", task.reranker, task.language)
         read = judged(task.question, task.hits, self._index, judge)
-        threshold = judge.threshold(self._settings.risk, self._settings.confidence)
+        settings = self._settings
+        threshold = judge.threshold(settings.risk, settings.confidence, settings.unanswerable)
         relevance = asking.Relevance(tuple(row[0] for row in read), threshold, calibrated=judge.calibrated)
         if relevance.enough:
             return relevance

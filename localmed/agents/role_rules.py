@@ -46,6 +46,8 @@ class Models(Protocol):
     @property
     def emergency_encoder(self) -> Embedder: ...  # noqa: D102
     @property
+    def safety_encoder(self) -> Embedder: ...  # noqa: D102
+    @property
     def reranker(self) -> Reranker | None: ...  # noqa: D102
     @property
     def expand(self) -> Expand: ...  # noqa: D102
@@ -127,7 +129,7 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         from localmed.agents import safety_rules
         from localmed.agents.safety_likeness import SafetyLikeness
 
-        return {**safety_rules.RULES, **SafetyLikeness(self._encoder).rules()}
+        return {**safety_rules.RULES, **SafetyLikeness(self._site.safety_encoder).rules()}
 
     def _of_linking(self) -> Rules:
         from localmed.agents.linking_rules import LinkRules

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,11 +19,11 @@ import click
 
 from localmed import language
 from localmed.cli import speaking
-from localmed.domain import Message, SearchFilter, Status, is_date, message
+from localmed.domain import Message, Passage, SearchFilter, Status, is_date, message
 from localmed.errors import InputError, UsageError, reason
 from localmed.files import first_bytes, told_if_damaged
 from localmed.hooks import SILENT, Hooks
-from localmed.messages import ASIDE, render
+from localmed.messages import ASIDE, COLON, joined, render
 from localmed.presentation.neutral import escaped, neutral, one_line
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
 STDIN = "localmed.stdin"  # where click's context has what was read of it
+FIRST_LINE, NEXT_LINE = 2.0, 30.0  # seconds of work until a line tells how far it is, where there is no terminal
 WIDEST = 100  # columns; longer lines are hard to read
 READABLE = 20  # columns of text that is broken into lines; with less, words are cut
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
@@ -264,9 +266,34 @@ def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> Non
         echo_wrapped(speaking.words(why) if isinstance(why, Message) else why, "      ", "      ")
 
 
+class _Lines:
+    """How far work is, as lines of a log: none for what is done at once."""
+
+    def __init__(self) -> None:
+        self._done, self._total, self._next = 0.0, 0, time.monotonic() + FIRST_LINE
+
+    def start(self, total: int) -> None:
+        """There are ``total`` things to do."""
+        self._total = total
+
+    def advance(self, done: float, _: str) -> None:
+        """So many more are done."""
+        self._done += done
+        if self._total and time.monotonic() >= self._next:
+            self._next = time.monotonic() + NEXT_LINE
+            echo(speaking.text("cli.so_far", done=int(self._done), total=self._total), err=True)
+
+
 @contextmanager
 def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[float, str], None]]]:
-    """A bar with the time left on stderr: functions to set the total and to advance. Silent unless on a terminal."""
+    """A bar with the time left on stderr: functions to set the total and to advance; ``show`` off is silence.
+
+    Where stderr goes to a file there is a line now and then, without names, in place of the bar.
+    """
+    if show and not sys.stderr.isatty():
+        lines = _Lines()
+        yield lines.start, lines.advance
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -285,7 +312,7 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
         TextColumn(speaking.text("cli.left"), markup=False),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=not (show and sys.stderr.isatty())) as bar:
+    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
         task = bar.add_task(speaking.text("cli.reading"), total=None)
         yield (
             lambda total: bar.update(task, total=total),
@@ -295,7 +322,7 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
 
 @contextmanager
 def work_shown(show: bool) -> Iterator[Hooks]:
-    """Hooks for an import or a reindexing: a bar with the time left on standard error, silent unless on a terminal."""
+    """Hooks for an import or a reindexing: a bar with the time left, or lines, on standard error."""
     with progress(show) as (start, advance):
         done_before, total_before = 0.0, 0.0
 
@@ -309,9 +336,12 @@ def work_shown(show: bool) -> Iterator[Hooks]:
         yield Hooks(progress=update)
 
 
+FIRST = 160  # characters of a passage that is shown while a model works: two lines
+
+
 @contextmanager
 def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
-    """Hooks for a workflow: its current step on standard error, and how far it is.
+    """Hooks for a workflow: its current step on standard error, how far it is, and what is found at once.
 
     Silent unless on a terminal, and where JSON goes to another program.
     """
@@ -321,6 +351,7 @@ def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
     from rich.console import Console
 
     step: Message | None = None
+    shown: set[str] = set()
     with Console(stderr=True).status("") as status:
 
         def started(begun: Message) -> None:
@@ -333,4 +364,11 @@ def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
                 at = message("workflow.progress", step=step, done=int(done), total=int(total))
                 status.update(render(at, language))
 
-        yield Hooks(started=started, progress=update)
+        def show(passages: Sequence[Passage]) -> None:
+            for passage in passages:
+                if passage.id not in shown:
+                    shown.add(passage.id)
+                    first = one_line(passage.text)[:FIRST]
+                    status.console.print(joined((passage.title, first), language, COLON), style="dim", markup=False)
+
+        yield Hooks(started=started, progress=update, passages=show)

@@ -15,13 +15,11 @@ from localmed.cli.running import Options, give, run, workflow_options, write_pri
 from localmed.cli.speaking import say
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.codec import answer_json
-from localmed.errors import InputError, LimitExceeded, UsageError
+from localmed.errors import UsageError
+from localmed.operations import orders
 
 if TYPE_CHECKING:
     from localmed.workflows.explain import ExplainInput
-
-LARGEST = 2**20  # bytes of an order: some 300 pages; of what is read of it the flow keeps four
-OTHER_SCRIPTS = 0.5  # of the letters: an order in a script that is neither Latin nor Chinese is not read
 
 
 @click.command("explain")
@@ -76,26 +74,11 @@ def _input(order: Path, patient: Path | None, questions: tuple[str, ...], releas
 
     known = read_record(patient) if patient else None
     return ExplainInput(
-        _order(bytes_of(order, LARGEST, "explain.unreadable")), known, questions, " ".join(released_by.split())
+        orders.text_of(bytes_of(order, orders.LARGEST, "explain.unreadable")),
+        known,
+        questions,
+        " ".join(released_by.split()),
     )
-
-
-def _order(data: bytes) -> str:
-    """The order as text; raise ``InputError`` for what is none, is too long, or is in a script that is not read."""
-    from localmed.ingest.readers.encoding import decode
-
-    if len(data) > LARGEST:
-        raise LimitExceeded("explain.bytes", most=LARGEST >> 20)
-    if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
-        raise InputError("explain.no_text")
-    text = decode(data) if data.strip() else ""
-    if not any(character.isalpha() for character in text):
-        raise InputError("explain.no_words")
-    letters = [character for character in text if character.isalpha()]
-    others = sum(not (letter < "\u0250" or "\u2e80" <= letter <= "\u9fff" or letter in "μαβγδ") for letter in letters)
-    if others > OTHER_SCRIPTS * len(letters):
-        raise InputError("explain.language")
-    return text
 
 
 # --- what is written --------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ COMMANDS = {
     "serve": Entry("serve", short_help="Serve the pages for browsers: ask, search, library, accounts."),
     "desktop": Entry("desktop", short_help="Open the pages in a window on this machine."),
     "doctor": Entry("doctor", short_help="Check machine, software, models and library; say what to do."),
+    "audit": Entry("audit", short_help="Check, export and keep the head of the log of who did what."),
     "eval": Entry("evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
 }
 

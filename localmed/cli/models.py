@@ -96,7 +96,7 @@ def _files(model: Model | None, manifest: ModelManifest | None) -> list[dict[str
 
 
 @command.command("add")
-@click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(exists=True, path_type=Path))
+@click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(path_type=Path))
 @click.option("--as", "name", default="", metavar="NAME", help="Which model it is, if its name does not say so.")
 @click.option("--role", type=click.Choice(ROLES), help="What it is for, if no manifest is known for it.")
 @click.option("--template", default="", metavar="NAME", help="Its chat template, if no manifest is known for it.")
@@ -196,6 +196,7 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         serving = session.site.serving
         built_with = lookups.built_with(session) if role == "encoder" else ""
         now = session.site.encoder.identity.slug if built_with else ""
+        kept = session.site.chosen["encoder"] if built_with and session.site.keeps_encoder else ""
         hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
         unfit = session.site.unfit_roles if role == "chat" else frozenset()
     say("models.serves_role", name=serving[role], role=role)
@@ -207,6 +208,8 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         say("models.no_reranker")
     if built_with != now:
         say("models.reindex", built_with=built_with)
+    if kept:
+        say("doctor.keeps_encoder", built_with=built_with, name=kept)
     if hosted:
         echo_wrapped(text("models.restart"))
 

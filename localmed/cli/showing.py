@@ -76,7 +76,7 @@ def _line(statement: StatementView) -> str:
     if statement.withheld:
         return statement.withheld
     cited = "".join(f"[{citation.marker}]" for citation in statement.citations)
-    return " ".join(text for text in (statement.text, cited, statement.warning) if text)
+    return " ".join(text for text in (statement.text, cited, statement.warning, statement.checked) if text)
 
 
 def _show_source(source: SourceView, language: str) -> None:

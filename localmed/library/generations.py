@@ -27,7 +27,7 @@ from typing import IO
 
 from localmed import files
 from localmed.domain import Message, digest, message
-from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
+from localmed.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
 from localmed.library import intact, served
 from localmed.library.anchors import access_extent, ledger_extent, newest_entry
 from localmed.library.intact import FileEntry, sha256_of
@@ -136,6 +136,13 @@ def read_manifest(generation: Path) -> Manifest:
     if manifest.format > FORMAT:
         raise Damaged("generation.newer", name=generation.name)
     return manifest
+
+
+def encoder(data: Path) -> str:
+    """The slug of the encoder that the generation being served is of; "" where there is none that can be read."""
+    with suppress(LibraryError):
+        return read_manifest(current(data)).encoder
+    return ""
 
 
 def check(generation: Path, whole: bool) -> list[Message]:

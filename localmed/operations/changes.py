@@ -124,9 +124,10 @@ def upgrade(session: Session) -> int:
 
 def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int:
     """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
-    with session.change("reindex", session.encoder.identity.slug) as change, following(hooks.cancel_only()):
+    encoder = session.site.chosen_encoder
+    with session.change("reindex", encoder.identity.slug) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
-        change.generation = reindexed(session.settings, session.encoder, advance, started, again)
+        change.generation = reindexed(session.settings, encoder, advance, started, again)
         change.outcome = "served" if change.generation else "unchanged"
     return change.generation
 

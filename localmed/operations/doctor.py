@@ -33,6 +33,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_machine.isolation,
     doctor_machine.clock,
     doctor_machine.models_chosen,
+    doctor_machine.encoder_kept,
     doctor_machine.models_whole,
     doctor_machine.models_fit,
     doctor_machine.model_host,

@@ -13,6 +13,7 @@ from localmed.config import NONE, PROFILES, built_in, chosen_models
 from localmed.domain import Message, message
 from localmed.environment import OFFLINE
 from localmed.ingest.ocr import child as ocr
+from localmed.library import generations
 from localmed.operations.check import Check, Site, ok, problem, size, warning
 from localmed.operations.fit import Place, fits
 
@@ -135,6 +136,17 @@ def _chosen(site: Site) -> dict[str, str]:
     registered = site.registry.registrations
     chosen = chosen_models(site.settings, registered.roles, registered.models)
     return {role: name for role, name in chosen.items() if not built_in(role, name)}
+
+
+def encoder_kept(site: Site) -> Iterator[Check]:
+    """The library is of the encoder that is the default by now."""
+    registered, built_with = site.registry.registrations, generations.encoder(site.settings.data)
+    now, kept = (
+        chosen_models(site.settings, registered.roles, registered.models, library)["encoder"]
+        for library in ("", built_with)
+    )
+    if now != kept:
+        yield warning("models", "doctor.keeps_encoder", built_with=built_with, name=now)
 
 
 def models_chosen(site: Site) -> Iterator[Check]:

@@ -316,9 +316,7 @@ def has_library(session: Session) -> None:
 
 def built_with(session: Session) -> str:
     """The encoder of the generation being served; "" if nothing has been imported."""
-    with suppress(NoLibrary):
-        return generations.read_manifest(generations.current(session.data)).encoder
-    return ""
+    return generations.encoder(session.data)
 
 
 # --- passages ------------------------------------------------------------------------------------------------------

@@ -52,33 +52,44 @@ CUTS = ("explain.order_cut", "explain.questions_cut")  # the notes that a patien
 
 
 def leaflet(answer: Answer, date: str) -> str:
-    """The leaflet of an explained order, dated ``date``; raise ``ValueError`` where nobody releases it."""
+    """The leaflet of an explained order in its language; see ``leaflets``."""
+    return leaflets(answer, date, (answer.language,))
+
+
+def leaflets(answer: Answer, date: str, languages: tuple[str, ...]) -> str:
+    """The leaflet of an explained order, dated ``date``, in each of ``languages``, one after the other.
+
+    What the order and the sources say stays in their own words. Raise ``ValueError`` where nobody releases it.
+    """
     if not answer.released_by:
         raise ValueError("nobody releases it")
-    language = answer.language
-    shown = view(answer, audience="patient")
+    sheets = [_leaflet(answer, date, language) for language in languages]
+    return page("leaflet.html", language=languages[0], title=sheets[0]["title"], sheets=sheets)
+
+
+def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
+    shown = view(answer, language, audience="patient")
     lines = [part for part in answer.parts if isinstance(part, LinePart)]
     levels = [part for part, made in zip(shown.parts, answer.parts, strict=True) if isinstance(made, ReadingLevelPart)]
     sections = [(title, list(parts)) for title, parts in groupby(shown.parts, lambda part: part.section) if title]
-    return page(
-        "leaflet.html",
-        language=language,
-        colon=joined(("", ""), language, COLON),
-        comma=joined(("", ""), language, ASIDE),
-        verbatim=words(message("answer.origin.extractive"), language),
-        verbatim_note=words(message("explain.leaflet.numbers"), language),
-        title=words(message("explain.leaflet.title"), language),
-        released=words(message("explain.released", name=answer.released_by, date=date), language),
-        purpose=shown.purpose,
-        check=words(message("explain.leaflet.check"), language),
-        cuts=[words(note, language) for note in answer.notes if getattr(note, "code", "") in CUTS],
-        quoted=words(message("explain.leaflet.quoted"), language)
+    return {
+        "language": language,
+        "colon": joined(("", ""), language, COLON),
+        "comma": joined(("", ""), language, ASIDE),
+        "verbatim": words(message("answer.origin.extractive"), language),
+        "verbatim_note": words(message("explain.leaflet.numbers"), language),
+        "title": words(message("explain.leaflet.title"), language),
+        "released": words(message("explain.released", name=answer.released_by, date=date), language),
+        "purpose": shown.purpose,
+        "check": words(message("explain.leaflet.check"), language),
+        "cuts": [words(note, language) for note in answer.notes if getattr(note, "code", "") in CUTS],
+        "quoted": words(message("explain.leaflet.quoted"), language)
         if all(part.restated is Restated.QUOTED for part in lines)
         else "",
-        lines_title=words(message("explain.lines"), language),
-        sections=[(title, parts) for title, parts in sections if parts[0] not in levels],
-        levels=levels,
-        sources=shown.sources,
-        sources_title=shown.sources_title,
-        provenance=answer.provenance,
-    )
+        "lines_title": words(message("explain.lines"), language),
+        "sections": [(title, parts) for title, parts in sections if parts[0] not in levels],
+        "levels": levels,
+        "sources": shown.sources,
+        "sources_title": shown.sources_title,
+        "provenance": answer.provenance,
+    }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.domain import AnswerSection, Citation, Evidence, Message, Statement, Support, message
+from localmed.domain import AnswerSection, Citation, Evidence, Message, Origin, Statement, Support, message
 from localmed.domain.parts import Definition
 from localmed.messages import joined
 from localmed.presentation.neutral import neutral, one_line, words
 from localmed.presentation.views import CitationView, Row, StatementView
 
+BESIDE = ("support.in_place", "support.limits")
 NOT_CARRIED = (Support.UNSUPPORTED, Support.CONTRADICTED)
 
 
@@ -26,7 +27,22 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
     marked = verdict is not None and verdict.support in NOT_CARRIED
     warning = words(message("answer.not_supported", reason=reason), language) if marked and not verdicts else ""
     ended = _verdict(verdict.support, reason, language) if verdict and verdicts else ""
-    return StatementView(one_line(statement.text), citations, warning=warning, verdict=ended, origin=origin)
+    checked = "" if verdicts or marked else _checked(statement, language)
+    return StatementView(
+        one_line(statement.text), citations, warning=warning, verdict=ended, origin=origin, checked=checked
+    )
+
+
+def _checked(statement: Statement, language: str) -> str:
+    """Who checked a sentence that a model wrote; of a quotation why it stands there, where that is said."""
+    verdict = statement.verdict
+    if statement.origin is Origin.GENERATED:
+        if verdict is None or verdict.support is Support.UNCHECKED:
+            return words(message("answer.unchecked"), language)
+        reason = verdict.reason or Message(f"answer.verdict.{verdict.support.value}")
+        return words(message("answer.checked", reason=reason, judge=verdict.judge), language)
+    why = verdict.reason if verdict else None
+    return words(message("answer.beside", reason=why), language) if why and why.code in BESIDE else ""
 
 
 def in_sections(

@@ -28,9 +28,10 @@ class CitationView:
 class StatementView:
     """A sentence with its markers. A withheld one has no text but ``withheld``, which says why.
 
-    ``warning`` stands behind a sentence that is shown although its sources do not carry it; ``verdict`` is what its
-    check came to, for parts that are about that; ``origin`` says who wrote it. ``heading`` is that of the section which
-    begins with it; ``detail`` says of sources that disagree what they are.
+    ``warning`` stands behind a sentence that is shown although its sources do not carry it; ``checked`` says of a
+    model's sentence who checked it, or that nobody did; ``verdict`` is what its check came to, for parts that are about
+    that; ``origin`` says who wrote it. ``heading`` is that of the section which begins with it; ``detail`` says of
+    sources that disagree what they are.
     """
 
     text: str
@@ -39,6 +40,7 @@ class StatementView:
     warning: str = ""
     verdict: str = ""
     origin: str = ""
+    checked: str = ""
     heading: str = ""
     detail: str = ""
 

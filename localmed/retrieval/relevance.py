@@ -1,9 +1,10 @@
 """The starter relevance judge (LINS, PRA, without a model): may this passage answer the question, and if not, why?
 
 A logistic regression over the signals of ``retrieval.signals``. Its coefficients stand in ``relevance.toml``, one row
-for each encoder, reranker and language that they were fitted for, with what was answered wrongly at each threshold on
-questions left out of the fit (tests/benchmarks/calibrate_relevance.py). The threshold is the lowest at which the share
-of wrong ones among those answered is, with the site's confidence, at most the site's risk (Clopper & Pearson 1934).
+for each encoder, reranker and language that they were fitted for, with what was answered at each threshold of questions
+whose documents were left out of the fit (tests/benchmarks/calibrate_relevance.py). The threshold is the lowest at which
+the share of wrong ones among those answered is at most the site's risk: as many of the questions without an answer as
+with the site's confidence may be answered (Clopper & Pearson 1934), in the site's mixture of both kinds.
 
 With another encoder or reranker the words alone are judged, by the row without either; the reader is told that this
 combination is not calibrated.
@@ -53,16 +54,32 @@ def weigh(question: str, index: LexicalIndex) -> Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """What is answered at the threshold ``level``: of the ``answerable`` questions, and of those without an answer."""
+
+    level: float
+    answered: int
+    answerable: int
+    wrong: int
+    unanswerable: int
+
+    def risk(self, confidence: float, unanswerable: float) -> float:
+        """The share of wrong answers, at most, where the share ``unanswerable`` of all questions has no answer."""
+        wrong = unanswerable * upper_bound(self.wrong, self.unanswerable, confidence)
+        right = (1 - unanswerable) * self.answered / self.answerable if self.answerable else 0.0
+        return wrong / (wrong + right) if wrong + right else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Fitted:
     """The weights of the signals in the order of ``NAMES`` and the intercept, for one encoder, reranker and language.
 
-    ``curve`` holds (threshold, answered, wrong among them), highest threshold first. ``calibrated`` is False where it
-    serves in place of another.
+    ``curve`` has the highest threshold first. ``calibrated`` is False where it serves in place of another.
     """
 
     weights: tuple[float, ...]
     intercept: float
-    curve: tuple[tuple[float, int, int], ...]
+    curve: tuple[Point, ...]
     calibrated: bool = True
 
     def probability(self, one: Signals) -> float:
@@ -70,14 +87,14 @@ class Fitted:
         total = sum(weight * value for weight, value in zip(self.weights, one.values, strict=True))
         return 1.0 / (1.0 + exp(-max(-60.0, min(60.0, total + self.intercept))))
 
-    def threshold(self, risk: float, confidence: float) -> float:
+    def threshold(self, risk: float, confidence: float, unanswerable: float) -> float:
         """The lowest at which wrong answers are at most ``risk`` of all with ``confidence``; else the least risky one.
 
         Above 1 for a risk of 0: nothing is answered.
         """
-        bounds = {level: upper_bound(wrong, answered, confidence) for level, answered, wrong in self.curve}
-        kept = [level for level, bound in bounds.items() if bound <= risk]
-        return NEVER if not risk else min(kept) if kept else min(bounds, key=lambda level: (bounds[level], level))
+        risks = {point.level: point.risk(confidence, unanswerable) for point in self.curve}
+        kept = [level for level, bound in risks.items() if bound <= risk]
+        return NEVER if not risk else min(kept) if kept else min(risks, key=lambda level: (risks[level], level))
 
 
 def fitted(encoder: str, reranker: str, language: str) -> Fitted:
@@ -97,7 +114,7 @@ def _rows() -> dict[tuple[str, str, str], Fitted]:
         (row["encoder"], row["reranker"], row["language"]): Fitted(
             tuple(float(row["weights"].get(name, 0.0)) for name in NAMES),
             float(row["intercept"]),
-            tuple((float(level), int(answered), int(wrong)) for level, answered, wrong in row["curve"]),
+            tuple(Point(*point) for point in row["curve"]),
         )
         for row in tomllib.loads(text)["fitted"]
     }

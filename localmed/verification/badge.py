@@ -1,9 +1,10 @@
 """The badge of an answer: green, yellow or red from three booleans (Answered with Evidence, criteria and badge table).
 
-The context answers the question, the context is related to it, the answer is grounded in the context: all three are
-green, the last two alone are yellow, everything else is red. Green means "supported by its sources", never "safe": the
-sources may be wrong, and so may the judge, who is named with what is known of his errors. Several judges vote on each
-boolean by majority (the paper's limitations ask for a jury); a tie is no.
+What is shown answers every part of the question, its context is related to it, it is grounded in the context: all three
+are green, the last two alone are yellow, everything else is red. Green means "supported by its sources", never "safe":
+the sources may be wrong, and so may the judge, who is named with what is known of his errors. Several judges vote on
+each boolean by majority (the paper's limitations ask for a jury); a tie is no. Nothing is green of which a sentence was
+withheld without its source's own in its place (``workflows.gate``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from localmed.domain import Badge, BadgeJudge, Message, message
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The three booleans: the context ``answers`` the question, is ``related`` to it, and carries the answer."""
+    """The three booleans: what is shown ``answers`` the question, its context is ``related`` to it, and carries it."""
 
     answers: bool
     related: bool

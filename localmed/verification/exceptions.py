@@ -49,14 +49,20 @@ _HEADER = re.compile(r"^\s*[a-z][a-z ]{1,30}: ")  # of a table's cell
 _POINTS_BACK = re.compile(r"^(?:it|they|this|these|then|do not|avoid|reduce|stop|for patients|in patients|不|但|有)\b")
 
 
-def omitted(statement: str, window: Window, passages: Sequence[Passage], beside: Sequence[str] = ()) -> Sentence | None:
-    """The sentence with an exception that neither ``statement`` nor what stands ``beside`` it says; None if none."""
+def omitted(
+    statement: str, window: Window, passages: Sequence[Passage], beside: Sequence[str] = (), neighbours: bool = True
+) -> Sentence | None:
+    """The sentence with an exception that neither ``statement`` nor what stands ``beside`` it says; None if none.
+
+    Without ``neighbours`` only the sentence itself is looked at.
+    """
     first = _CLAUSE.split(fold(statement))[0]
     if not window.sentences or not _GIVES.search(fold(statement)) or _OTHER.search(first):
         return None
     texts = [statement, *beside]
     best = window.sentences[0]
-    for sentence in (best, *_neighbours(best, passages)):
+    beside_it = _neighbours(best, passages) if neighbours else []
+    for sentence in [best, *beside_it]:
         if sentence is not best and not _same_matter(statement, sentence):
             continue
         for clause in clauses(sentence.text):

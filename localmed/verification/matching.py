@@ -1,8 +1,9 @@
 """Which sentences of the cited passages a statement rests on: the few that hold its words, before anything is compared.
 
 A number or a negation elsewhere in the passage belongs to something else; what is compared is this window, under the
-passage's title and headings. It is chosen by words: medicines choose nothing and numbers only between equals, since
-they are what is compared. English words without their endings; Chinese as pairs of characters.
+passage's title and headings. It is chosen by words, and less by the numbers and medicines that a sentence holds;
+whether these belong together is compared after it (``bindings``). English words without their endings; Chinese as pairs
+of characters.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from localmed import language
 from localmed.clinical.medicines import names
 from localmed.clinical.tables import listed, table
 from localmed.domain import Passage
+from localmed.verification.intervals import Interval, intervals
 from localmed.verification.subjects import salient
 
 _ENDING = re.compile(r"(?:ations?|ities|ity|ments?|ness|ings?|ives?|ions?|ies|ied|ed|es|s|ly|al|y|e)$")
 _STEM = 4  # letters that an ending leaves at least
-SENTENCES = 3  # a statement puts together at most; of more it would be a summary, not a sentence
+ANCHOR = 0.6  # weight of a number or medicine that a sentence shares; a word has 0.4 or 1
+SENTENCES = 4  # a statement puts together at most; of more it would be a summary, not a sentence
 GAIN = 0.12  # of the statement's words: what a further sentence must add to be of the window
 GENERAL = 0.4  # weight of a word that most sentences about treatment hold ("patient", "given")
 _STOPPED = re.compile(r"(?:[^。！？\s]|\s(?!$))[^。！？]*[。！？]*[”’）]*")
 SHORT = 3  # letters of a stem that is not cut
 BEGINNING = 6  # letters of a stem by which it is known
-_DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _ROW = re.compile(r"[^\n]+")
 
 
@@ -38,6 +40,7 @@ class Sentence:
     start: int
     end: int
     text: str
+    heading: str = ""  # that it stands under
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,8 @@ def split(passage: Passage, place: int = 0) -> list[Sentence]:
         spans = [match.span() for match in _ROW.finditer(passage.text)]
     else:
         spans = [part for start, end in language.sentences(passage.text) for part in _parts(passage.text, start, end)]
-    return [Sentence(place, start, end, passage.text[start:end]) for start, end in spans]
+    heading = passage.headings[-1] if passage.headings else passage.title
+    return [Sentence(place, start, end, passage.text[start:end], heading) for start, end in spans]
 
 
 def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -76,34 +80,54 @@ def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 def window(statement: str, passages: Sequence[Passage]) -> Window:
     """The sentences of ``passages`` that hold most words of ``statement``, one after another while each adds some."""
-    weighted, numbers = weights(statement), set(_DIGITS.findall(statement))
+    weighted, numbers, named = weights(statement), intervals(statement), names(statement)
     titles = " ".join(dict.fromkeys(name for passage in passages for name in (passage.title, *passage.headings)))
     candidates = [
-        (sentence, words(sentence.text) & weighted.keys())
+        Candidate(sentence, words(sentence.text) & weighted.keys(), _anchors(sentence.text, numbers, named))
         for at, one in enumerate(passages)
         for sentence in split(one, at)
     ]
     whole = sum(weighted.values()) or 1.0
     have: set[str] = set()
+    anchored: set[str] = set()
     chosen: list[Sentence] = []
     while candidates and len(chosen) < SENTENCES:
-        best = max(candidates, key=lambda candidate: _adds(candidate, weighted, have, numbers))
-        if chosen and sum(weighted[word] for word in best[1] - have) < GAIN * whole:
+        best = max(candidates, key=lambda candidate: _adds(candidate, weighted, have, anchored))
+        if chosen and _adds(best, weighted, have, anchored) < GAIN * whole:
             break
         candidates.remove(best)
-        chosen.append(best[0])
-        have |= best[1]
+        chosen.append(best.sentence)
+        have |= best.words
+        anchored |= best.anchors
     have |= weighted.keys() & words(titles)
     share = sum(weighted[word] for word in have) / whole if weighted else 1.0
     return Window(tuple(chosen), titles, share, "\n".join(passage.in_context for passage in passages))
 
 
-def _adds(
-    candidate: tuple[Sentence, frozenset[str]], weighted: dict[str, float], have: set[str], numbers: set[str]
-) -> tuple[float, int]:
-    """What a sentence adds; between equals (the rows of a table) the numbers that it shares decide."""
-    sentence, held = candidate
-    return round(sum(weighted[word] for word in held - have), 6), len(numbers & set(_DIGITS.findall(sentence.text)))
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A sentence that a statement may rest on, the statement's words in it, and its numbers and medicines in it."""
+
+    sentence: Sentence
+    words: frozenset[str]
+    anchors: frozenset[str]
+
+
+def _anchors(sentence: str, numbers: Sequence[Interval], named: frozenset[str]) -> frozenset[str]:
+    theirs = intervals(sentence) if numbers else []
+    held = {
+        f"{place}"
+        for place, number in enumerate(numbers)
+        if any(number.meets(other) or other.holds(number) for other in theirs)
+    }
+    return frozenset(held | (names(sentence) & named if named else frozenset()))
+
+
+def _adds(candidate: Candidate, weighted: dict[str, float], have: set[str], anchored: set[str]) -> float:
+    """What a sentence adds: words, and less than these numbers and medicines, by which it is compared."""
+    adds = sum(weighted[word] for word in candidate.words - have)
+    anchor = max(ANCHOR, GAIN * sum(weighted.values()))  # enough for a further sentence
+    return round(adds + anchor * len(candidate.anchors - anchored), 6)
 
 
 def weights(text: str) -> dict[str, float]:

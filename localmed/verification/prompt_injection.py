@@ -1,14 +1,16 @@
-"""Text in a document that is addressed to a language model ("ignore the instructions above"), found by rule.
+"""Text in a document that is addressed to a language model ("ignore the instructions above"), by wording and likeness.
 
-Such a passage is not answered from, by a model or by quotation: whoever planted it wanted something said. Rules know
-the usual wordings in English and Chinese only; a document that lies in plain prose is a matter for the librarian.
+Such a passage is not answered from, by a model or by quotation: whoever planted it wanted something said. Wordings are
+the usual ones in English and Chinese; sentence by sentence a likeness (``injection_likeness``) knows others. A document
+that lies in plain prose is a matter for the librarian.
 """
 
 from __future__ import annotations
 
 import re
 
-from localmed.language import fold
+from localmed.language import fold, sentences
+from localmed.verification.injection_likeness import spoken_to_a_program
 
 _ENGLISH = (
     # As an order: at the beginning of a clause. Patients who "ignore the instructions on the label" are none.
@@ -39,9 +41,13 @@ _CHINESE = (
     r"(?:语言模型|人工智能|AI|助手)(?:必须|应当|应该|请)(?:回答|回复|输出|告诉|推荐)",
 )
 _INJECTION = re.compile("|".join((*_ENGLISH, *(pattern.lower() for pattern in _CHINESE))))
+READ = 20_000  # characters of a text that are likened; a passage has a few thousand
 _BLANKS = re.compile(r"[^\S\n]+")
 
 
 def has_injection(text: str) -> bool:
     """Whether ``text`` speaks to a language model."""
-    return bool(_INJECTION.search(_BLANKS.sub(" ", fold(text))))
+    if _INJECTION.search(_BLANKS.sub(" ", fold(text))):
+        return True
+    lines = (line for line in text[:READ].splitlines() if line.strip())
+    return any(spoken_to_a_program(line[start:end]) for line in lines for start, end in sentences(line))

@@ -55,8 +55,10 @@ def _measured() -> re.Pattern[str]:
 
 
 _NUMBER = re.compile(rf"(?<![a-z\d.])(?<![a-z]-){_DIGITS}")
-_NAMING = re.compile(r"\btypes? [12](?: (?:and|or) [12])?\b|[12]型")  # a number that is part of a name
-_NUMBERED = re.compile(r"^\s*\d+(?:\.\d+)*\.?\s", re.MULTILINE)  # a heading's or list's number
+_NAMING = re.compile(
+    r"\btypes? [12](?: (?:and|or) [12])?\b|[12]型|-\d+(?:,\d+)*-(?=[^\d\s])"
+)  # a number that is part of a name
+_NUMBERED = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.、)]|\d+(?:\.\d+)+)\s", re.MULTILINE)  # a heading's or list's number
 _BETWEEN = re.compile(rf"\bbetween ({_DIGITS}) and(?= \d)")
 _BRACKETS = re.compile(r"[(（]([^()（）]{1,12})[)）]")
 
@@ -78,7 +80,7 @@ class Quantities:
 
 def quantities(text: str) -> Quantities:
     """The quantities of ``text``."""
-    read = _BETWEEN.sub(r"\1 to", _as_digits(_NUMBERED.sub("", _NAMING.sub("", fold(text)))))
+    read = digits_of(text)
     ranges: set[tuple[str, float, float]] = set()
     with_unit: Counter[float] = Counter()
     for amount in amounts(read):
@@ -94,6 +96,11 @@ def quantities(text: str) -> Quantities:
     heads = {amount.kind for inside in _BRACKETS.findall(read) for amount in amounts(f"1 {inside}")}
     real = frozenset(range_ for range_ in ranges if range_[1] != range_[2])
     return Quantities(frozenset(measured), real, frozenset(written), frozenset(written - with_unit), frozenset(heads))
+
+
+def digits_of(text: str) -> str:
+    """Folded ``text`` with its number words as digits, without numbers that are part of a name or of a list."""
+    return _BETWEEN.sub(r"\1 to", _as_digits(_NUMBERED.sub("", _NAMING.sub("", fold(text)))))
 
 
 def missing(text: str, source: str) -> Message | None:

@@ -4,29 +4,40 @@ What the source says word for word is carried (``verbatim``). What a rule finds 
 medicine, negation, too few shared words), a contradiction, or an exception of the source that is left out
 (``exceptions``): the sentence is withheld or marked, as the site says. What is neither shown to be supported nor to be
 wrong stays, marked as unchecked. Rules see words, not meaning: that a sentence passed is no proof that it is right.
+Sentences of one answer that say otherwise than one another, and those that leave out an exception which no sentence
+that is shown says, count as unsupported too. A judge of entailment may say that what shares few words is supported, or
+that something is not said; no judge overrules a number, a medicine or a negation.
 Measured in tests/benchmarks/planted_faults.py and tests/verification/altered.py.
 
-A quotation needs no judging; beside it ``with_exceptions`` puts the sentence of its source that limits it.
+A quotation needs no judging; beside what is shown ``with_exceptions`` puts the neighbouring sentence that limits it,
+and ``in_place`` the source's own sentence where a model's was withheld.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from localmed.domain import Evidence, Origin, Passage, Statement, Support, Verdict, Verification, message
+from localmed.domain import Evidence, Message, Origin, Passage, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
-from localmed.verification.comparison import MORE, fault
+from localmed.verification import agreement, bindings
+from localmed.verification.comparison import MORE, OMITTED, fault, rests_on
 from localmed.verification.exceptions import omitted
+from localmed.verification.intervals import Interval
 from localmed.verification.matching import window
 from localmed.verification.verbatim import find_verbatim
 
 JUDGE = message("support.judge.rules")
 CONTRADICTED = 0.6  # least probability at which a sentence counts as contradicted
-OMITTED = message("support.omitted")
+# A judge's probability of support from which it is supported, and below which it is not said. Not fitted: no judge of
+# real weights was at hand.
+SAID, NOT_SAID = 0.7, 0.3
 QUOTED = message("support.said")
 UNSHOWN = message("support.unshown")
+LIMITS = message("support.limits")
+AGAINST = message("support.against_another")
+IN_PLACE = message("support.in_place")
 NOT_SHOWN = message("support.not_shown")  # of a sentence that a person submitted
 NOT_JUDGED = message("support.not_judged")
 ADDED = 3  # exceptions put beside the quotations of one answer, at most: more would bury them
@@ -51,17 +62,27 @@ def check(
     stances: Sequence[Stance],
     before: Verification,
     policy: Policy = "withhold",
+    judge: str = "",
+    context: Sequence[str] = (),
 ) -> tuple[tuple[Statement, ...], Verification]:
-    """The statements with their verdicts; ``stances`` are those of ``pairs``, ``before`` the account so far."""
+    """The statements with their verdicts; ``stances`` are those of ``pairs``, ``before`` the account so far.
+
+    ``judge`` names a judge of entailment whose "supported" and "not said" count; ``context`` are the question and the
+    record, whose numbers a statement may repeat.
+    """
     known = {piece.marker: piece.passage for piece in evidence}
-    waiting = iter(stances)
-    texts = [statement.text for statement in statements if not statement.withheld]
-    checked = tuple(
-        _checked(statement, known, waiting, texts, policy) if _judged(statement) else statement
-        for statement in statements
-    )
+    waiting, numbers = iter(stances), bindings.numbers_of(context)
+    checked = []
+    for statement in statements:
+        if _judged(statement):
+            passages = [known[marker] for marker in _markers(statement)]
+            task = _Task(statement, passages, [next(waiting) for _ in passages], judge, numbers)
+            statement = _withheld(replace(statement, verdict=_verdict(task)), policy)
+        checked.append(statement)
+    checked = _complete(_consistent(checked, policy), known, policy)
     withheld = sum(statement.withheld for statement in checked)
-    return checked, replace(before, statements_withheld=withheld, judges=(*before.judges, JUDGE))
+    judges = (*before.judges, JUDGE, *((_name(judge),) if judge and stances else ()))
+    return tuple(checked), replace(before, statements_withheld=withheld, judges=judges)
 
 
 def unsupported(statement: Statement) -> bool:
@@ -78,52 +99,109 @@ def _markers(statement: Statement) -> tuple[str, ...]:
     return tuple(dict.fromkeys(citation.marker for citation in statement.citations))
 
 
-def _checked(
-    statement: Statement, known: dict[str, Passage], stances: Iterator[Stance], texts: Sequence[str], policy: Policy
-) -> Statement:
-    passages = [known[marker] for marker in _markers(statement)]
-    judged = [next(stances) for _ in passages]
-    verdict = _verdict(statement, passages, judged, [other for other in texts if other != statement.text])
-    checked = replace(statement, verdict=verdict)
-    return replace(checked, withheld=policy == "withhold" and unsupported(checked))
+def _name(judge: str) -> Message:
+    return message("support.judge.entailment", name=judge)
 
 
-def _verdict(
-    statement: Statement, passages: Sequence[Passage], stances: Sequence[Stance], beside: Sequence[str]
-) -> Verdict:
-    text, submitted = statement.text, statement.origin is Origin.SUBMITTED
-    verbatim = any(find_verbatim(passage.text, text, passage.table) for passage in passages)
-    if verbatim and submitted:  # whoever wrote it need not quote what follows in the source
-        return Verdict(Support.VERBATIM, JUDGE, QUOTED)
-    rests_on = window(text, passages)
-    likeness = max((stance.likeness for stance in stances), default=0.0)
-    difference = None if verbatim else fault(text, rests_on, likeness)
-    # Few shared words are a guess: enough to withhold, not to accuse.
-    if difference and not (submitted and difference == MORE):
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A statement, the passages that it cites, how each stands to it, who judged, and the numbers that are given."""
+
+    statement: Statement
+    passages: Sequence[Passage]
+    stances: Sequence[Stance]
+    judge: str
+    numbers: Sequence[Interval]
+
+
+def _verdict(task: _Task) -> Verdict:
+    """By rule and by the judge; what the statement leaves out is looked at after it."""
+    text, submitted = task.statement.text, task.statement.origin is Origin.SUBMITTED
+    if any(find_verbatim(passage.text, text, passage.table) for passage in task.passages):
+        return Verdict(Support.VERBATIM if submitted else Support.SUPPORTED, JUDGE, QUOTED)
+    likeness = max((stance.likeness for stance in task.stances), default=0.0)
+    difference = fault(text, window(text, task.passages), likeness, task.numbers)
+    entailed = max(stance.entailment for stance in task.stances)
+    supported = any(stance.label == "entailment" for stance in task.stances)
+    supported = supported and (not task.judge or entailed >= SAID)
+    # Few shared words are a guess: enough to withhold, not to accuse, and nothing against a judge who says otherwise.
+    guessed = difference == MORE and (submitted or (supported and bool(task.judge)))
+    if difference and not guessed:
         return Verdict(Support.UNSUPPORTED, JUDGE, difference)
-    if not verbatim and max(stance.contradiction for stance in stances) >= CONTRADICTED:
-        return Verdict(Support.CONTRADICTED, JUDGE, message("support.contradicted"))
-    if omitted(text, rests_on, passages, beside):
-        return Verdict(Support.UNSUPPORTED, JUDGE, OMITTED)
-    if verbatim or any(stance.label == "entailment" for stance in stances):
-        return Verdict(Support.SUPPORTED, JUDGE, message("support.supported"))
+    judge = _name(task.judge) if task.judge else JUDGE
+    if max(stance.contradiction for stance in task.stances) >= CONTRADICTED:
+        return Verdict(Support.CONTRADICTED, judge, message("support.contradicted"))
+    if supported:
+        return Verdict(Support.SUPPORTED, judge, message("support.supported"))
+    judged = [stance for stance in task.stances if stance.judged]
     if submitted:
-        return Verdict(Support.UNCHECKED, JUDGE, NOT_SHOWN if any(one.judged for one in stances) else NOT_JUDGED)
+        return Verdict(Support.UNCHECKED, judge if judged else JUDGE, NOT_SHOWN if judged else NOT_JUDGED)
+    if task.judge and judged and entailed < NOT_SAID:
+        return Verdict(Support.UNSUPPORTED, judge, message("support.not_said"))
     return Verdict(Support.UNCHECKED, JUDGE, UNSHOWN)
+
+
+def _withheld(statement: Statement, policy: Policy) -> Statement:
+    return replace(statement, withheld=policy == "withhold" and unsupported(statement))
+
+
+def _consistent(statements: Sequence[Statement], policy: Policy) -> list[Statement]:
+    """The statements, of which those that say otherwise than one another count as unsupported."""
+    standing = [place for place, one in enumerate(statements) if _model_wrote(one) and not unsupported(one)]
+    pairs = agreement.disagreeing([statements[place] for place in standing])
+    against = {standing[place] for place in agreement.places(pairs)}
+    return [_faulted(one, AGAINST, policy) if place in against else one for place, one in enumerate(statements)]
+
+
+def _model_wrote(statement: Statement) -> bool:
+    return statement.origin is Origin.GENERATED and bool(statement.citations)
+
+
+def _faulted(statement: Statement, reason: Message, policy: Policy) -> Statement:
+    if statement.verdict and statement.verdict.support is Support.SUPPORTED and statement.verdict.reason == QUOTED:
+        return statement  # what the source says word for word is not what is wrong
+    return _withheld(replace(statement, verdict=Verdict(Support.UNSUPPORTED, JUDGE, reason)), policy)
+
+
+def _complete(statements: Sequence[Statement], known: dict[str, Passage], policy: Policy) -> list[Statement]:
+    """The statements, of which those that omit an exception of their sentence that no shown one says are unsupported.
+
+    What another sentence says counts only while that is shown: the look is repeated until nothing changes.
+    """
+    checked = list(statements)
+    for _ in checked:
+        omitting = [place for place, one in enumerate(checked) if _omits(one, checked, known)]
+        if not omitting:
+            break
+        checked[omitting[0]] = _withheld(
+            replace(checked[omitting[0]], verdict=Verdict(Support.UNSUPPORTED, JUDGE, OMITTED)), policy
+        )
+    return checked
+
+
+def _omits(statement: Statement, statements: Sequence[Statement], known: dict[str, Passage]) -> bool:
+    quoted = statement.verdict is not None and statement.verdict.support is Support.VERBATIM
+    if not _judged(statement) or unsupported(statement) or quoted or not statement.citations:
+        return False
+    passages = [known[marker] for marker in _markers(statement)]
+    beside = [one.text for one in statements if one is not statement and not one.withheld and not unsupported(one)]
+    return bool(omitted(statement.text, window(statement.text, passages), passages, beside, neighbours=False))
 
 
 # --- quotations -------------------------------------------------------------------------------------------------------
 
 
 def with_exceptions(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
-    """``statements``, after each quotation the neighbouring sentence that limits it, if none of them says that."""
+    """``statements``, after each that is shown the neighbouring sentence that limits it, if none shown says that."""
     known = {piece.marker: piece for piece in evidence}
-    texts = [statement.text for statement in statements]
+    texts = [statement.text for statement in statements if not statement.withheld]
     shown: list[Statement] = []
+    added = 0
     for statement in statements:
         shown.append(statement)
-        beside = _limiting(statement, known, texts) if len(texts) < len(statements) + ADDED else None
+        beside = _limiting(statement, known, texts) if added < ADDED else None
         if beside:
+            added += 1
             texts.append(beside.text)
             shown.append(beside)
     return tuple(shown)
@@ -131,9 +209,60 @@ def with_exceptions(statements: Sequence[Statement], evidence: Sequence[Evidence
 
 def _limiting(statement: Statement, known: dict[str, Evidence], texts: Sequence[str]) -> Statement | None:
     markers = [marker for marker in _markers(statement) if marker in known]
-    if statement.origin is not Origin.EXTRACTIVE or not markers:
+    if statement.origin not in (Origin.EXTRACTIVE, Origin.GENERATED) or statement.withheld or not markers:
         return None
     source = known[markers[0]]
     passages = [source.passage]
     sentence = omitted(statement.text, window(statement.text, passages), passages, texts)
-    return source.quotation(sentence.start, sentence.end) if sentence else None
+    quoted = source.quotation(sentence.start, sentence.end) if sentence else None
+    if quoted is None:
+        return None
+    return replace(quoted, verdict=Verdict(Support.VERBATIM, JUDGE, LIMITS), section=statement.section)
+
+
+# --- in place of what is withheld -------------------------------------------------------------------------------------
+
+
+def in_place(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
+    """``statements``, behind each of a model's that is withheld the source's own sentence, where one is like it.
+
+    Nothing is added where nothing else is shown: then the flow quotes what answers the question.
+    """
+    shown = {statement.text for statement in statements if not statement.withheld}
+    known = {piece.marker: piece for piece in evidence}
+    if not shown:
+        return tuple(statements)
+    complete: list[Statement] = []
+    for statement in statements:
+        complete.append(statement)
+        quoted = _own_words(statement, known) if statement.withheld else None
+        if quoted and quoted.text not in shown:
+            shown.add(quoted.text)
+            complete.append(quoted)
+    return tuple(complete)
+
+
+def stands_in(statement: Statement) -> bool:
+    """Whether ``statement`` is quoted in place of one that was withheld."""
+    return statement.verdict is not None and statement.verdict.reason == IN_PLACE
+
+
+def gaps(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> int:
+    """How many of a model's sentences are withheld of which what is shown does not quote the source."""
+    known = {piece.marker: piece for piece in evidence}
+    shown = {statement.text for statement in statements if not statement.withheld}
+    withheld = [one for one in statements if one.withheld and one.origin is Origin.GENERATED]
+    return sum((quoted := _own_words(one, known)) is None or quoted.text not in shown for one in withheld)
+
+
+def _own_words(statement: Statement, known: dict[str, Evidence]) -> Statement | None:
+    """The sentence of the cited sources that is most like ``statement``, quoted."""
+    sources = [known[marker] for marker in _markers(statement) if marker in known]
+    if statement.origin is not Origin.GENERATED or not sources:
+        return None
+    best = window(statement.text, [source.passage for source in sources])
+    if not best.sentences or not rests_on(statement.text, best):
+        return None
+    sentence = best.sentences[0]
+    quoted = sources[sentence.place].quotation(sentence.start, sentence.end)
+    return replace(quoted, verdict=Verdict(Support.VERBATIM, JUDGE, IN_PLACE), section=statement.section)

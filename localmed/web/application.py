@@ -19,21 +19,28 @@ from localmed.web import (
     failures,
     generations,
     governance,
+    health,
     home,
     job_pages,
     login,
+    orders,
     pages,
     past,
+    practice,
+    safety,
     search,
     sources,
     start,
+    uploads,
 )
 from localmed.web.protection import Protection
 
 ROUTERS = (
     home.router, login.router, start.router,
+    uploads.router, safety.router, health.router,
     collections.router, documents.router, governance.router, generations.router,
     ask.router, sources.router, search.router, past.router,
+    practice.router, orders.router,
     job_pages.router, account_pages.router,
 )  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content

@@ -22,7 +22,7 @@ from localmed.operations.history import Kept
 from localmed.presentation.answer import view
 from localmed.presentation.arranged import arranged, plain
 from localmed.web import pages, streams
-from localmed.web.streams import Event, Tell
+from localmed.web.streams import Event, Tell, Work
 from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
@@ -50,11 +50,7 @@ def ask(
     after: Annotated[str, Form()] = "",
 ) -> Response:
     """Answer ``question``; ``after`` names the answer that it follows."""
-    text, session = clean(question).strip(), visit.session
-    if not text:
-        raise UsageError("web.ask.empty")
-    if len(text) > visit.site.settings.web.question_characters:
-        raise LimitExceeded("web.ask.long", most=visit.site.settings.web.question_characters)
+    text, session = question_of(visit, question), visit.session
     before = history.kept(session, after) if after else None
     earlier = (*before.earlier, before.asked_text) if before else ()
     filters = SearchFilter((collection,) if collection else ())
@@ -64,17 +60,33 @@ def ask(
         tell("passages", found_passages)
         return session.ask(text, filters, preset or None, earlier, hooks, check)
 
+    return respond(visit, request, text, work, earlier)
+
+
+def question_of(visit: Visit, typed: str) -> str:
+    """What was typed as a question; raise ``UsageError`` for nothing, ``LimitExceeded`` for too much."""
+    text, most = clean(typed).strip(), visit.site.settings.web.question_characters
+    if not text:
+        raise UsageError("web.ask.empty")
+    if len(text) > most:
+        raise LimitExceeded("web.ask.long", most=most)
+    return text
+
+
+def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier: tuple[str, ...] = ()) -> Response:
+    """The answer of ``work``: events for a browser with the script, else its page. For every page that asks."""
+
     def shown(event: Event) -> Any:
         if event.kind == "passages":
             return pages.fragment(visit, "passages.html", found=event.value)
         if event.kind == "answer":
-            kept = kept_answer(visit, text, event.value, earlier)
+            kept = kept_answer(visit, asked_text, event.value, earlier)
             return {"html": pages.fragment(visit, "answer_body.html", **values_of(visit, kept)), "path": path_of(kept)}
         return streams.in_words(event, visit)
 
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, work, shown)
-    return pages.redirect(path_of(kept_answer(visit, text, streams.finish(work), earlier)))
+    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(work), earlier)))
 
 
 def kept_answer(visit: Visit, asked_text: str, answer: Answer, earlier: tuple[str, ...] = ()) -> Kept:

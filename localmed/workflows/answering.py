@@ -73,7 +73,7 @@ class Written:
     def answering(self) -> tuple[Statement, ...]:
         """The statements that were drafted to answer, without what was added to quote their sections whole."""
         texts = {statement.text for statement in self.drafted}
-        return tuple(statement for statement in self.statements if statement.text in texts)
+        return tuple(one for one in self.statements if one.text in texts or support.stands_in(one))
 
     @property
     def stands(self) -> bool:
@@ -100,6 +100,7 @@ def write(
         written = yield from _drafted(task, plan, role, by_rules=True)
     else:
         written = yield from _written(task, plan, role, relevance)
+    written = replace(written, statements=gate.completed(written.statements, written.evidence))
     account = yield from gate.badged(
         task.question, written.answering, written.evidence, written.verification, plan.jury
     )
@@ -181,7 +182,9 @@ def _drafted(task: AnswerInput, plan: Plan, role: Role, by_rules: bool = False) 
     drafted, notes = ((yield Perform(role, task, by_rules=True)), ()) if by_rules else (yield from attempt(role, task))
     draft: Draft = drafted
     statements, evidence, continued = yield from _whole(draft.statements, task)
-    checked, verification, added = yield from gate.checked(replace(draft, statements=statements), evidence, plan)
+    checked, verification, added = yield from gate.checked(
+        replace(draft, statements=statements), evidence, plan, context=task.context
+    )
     return Written(checked, verification, draft.notes + notes + continued + added, evidence, draft.statements)
 
 

@@ -32,8 +32,9 @@ class Plan:
     ``further`` looks one tier beyond the one that answers, for conflicts. ``roles`` are the names of those that are on;
     ``own_knowledge`` says whether the site allows an answer without a source, labelled so.
     ``unsupported`` is what happens to a sentence that its sources do not carry (``config.UNSUPPORTED``), ``jury`` are
-    the roles that judge the badge. ``audience`` is who asks; ``safety`` is what the site says to somebody in danger:
-    (language, message). ``chat`` are the roles that a chat model serves, ``day`` is the day of the question.
+    the roles that judge the badge, ``judge`` is the judge of entailment ("": none). ``audience`` is who asks;
+    ``safety`` is what the site says to somebody in danger: (language, message). ``chat`` are the roles that a chat
+    model serves, ``day`` is the day of the question.
     """
 
     tiers: tuple[Tier, ...]
@@ -46,6 +47,7 @@ class Plan:
     safety: tuple[tuple[str, Message], ...] = ()
     unsupported: str = "withhold"
     jury: tuple[str, ...] = ()
+    judge: str = ""
     chat: frozenset[str] = frozenset()
     day: str = ""
 

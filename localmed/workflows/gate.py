@@ -21,8 +21,10 @@ from dataclasses import replace
 from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
 from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
 from localmed.agents.judging import ROLES, JudgingInput
+from localmed.clinical import asking
 from localmed.domain import Badge, Evidence, Message, Origin, Statement, Support, Verification, message
 from localmed.errors import Rejected
+from localmed.language import fold
 from localmed.verification import badge, citations, support
 from localmed.verification.badge import Vote
 from localmed.workflows.finding import Notes, Plan
@@ -34,20 +36,33 @@ Checked = tuple[tuple[bool, ...], Verification, Notes]
 
 
 def checked(
-    draft: Draft, evidence: tuple[Evidence, ...], plan: Plan, exceptions: bool = True
+    draft: Draft, evidence: tuple[Evidence, ...], plan: Plan, exceptions: bool = True, context: tuple[str, ...] = ()
 ) -> Step[tuple[tuple[Statement, ...], Verification, Notes]]:
     """Steps 1 and 2: the draft's statements with their verdicts, the account, and a note of what was added.
 
-    Without ``exceptions`` nothing is added, and a verdict comes for each of the draft's statements.
+    ``context`` are the question and the record. Without ``exceptions`` nothing is added, and a verdict comes for each
+    of the draft's statements.
     """
-    drafted = support.with_exceptions(draft.statements, evidence) if exceptions else draft.statements
-    added = len(drafted) - len(draft.statements)
-    statements, verification = citations.check(drafted, evidence)
+    statements, verification = citations.check(draft.statements, evidence)
     if any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements):
         stances = yield Judge(support.pairs(statements, evidence))
         policy: support.Policy = "mark" if plan.unsupported == "mark" else "withhold"
-        statements, verification = support.check(statements, evidence, stances, verification, policy)
-    return statements, verification, ((message("gate.added", count=added),) if added else ())
+        statements, verification = support.check(
+            statements, evidence, stances, verification, policy, plan.judge, context
+        )
+    complete = support.with_exceptions(statements, evidence) if exceptions else statements
+    added = len(complete) - len(statements)
+    return complete, _counted(verification, added), ((message("gate.added", count=added),) if added else ())
+
+
+def completed(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) -> tuple[Statement, ...]:
+    """The sentences of an answer, behind each that was withheld the source's own one where there is one."""
+    return support.in_place(statements, evidence)
+
+
+def _counted(verification: Verification, added: int) -> Verification:
+    """``verification`` with ``added`` quotations counted in, which are to the character."""
+    return replace(verification, statements_checked=verification.statements_checked + added)
 
 
 def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ...]:
@@ -126,14 +141,31 @@ def badged(
             statement for statement in shown if any(citation.marker in cited for citation in statement.citations)
         )
         alone.append((kind.value, _badge((yield from _votes(question, theirs, own, jury)))))
+    colour, reason = _badge(votes), badge.reason(badge.majority([vote.criteria for vote in votes]))
+    lost = lost_by_withholding(question, statements, evidence)
+    if colour is Badge.GREEN and lost:
+        colour, reason = Badge.YELLOW, lost
     return replace(
         before,
-        badge=_badge(votes),
-        reason=badge.reason(badge.majority([vote.criteria for vote in votes])),
+        badge=colour,
+        reason=reason,
         badge_judges=tuple(vote.judge for vote in votes),
         badge_before=_badge(earlier),
         badges=tuple(alone),
     )
+
+
+def lost_by_withholding(
+    question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]
+) -> Message | None:
+    """What withholding took from the answer: sentences of which nothing is quoted, or a value that was asked for."""
+    if gaps := support.gaps(statements, evidence):
+        return message("badge.why_withheld", count=gaps)
+    if not any(statement.withheld for statement in statements):
+        return None
+    shown = [fold(statement.text) for statement in citations.shown(statements)]
+    filled = all(any(slot.fills.search(text) for text in shown) for slot in asking.slots(question))
+    return None if filled else message("badge.why_value_withheld")
 
 
 def _votes(

@@ -19,7 +19,7 @@ from localmed.agents.emergency_likeness import LANGUAGES, WEIGHTS
 from localmed.agents.safety_likeness import stored
 from localmed.clinical.red_flags import red_flags
 from localmed.language import detect
-from localmed.models.e5 import E5
+from localmed.models.e5 import E5, Uncentred
 from localmed.retrieval.guide import is_emergency
 from localmed.training.emergencies import OTHERS, Example, fit
 
@@ -69,7 +69,7 @@ def _lines(lists: dict[str, str]) -> list[tuple[str, str]]:
 def main() -> None:
     """Fit and write; print what is seen of the other authors' cases without any of theirs, alone and with the table."""
     trained_on = examples()
-    weights, alone = fit(trained_on, E5())
+    weights, alone = fit(trained_on, Uncentred(E5()))
     for author in OTHERS:
         for language in LANGUAGES:
             for urgent in (True, False):

@@ -63,7 +63,7 @@ def test_what_serves_after_a_removal_is_the_profiles_own(empty: Localmed, tmp_pa
     made = make_sentence_encoder(tmp_path / "ours")
     empty.ok("models", "add", str(made), "--role", "encoder")
     empty.ok("models", "use", "encoder", "ours")
-    assert empty.ok("models", "remove", "ours", "--yes").out == "Removed ours\nminilm serves encoder\n"
+    assert empty.ok("models", "remove", "ours", "--yes").out == "Removed ours\ne5 serves encoder\n"
     assert empty.ok("models", "verify").out == "No model is registered\n"
     assert empty.ok("models", "verify", "--json").json == {}
 

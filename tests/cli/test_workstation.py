@@ -92,22 +92,22 @@ def test_from_one_profile_to_the_other_and_back(workstation: Localmed) -> None:
     assert "bge-m3-" in refused
     assert "localmed reindex" in refused
     shutil.move(workstation.data / "models", workstation.data / "elsewhere")  # starter needs none of it
-    assert workstation.ok("reindex", "--json").json["encoder"].startswith("all-MiniLM")
+    assert workstation.ok("reindex", "--json").json["encoder"].startswith("multilingual-e5")
     assert workstation.ok("reindex").out.startswith("Nothing changed")
     assert workstation.titles("visiting hours")[0] == "Visiting hours"
     set_to(workstation, 'profile = "starter"\n[models]\nfolder = "elsewhere"\n')
     output = workstation.ok("models", "use", "encoder", "bge-m3").out
     assert "bge-m3 serves encoder" in output
     assert "Nothing reranks" in output
-    assert "encoded by all-MiniLM" in output
+    assert "encoded by multilingual-e5" in output
     assert "localmed reindex" in output
     workstation.ok("models", "use", "reranker", "bge-m3")
     assert "bge-m3-" in workstation("search", "visiting hours").failed(5)
     assert "Generation 0004 is served" in workstation.ok("reindex").out
     assert workstation.ok("search", QUESTION, "--json").json["dense"]
     workstation.ok("generations", "rollback", "3", "--yes")
-    assert "all-MiniLM" in workstation("search", "visiting hours").failed(5)
-    assert workstation.ok("models", "use", "encoder", "default").out == "minilm serves encoder\n"
+    assert "multilingual-e5" in workstation("search", "visiting hours").failed(5)
+    assert workstation.ok("models", "use", "encoder", "default").out == "e5 serves encoder\n"
     assert workstation.ok("search", "visiting hours", "--json").json["dense"]
 
 
@@ -132,7 +132,19 @@ def test_an_encoder_of_the_hospitals_own(workstation: Localmed, tmp_path: Path) 
     assert "no token vectors" in workstation("models", "use", "reranker", "ours").failed(2)
 
 
+def test_a_library_keeps_the_built_in_encoder_that_it_is_of(copied: Localmed) -> None:
+    """It was the default when the library was made; nothing was chosen since."""
+    assert copied.ok("search", "septic shock", "--json").json["dense"]
+    output = copied.ok("models", "use", "encoder", "default").out
+    assert output.startswith("minilm serves encoder\nthe library keeps its encoder, all-MiniLM-L6-v2")
+    assert "the default is e5 by now" in copied("doctor").out
+    assert copied.ok("reindex", "--json").json["encoder"].startswith("multilingual-e5")
+    assert copied.ok("models", "use", "encoder", "default").out == "e5 serves encoder\n"
+    assert copied.ok("search", "探视时间", "--json").json["dense"]
+
+
 def test_a_library_of_starter_is_its_own(copied: Localmed) -> None:
+    copied.ok("models", "use", "encoder", "minilm")
     assert copied.ok("reindex").out.startswith("Nothing changed: the library is of all-MiniLM")
     assert copied.ok("reindex", "--again", "--json").json["generation"] == 2
     assert "Sepsis: the first hour" in copied.titles("septic shock")

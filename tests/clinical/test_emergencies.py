@@ -11,7 +11,7 @@ import pytest
 from localmed.agents.asking import QuestionInput
 from localmed.agents.emergency_likeness import WHOLE, EmergencyLikeness
 from localmed.clinical.red_flags import red_flags
-from localmed.models.e5 import E5
+from localmed.models.e5 import E5, Uncentred
 from tests.fakes import HashedWords
 
 CASES = Path(__file__).parent / "cases"
@@ -19,7 +19,7 @@ CASES = Path(__file__).parent / "cases"
 
 @pytest.fixture(scope="module")
 def likeness() -> EmergencyLikeness:
-    return EmergencyLikeness(E5())
+    return EmergencyLikeness(Uncentred(E5()))
 
 
 def texts(name: str, language: str) -> list[str]:

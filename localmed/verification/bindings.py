@@ -1,0 +1,212 @@
+"""Whether the numbers of a statement stand in its source, together, on the same side, and as what they are stated.
+
+*Held*: the source writes the number, or a range or limit in which the value of one patient lies ("an eGFR of 38" in
+"30 to 44"); numbers of the question or the record are given. *Together*: the numbers of one clause stand in one
+sentence or row of the source. *Side*: above is not below. *Limit*: what the source names only as a limit is no dose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from localmed.clinical import medicines, negation
+from localmed.domain import Message, message
+from localmed.language import fold
+from localmed.verification.clauses import Clause, concepts, share
+from localmed.verification.intervals import DOSES, Interval, intervals
+from localmed.verification.matching import Window
+
+NUMBER, UNIT = message("support.number"), message("support.unit")
+APART = message("support.apart")
+_SOLD = re.compile(r"tablet|capsule|strength|form\b|[片粒]|胶囊|剂型|规格", re.IGNORECASE)
+# A cell of a table that says as what a medicine is sold: none of its numbers is a dose.
+_SOLD_AS = re.compile(r"\s*(?:forms?|strengths?|剂型|规格)\s?[:：]")
+CLEARLY = 0.2  # by which the clause with the other side must be more like the statement's than one with its side
+WORDS, ALIKE, MORE_ALIKE = 2, 0.5, 0.3  # of a clause's words, where medicines are compared by the words beside them
+LEAST = 0.1  # of a clause that two must share for their limits to be compared
+_INSTANCE = re.compile(r"\b(?:last\w*|old|aged|day|after|for|going on)\b|第|出生|生后|持续")
+_TARGET = re.compile(r"\b(?:hold|keep|kept|maintain|aim|target|goal)|控制|维持|目标|保持")  # no patient's value
+_CONDITIONAL = re.compile(
+    r"\b(?:if|when|unless|where|once(?! (?:a|daily|per|each|every))|until|in case)\b|如果|若|除非"
+)
+_CONDITION = re.compile(r"\b(?:if|only (?:if|when|after|for|in))\b[^,;.]{6,80}|仅用于[^。；，]{4,40}")
+_FLIPS = re.compile(
+    r"\b(?:unless|except|provided|as long as|only if|not if|until|without|otherwise)\b|除非|除外|否则|前提"
+)
+
+
+def held(number: Interval, source: Sequence[Interval], clause: str) -> bool:
+    """Whether one of ``source`` is the same number, or holds it as the value of one patient."""
+    if any(number.meets(other) for other in source):
+        return True
+    timed = number.kind == "hours" and not _INSTANCE.search(clause)
+    return not timed and not _TARGET.search(clause) and any(other.holds(number) for other in source)
+
+
+def difference(
+    statement: str, mine: Sequence[Clause], theirs: Sequence[Clause], window: Window, known: Sequence[Interval]
+) -> Message | None:
+    """Why the source does not hold every number of the statement, or not together; None if it does."""
+    sold = bool(_SOLD.search(statement))
+    source = [number for clause in theirs if sold or not _SOLD_AS.match(clause.text) for number in clause.numbers]
+    source += intervals(window.titles)
+    own = [number for clause in mine for number in clause.numbers]
+    own_limits = [number for number in own if not number.point and any(number.meets(other) for other in source)]
+    for clause in mine:
+        for number in clause.numbers:
+            if not held(number, [*source, *known, *own_limits], clause.text):
+                alike = any(set(number.written) <= set(other.written) for other in source)
+                return UNIT if alike else NUMBER
+            if _other_unit(number, source):
+                return UNIT
+    return APART if apart(mine, theirs, [*known, *intervals(window.titles)], own_limits) else None
+
+
+def _other_unit(number: Interval, source: Sequence[Interval]) -> bool:
+    """Whether the source writes the number with another unit of its kind, and nowhere with this one."""
+    same = [other for other in source if other.kind == number.kind and set(number.written) & set(other.written)]
+    return bool(number.kind and same) and not any(number.meets(other) for other in same)
+
+
+def apart(
+    mine: Sequence[Clause], theirs: Sequence[Clause], known: Sequence[Interval], limits: Sequence[Interval] = ()
+) -> bool:
+    """Whether the numbers of a clause stand in no one sentence of the source together; ``limits`` are its own."""
+    sentences: dict[int, list[Interval]] = {}
+    for clause in theirs:
+        sentences.setdefault(clause.sentence, []).extend(clause.numbers)
+    for clause in mine:
+        stated = [
+            number
+            for number in clause.numbers
+            if not any(number.meets(other) for other in known)
+            and not any(other.holds(number) for other in (*known, *limits))
+        ]
+        if len(stated) > 1 and not any(
+            all(held(number, numbers, clause.text) for number in stated) for numbers in sentences.values()
+        ):
+            return True
+    return False
+
+
+def other_cell(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether a number of the statement stands in another cell of its row than the one that its words name."""
+    for clause in mine:
+        for number in clause.numbers:
+            rows = {other.sentence for other in theirs if other.cell and _in(number, other)}
+            if rows and all(_elsewhere(clause, number, [o for o in theirs if o.sentence == row]) for row in rows):
+                return True
+    return False
+
+
+def _in(number: Interval, clause: Clause) -> bool:
+    return any(number.meets(other) for other in clause.numbers)
+
+
+def _elsewhere(clause: Clause, number: Interval, cells: Sequence[Clause]) -> bool:
+    """Whether the ``clause`` has words of a cell with a number of the same kind, and fewer of the one with this."""
+    own = [cell for cell in cells if _in(number, cell)]
+    others = [cell for cell in cells if cell not in own and any(other.kind == number.kind for other in cell.numbers)]
+    held = frozenset().union(*(cell.words for cell in own))
+    best = max((len((clause.words & cell.words) - held) for cell in others), default=0)
+    common = frozenset().union(*(cell.words for cell in others))
+    return best > len((clause.words & held) - common)
+
+
+def other_medicine(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether the source's clauses with the words of a clause speak of another medicine than that names."""
+    for clause in mine:
+        named = medicines.names(clause.text)
+        if not medicines.ingredients(clause.text) or len(clause.words) < WORDS:
+            continue
+        own = max((_words(clause, other) for other in theirs if other.medicines & named), default=0.0)
+        other = max((_words(clause, o) for o in theirs if o.medicines and not o.medicines & named), default=0.0)
+        if other >= ALIKE and other - own >= MORE_ALIKE:
+            return True
+    return False
+
+
+def other_number(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether the source's clause with the words of a clause has another number of the kind than that gives."""
+    sentences = [
+        [other for other in theirs if other.sentence == number] for number in {other.sentence for other in theirs}
+    ]
+    whole = [_whole(parts) for parts in sentences if not parts[0].cell]
+    for clause in mine:
+        for number in clause.numbers if len(clause.words) > WORDS else ():
+            own = max((_words(clause, other) for other in whole if held(number, other.numbers, "")), default=None)
+            rivals = [
+                _words(clause, other)
+                for other in whole
+                if any(there.kind == number.kind for there in other.numbers) and not held(number, other.numbers, "")
+            ]
+            if own is not None and max(rivals, default=0.0) >= max(ALIKE, own + MORE_ALIKE):
+                return True
+    return False
+
+
+def _whole(parts: Sequence[Clause]) -> Clause:
+    """The clauses of one sentence as one."""
+    words = frozenset[str]().union(*(part.words for part in parts))
+    return replace(parts[0], words=words, numbers=tuple(number for part in parts for number in part.numbers))
+
+
+def condition_dropped(statement: str, mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether the statement gives a dose and nothing of the condition under which its source gives that."""
+    doses = [number for clause in mine for number in clause.numbers if number.kind in DOSES]
+    their_words = frozenset[str]().union(*(clause.words for clause in mine))
+    numbers = [number for clause in mine for number in clause.numbers]
+    for source in theirs if doses and not _CONDITIONAL.search(fold(statement)) else ():
+        if any(_in(number, source) for number in doses) and not source.cell:
+            for match in _CONDITION.finditer(source.text):
+                words = concepts(match[0])
+                shared = any(number.meets(other) for number in intervals(match[0]) for other in numbers)
+                if len(words) >= WORDS and not words & their_words and not shared:
+                    return True
+    return False
+
+
+def _words(clause: Clause, other: Clause) -> float:
+    shared = len(clause.words & other.words)
+    return shared / len(clause.words) if shared >= WORDS else 0.0
+
+
+def other_side(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether a limit of the statement is on the other side than where the source's clause most like it names it."""
+    return any(number.side and _against(clause, number, theirs) for clause in mine for number in clause.numbers)
+
+
+def _against(clause: Clause, number: Interval, theirs: Sequence[Clause]) -> bool:
+    along, against = 0.0, 0.0
+    for source in theirs:
+        sides = {other.side for other in source.numbers if number.meets(other) and other.side}
+        like = share(clause, source)
+        if number.side in sides or (sides and _turned(clause, source)):
+            along = max(along, like)
+        elif sides:
+            against = max(against, like)
+    return against >= LEAST and against > along + (CLEARLY if along else 0.0)
+
+
+def _turned(clause: Clause, source: Clause) -> bool:
+    """Whether one of the two says it the other way round, with the other side: "unless below", "not needed above"."""
+    flips = bool(_FLIPS.search(clause.text)) != bool(_FLIPS.search(source.text))
+    return flips or negation.denies(clause.text) != negation.denies(source.text)
+
+
+def limit_as_dose(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether the statement gives as a dose what the source names only as a limit."""
+    source = [number for clause in theirs for number in clause.numbers]
+    for clause in mine:
+        for number in clause.numbers:
+            same = [other for other in source if number.meets(other) and number.kind == other.kind]
+            if number.kind in DOSES and not number.side and same and all(other.side for other in same):
+                return True
+    return False
+
+
+def numbers_of(texts: Sequence[str]) -> tuple[Interval, ...]:
+    """The numbers of the question and the record."""
+    return tuple(number for text in texts for number in intervals(text))

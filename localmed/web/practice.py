@@ -1,0 +1,106 @@
+"""Evidence-based practice: a question on one patient. The record is read, shown and corrected, then the question asked.
+
+The record is nowhere between the two pages but in the page itself: what was read of it comes back with the question.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request, UploadFile
+from starlette.formparsers import MultiPartParser
+from starlette.responses import Response
+
+from localmed.domain import Answer, SearchFilter
+from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
+from localmed.errors import UsageError
+from localmed.hooks import Hooks
+from localmed.language import clean
+from localmed.messages import LANGUAGES
+from localmed.operations import records
+from localmed.web import pages
+from localmed.web.ask import question_of, respond
+from localmed.web.streams import Tell
+from localmed.web.visits import Asking
+
+router = APIRouter()
+Lines = Annotated[list[str], Form()]
+MORE = 3  # empty lines for what the reader missed
+ENTRY_CHARACTERS = 300  # of one entry and of the words that it was read from
+MultiPartParser.spool_max_size = 2**24  # bytes: what is uploaded (a record) stays in memory, not in a temporary file
+
+
+@router.get("/practice")
+def form(visit: Asking) -> Response:
+    """The form for question and record."""
+    return pages.page(visit, "practice.html", asked_text="")
+
+
+@router.post("/practice/read")
+def read(
+    visit: Asking,
+    question: Annotated[str, Form()] = "",
+    record: Annotated[str, Form()] = "",
+    file: UploadFile | None = None,
+) -> Response:
+    """What is read of the record, to be corrected."""
+    known = uploaded_record(record, file)
+    shown = known or PatientRecord(language=visit.language)
+    return pages.page(
+        visit,
+        "practice_record.html",
+        asked_text=clean(question),
+        record=shown,
+        given=known is not None,
+        notes=pages.lines(shown.notes, visit),
+        rows=[*shown.entries, *(RecordEntry(EntryKind.PROBLEM, "", "") for _ in range(MORE))],
+        kinds=list(EntryKind),
+    )
+
+
+def uploaded_record(record: str, file: UploadFile | None) -> PatientRecord | None:
+    """The record that was pasted or uploaded; None for neither, ``UsageError`` for both."""
+    data = file.file.read() if file else b""
+    if data.strip() and record.strip():
+        raise UsageError("web.practice.both")
+    if not data.strip() and not record.strip():
+        return None
+    return records.read(data if data.strip() else record.encode("utf-8", "replace"))
+
+
+@router.post("/practice")
+def ask(
+    visit: Asking,
+    request: Request,
+    question: Annotated[str, Form()] = "",
+    pico: Annotated[bool, Form()] = False,
+    kind: Lines = [],  # noqa: B006  (FastAPI copies it)
+    entry: Lines = [],  # noqa: B006
+    before: Lines = [],  # noqa: B006
+    words: Lines = [],  # noqa: B006
+    none_of: Lines = [],  # noqa: B006
+    language: Annotated[str, Form()] = "en",
+    as_of: Annotated[str, Form()] = "",
+) -> Response:
+    """Answer the question for the patient of the corrected record."""
+    text = question_of(visit, question)
+    entries = corrections(kind, entry, before, words)
+    known = records.corrected(entries, language if language in LANGUAGES else "en", as_of[:10], none_of)
+
+    def work(hooks: Hooks, tell: Tell) -> Answer:
+        del tell
+        return visit.session.ebm(text, SearchFilter(), known if entries or none_of else None, pico, hooks)
+
+    return respond(visit, request, text, work)
+
+
+def corrections(kinds: Lines, texts: Lines, before: Lines, words: Lines) -> list[RecordEntry]:
+    """The entries that a page sent; one that was changed stands for itself, with no words of the record."""
+    if not len(kinds) == len(texts) == len(before) == len(words) or any(name not in set(EntryKind) for name in kinds):
+        raise UsageError("web.error.malformed")
+    lines = [" ".join(clean(text).split())[:ENTRY_CHARACTERS] for text in texts]
+    return [
+        RecordEntry(EntryKind(name), line, source[:ENTRY_CHARACTERS] if line == same else line)
+        for name, line, same, source in zip(kinds, lines, before, words, strict=True)
+        if line
+    ]

@@ -1,0 +1,87 @@
+"""Numbers by what they mean: limits and ranges, values of one patient, numbers that belong together."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from localmed.domain import Message, Passage
+from localmed.verification import bindings, comparison
+from localmed.verification.comparison import fault
+from localmed.verification.intervals import intervals
+from localmed.verification.matching import window
+from tests.values import passage
+
+NEAR = 0.9  # likeness: whether a sentence rests on its source at all is measured elsewhere
+TABLE = Passage(
+    "p", "d", "c", "en", "", "Gout", ("Allopurinol",),
+    "eGFR (ml/min/1.73 m²): 60 or above; Starting dose: 100 mg once a day\n"
+    "eGFR (ml/min/1.73 m²): 30 to 59; Starting dose: 50 mg once a day", "0-9", table=True,
+)  # fmt: skip
+COLCHICINE = passage(
+    "Give colchicine 500 micrograms twice a day. The total for one course must not exceed 6 mg. "
+    "Avoid colchicine if the eGFR is below 10.",
+    "Gout",
+)
+FEBUXOSTAT = passage("Start febuxostat 80 mg if the urate stays above target on allopurinol.", "Gout")
+ZH_TABLE = Passage(
+    "p", "d", "c", "zh", "", "新生儿黄疸", ("光疗界值",),
+    "小时龄：48小时；低危（μmol/L）：257；高危（μmol/L）：188", "0-9", table=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "low", "high"),
+    [
+        ("must not exceed 6 mg", "mg", -inf, 6),
+        ("no more than 6 mg", "mg", -inf, 6),
+        ("do not give more than 6 mg", "mg", -inf, 6),
+        ("at most 6 mg", "mg", -inf, 6),
+        ("不超过6毫克", "mg", -inf, 6),
+        ("5 or more", "", 5, inf),
+        ("at least 5", "", 5, inf),
+        ("not sooner than 12 hours", "hours", 12, inf),
+        ("35周及以上", "hours", 35 * 168, inf),
+        ("10 to 50", "", 10, 50),
+        ("15 mL/min", "mL/min", 15, 15),
+    ],
+)
+def test_a_limit_by_its_meaning(text: str, kind: str, low: float, high: float) -> None:
+    (interval,) = intervals(text)
+    assert (interval.kind, interval.low, interval.high) == (kind, low, high)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        ("With an eGFR of 44, allopurinol starts at 50 mg once a day.", TABLE, None),
+        ("With an eGFR of 44, allopurinol starts at 100 mg once a day.", TABLE, bindings.APART),
+        ("With an eGFR of 44, allopurinol starts at 75 mg once a day.", TABLE, bindings.NUMBER),
+        ("One course of colchicine may add up to at most 6 mg.", COLCHICINE, None),
+        ("The usual course of colchicine is 6 mg.", COLCHICINE, comparison.LIMIT),
+        ("Avoid colchicine if the eGFR is above 10.", COLCHICINE, comparison.SIDE),
+        ("Colchicine is avoided at an eGFR of 8.", COLCHICINE, None),
+        ("Febuxostat is started at 80 mg.", FEBUXOSTAT, comparison.OMITTED),
+        ("If the urate stays above target febuxostat 80 mg is used.", FEBUXOSTAT, None),
+        ("48小时龄低危儿的光疗界值为257 μmol/L。", ZH_TABLE, None),
+        ("48小时龄高危儿的光疗界值为257 μmol/L。", ZH_TABLE, bindings.APART),
+        ("48小时龄低危儿的光疗界值为257 mmol/L。", ZH_TABLE, bindings.UNIT),
+    ],
+)
+def test_numbers_with_their_context(text: str, source: Passage, expected: Message | None) -> None:
+    assert fault(text, window(text, [source]), NEAR) == expected
+
+
+def test_a_target_is_no_patients_value() -> None:
+    source = passage("Keep a mean arterial pressure of 65 mmHg or more with noradrenaline.", "Sepsis")
+    text = "Keep the mean arterial pressure at 130 mmHg with noradrenaline."
+    assert fault(text, window(text, [source]), NEAR) == bindings.NUMBER
+
+
+def test_numbers_of_the_question_are_known() -> None:
+    source = passage("Avoid naproxen in kidney disease.", "Gout")
+    text = "With a creatinine of 212 micromol/L naproxen is avoided."
+    assert fault(text, window(text, [source]), NEAR) == bindings.NUMBER
+    known = bindings.numbers_of(("Naproxen with a creatinine of 212 micromol/L?",))
+    assert fault(text, window(text, [source]), NEAR, known) is None

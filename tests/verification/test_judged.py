@@ -1,0 +1,84 @@
+"""What a judge of entailment changes, what stands in place of what is withheld, and what a badge says of a gap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from localmed.agents.evidence import citation
+from localmed.domain import Evidence, Origin, Statement, Support, Verification, message
+from localmed.ports import Stance
+from localmed.presentation.statements import statement_view
+from localmed.verification import support
+from localmed.workflows.gate import lost_by_withholding
+from tests.values import evidence
+
+SOURCE = evidence(
+    "1",
+    "Naproxen 750 mg is given once. Avoid naproxen in heart failure. Serious rashes are rare in the first weeks.",
+    "Gout",
+)
+FOR, OPEN, NEITHER = Stance(0.9, 0.05, 0.05), Stance(0.5, 0.45, 0.05), Stance(0.05, 0.9, 0.05)
+
+
+def judged(text: str, stance: Stance, judge: str = "checker", source: Evidence = SOURCE) -> Statement:
+    statement = Statement(text, (citation(source, text),), Origin.GENERATED)
+    (checked,), _ = support.check((statement,), (source,), (stance,), Verification(1, 0), "withhold", judge)
+    return checked
+
+
+@pytest.mark.parametrize(
+    ("text", "stance", "expected"),
+    [
+        ("With a failing pump, leave naproxen out.", FOR, Support.SUPPORTED),  # few shared words
+        ("With a failing pump, leave naproxen out.", NEITHER, Support.UNSUPPORTED),
+        ("Naproxen is avoided in heart failure.", NEITHER, Support.UNSUPPORTED),  # not said
+        ("Naproxen is avoided in heart failure.", OPEN, Support.UNCHECKED),
+        ("Naproxen 500 mg is given once.", FOR, Support.UNSUPPORTED),  # a number
+        ("Colchicine is avoided in heart failure.", FOR, Support.UNSUPPORTED),  # a medicine
+        ("Naproxen is given in heart failure.", FOR, Support.UNSUPPORTED),  # a negation
+        ("Serious rashes are common in the first weeks.", FOR, Support.UNSUPPORTED),  # the opposite
+    ],
+)
+def test_a_judge_overrules_words_and_nothing_else(text: str, stance: Stance, expected: Support) -> None:
+    statement = judged(text, stance)
+    assert statement.verdict is not None
+    assert statement.verdict.support is expected
+
+
+def test_who_checked_is_named() -> None:
+    statement = judged("Naproxen is avoided in heart failure.", FOR)
+    assert statement.verdict is not None
+    assert statement.verdict.judge == message("support.judge.entailment", name="checker")
+    assert "checker" in statement_view(statement, "en").checked
+    unchecked = judged("Naproxen is avoided in heart failure.", Stance(0.0, 0.0, 0.0), judge="")
+    assert "unchecked" in statement_view(unchecked, "en").checked
+
+
+def test_the_sources_own_sentence_stands_in_place_of_a_withheld_one() -> None:
+    right = judged("Naproxen is avoided in heart failure.", FOR)
+    wrong = judged("Serious rashes are common in the first weeks.", FOR)
+    shown = support.in_place((right, wrong), (SOURCE,))
+    assert [statement.text for statement in shown][2:] == ["Serious rashes are rare in the first weeks."]
+    assert support.stands_in(shown[2])
+    assert support.in_place((wrong,), (SOURCE,)) == (wrong,), "then the flow quotes what answers"
+
+
+def test_nothing_is_green_over_a_gap() -> None:
+    right = judged("Naproxen is avoided in heart failure.", FOR)
+    nowhere = judged("Swimming strengthens the shoulders of older adults.", FOR)
+    nowhere = replace(nowhere, withheld=True)
+    assert lost_by_withholding("Which patients avoid naproxen?", (right, nowhere), (SOURCE,))
+    assert lost_by_withholding("Which patients avoid naproxen?", (right,), (SOURCE,)) is None
+    wrong = judged("Serious rashes are common in the first weeks.", FOR)
+    shown = support.in_place((right, wrong), (SOURCE,))
+    assert lost_by_withholding("Which patients avoid naproxen?", shown, (SOURCE,)) is None
+
+
+def test_an_exception_counts_only_while_its_sentence_is_shown() -> None:
+    source = evidence("1", "Give nitrofurantoin 100 mg twice a day unless eGFR is below 45.", "Urine")
+    texts = ("Nitrofurantoin 100 mg is given twice a day.", "Unless eGFR is below 45, nitrofurantoin 900 mg is given.")
+    drafted = tuple(Statement(text, (citation(source, text),), Origin.GENERATED) for text in texts)
+    checked, _ = support.check(drafted, (source,), (OPEN, OPEN), Verification(2, 0))
+    assert [statement.withheld for statement in checked] == [True, True]

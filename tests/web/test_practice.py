@@ -1,0 +1,161 @@
+"""Evidence for one patient, orders with their leaflet, departments; what a record holds stands nowhere else."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from localmed.domain.patient import EntryKind, RecordEntry
+from localmed.errors import UsageError
+from localmed.operations import records
+from localmed.operations.audit import Audit
+from tests.web.conftest import Client, Clients
+
+RECORD = "Name: Zoltan Kowalczyk\n67-year-old man. Allergies: penicillin\nMedications: warfarin 5 mg daily\n"
+QUESTION = "What is the maximum dose of paracetamol in adults?"
+ORDER = "Paracetamol 1 g p.o. q6h prn\n"
+
+
+def read_record(client: Client, record: str = RECORD, **files: bytes) -> str:
+    values = {"form": client.token(), "question": QUESTION, "record": record}
+    sent = {name: ("record.txt", data, "text/plain") for name, data in files.items()}
+    reply = client.http.post("/practice/read", data=values, files=sent or {"file": ("", b"")})
+    assert reply.status_code == 200, reply.text
+    return reply.text
+
+
+def entries(page: str) -> dict[str, list[str]]:
+    """The fields that the page of a record sends back as it is."""
+    kinds = re.findall(r'<option value="(\w+)" selected>', page)
+    hidden = {name: re.findall(rf'name="{name}" value="([^"]*)"', page) for name in ("entry", "before", "words")}
+    return {"kind": kinds, **hidden}
+
+
+def ask(client: Client, fields: dict[str, list[str]], **others: str) -> str:
+    values = {"form": client.token(), "question": QUESTION, **fields, **others}
+    reply = client.http.post("/practice", data=values)
+    assert reply.status_code == 200, reply.text
+    assert reply.url.path.startswith("/answers/")
+    return reply.text
+
+
+def test_what_was_read_is_shown_and_goes_with_the_question(client: Clients) -> None:
+    reader = client("reader")
+    page = read_record(reader)
+    assert "penicillin" in page
+    assert "Kowalczyk" not in page
+    answer = ask(reader, entries(page))
+    assert "penicillin" in answer
+    assert "warfarin" in answer
+    assert "Kowalczyk" not in answer
+
+
+def test_a_correction_holds_and_the_record_does_not(client: Clients) -> None:
+    reader = client("reader")
+    fields = entries(read_record(reader))
+    fields["entry"] = [text.replace("penicillin", "aspirin") for text in fields["entry"]]
+    answer = ask(reader, fields)
+    assert "aspirin" in answer
+    assert "penicillin" not in answer
+
+
+def test_a_file_is_read_as_what_is_pasted_and_never_both(client: Clients) -> None:
+    reader = client("reader")
+    assert "penicillin" in read_record(reader, "", file=RECORD.encode())
+    values = {"form": reader.token(), "question": QUESTION, "record": RECORD}
+    reply = reader.http.post("/practice/read", data=values, files={"file": ("record.txt", b"62-year-old woman")})
+    assert reply.status_code == 400
+
+
+@pytest.mark.parametrize("fields", [{"kind": ["age"]}, {"kind": ["x"], "entry": ["1"], "before": [""], "words": [""]}])
+def test_entries_that_no_page_sends_are_refused(client: Clients, fields: dict[str, list[str]]) -> None:
+    reader = client("reader")
+    values = {"form": reader.token(), "question": QUESTION, **fields}
+    assert reader.http.post("/practice", data=values).status_code == 400
+
+
+def test_a_corrected_record_is_what_its_entries_say() -> None:
+    lines = {EntryKind.AGE: "54", EntryKind.SEX: "female", EntryKind.PREGNANCY: "no", EntryKind.MEDICINE: "metformin",
+             EntryKind.RESULT: "potassium 5.9 mmol/L", EntryKind.PROBLEM: "asthma"}  # fmt: skip
+    made = [RecordEntry(kind, text, text) for kind, text in lines.items()]
+    record = records.corrected(
+        [*made, RecordEntry(EntryKind.RESULT, "odd thing", "")], none_of=("allergies", "problems")
+    )
+    assert (record.age, record.sex, record.pregnant) == (54, "female", False)
+    assert (record.problems, record.medications) == (("asthma",), ("metformin",))
+    assert record.none_of == {"allergies"}
+    assert [result.value for result in record.results] == [5.9]
+    assert record.entries[-1].kind is EntryKind.UNREAD
+    assert record.text == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(EntryKind.AGE, "-3"), (EntryKind.AGE, "nan"), (EntryKind.SEX, "x"), (EntryKind.PREGNANCY, "?")]
+)
+def test_a_correction_that_cannot_be_is_refused(kind: EntryKind, text: str) -> None:
+    with pytest.raises(UsageError):
+        records.corrected([RecordEntry(kind, text, text)])
+
+
+def test_a_record_is_kept_nowhere_in_the_clear_nor_in_a_temporary_file(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    long_record = RECORD + "Walked well today. " * 60_000  # above a megabyte
+    values = {"form": reader.token(), "question": QUESTION}
+    reader.http.post("/practice/read", data=values, files={"file": ("r.txt", long_record.encode())})
+    ask(reader, entries(read_record(reader)))
+    reader.form("/orders", order=f"{ORDER}Warfarin 5 mg daily")
+    for file in copied_clients.settings.data.rglob("*"):
+        if file.is_file() and file.name.startswith(("state", "audit")):
+            content = file.read_bytes().lower()
+            assert b"penicillin" not in content, file.name
+            assert b"warfarin" not in content, file.name
+
+
+def test_an_uploaded_record_stays_in_memory(client: Clients, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))  # whoever makes a temporary file fails
+    reader = client("reader")
+    text = "67-year-old man. " + "x" * 10 + " Walked well today. " * 9_000
+    values = {"form": reader.token(), "question": QUESTION}
+    padded = text.encode() + b" " * 1_200_000
+    reply = reader.http.post("/practice/read", data=values, files={"file": ("r.txt", padded)})
+    assert reply.status_code in (200, 413), reply.text
+
+
+def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    page = reader.form("/orders", order=ORDER)
+    assert "Paracetamol 1 g p.o. q6h prn" in page.text
+    path = f"{page.url.path}/leaflet"
+    assert reader.form(path, released_by="  ").status_code == 400
+    leaflet = reader.form(path, released_by="Ward nurse Ada", language="both")
+    assert leaflet.status_code == 200
+    assert leaflet.text.count("<article") == 2
+    assert 'lang="zh"' in leaflet.text
+    assert "Released by Ward nurse Ada" in leaflet.text
+    assert "sandbox" in leaflet.headers["content-security-policy"]
+    with closing(Audit(copied_clients.settings.data)) as log:
+        entry = log.entries()[-1]
+    assert (entry.actor, entry.action, entry.outcome) == ("reader", "release", "by Ward nurse Ada")
+    assert copied_clients("admin").form(path, released_by="Somebody").status_code == 404
+
+
+def test_only_an_order_has_a_leaflet(client: Clients) -> None:
+    reader = client("reader")
+    path = reader.form("/ask", question=QUESTION).url.path
+    assert reader.form(f"{path}/leaflet", released_by="Ada").status_code == 400
+
+
+def test_departments(client: Clients) -> None:
+    page = client("reader").form("/departments", question="My chest hurts and I cannot breathe")
+    assert page.status_code == 200
+    assert "mergency" in page.text
+
+
+@pytest.mark.parametrize("path", ["/practice", "/orders", "/departments"])
+def test_the_forms_need_somebody_who_may_ask(client: Clients, path: str) -> None:
+    assert client("reader").get(path).status_code == 200
+    assert client().get(path).url.path == "/login"
+    assert client("reader").http.post(path, data={"question": "x"}).status_code == 403
