@@ -101,8 +101,8 @@ def sections(folder: Path) -> Iterator[tuple[tuple[str, str], list[str]]]:
         for part in parts:
             heading, _, body = part.partition("\n")
             lines = [MARKUP.sub("", line).strip() for line in body.split("\n") if not line.startswith("|")]
-            found = [line[start:end] for line in lines for start, end in sentences(line)]
-            yield (title.split("\n")[0].strip(), heading.strip()), [text for text in found if WARNS.search(text)]
+            texts = [line[start:end] for line in lines for start, end in sentences(line)]
+            yield (title.split("\n")[0].strip(), heading.strip()), [text for text in texts if WARNS.search(text)]
 
 
 def run(place: Place) -> list[Row]:
@@ -114,11 +114,14 @@ def run(place: Place) -> list[Row]:
     return rows
 
 
-def _rows(asked: Mapping[str, list[Asked]], name: str, how: str) -> list[Row]:
-    outcomes, others = Counter(one.outcome for one in asked["plain"]), Counter(one.badge for one in asked["elsewhere"])
-    shown, dropped = (sum(len(getattr(one, field)) for one in asked["plain"]) for field in ("shown", "dropped"))
+def _rows(questions: Mapping[str, list[Asked]], name: str, how: str) -> list[Row]:
+    outcomes, others = (
+        Counter(one.outcome for one in questions["plain"]),
+        Counter(one.badge for one in questions["elsewhere"]),
+    )
+    shown, dropped = (sum(len(getattr(one, field)) for one in questions["plain"]) for field in ("shown", "dropped"))
     total, right, wrong = outcomes.total(), outcomes["right"], outcomes["wrong"]
-    green = sum(one.outcome == "right" and one.badge == "green" for one in asked["plain"])
+    green = sum(one.outcome == "right" and one.badge == "green" for one in questions["plain"])
     how = f"{name}, third author, {how}"
     return [
         Row(f"Plain ward questions right and whole, {name}", f"{RIGHT:.0%}", f"{right} of {total}",
