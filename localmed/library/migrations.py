@@ -111,6 +111,13 @@ STATE: tuple[str, ...] = (
         cancelled INTEGER NOT NULL DEFAULT 0, outcome TEXT NOT NULL DEFAULT ''
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE tokens (
+        digest TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, user TEXT NOT NULL, name TEXT NOT NULL, created REAL NOT NULL,
+        expires REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX tokens_user ON tokens (user);
+    """,
 )
 
 VECTORS: tuple[str, ...] = (
