@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
 STDIN = "localmed.stdin"  # where click's context has what was read of it
+FIRST_LINE, NEXT_LINE = 2.0, 30.0  # seconds of work until a line tells how far it is, where there is no terminal
 WIDEST = 100  # columns; longer lines are hard to read
 READABLE = 20  # columns of text that is broken into lines; with less, words are cut
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
@@ -264,9 +266,34 @@ def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> Non
         echo_wrapped(speaking.words(why) if isinstance(why, Message) else why, "      ", "      ")
 
 
+class _Lines:
+    """How far work is, as lines of a log: none for what is done at once."""
+
+    def __init__(self) -> None:
+        self._done, self._total, self._next = 0.0, 0, time.monotonic() + FIRST_LINE
+
+    def start(self, total: int) -> None:
+        """There are ``total`` things to do."""
+        self._total = total
+
+    def advance(self, done: float, _: str) -> None:
+        """So many more are done."""
+        self._done += done
+        if self._total and time.monotonic() >= self._next:
+            self._next = time.monotonic() + NEXT_LINE
+            echo(speaking.text("cli.so_far", done=int(self._done), total=self._total), err=True)
+
+
 @contextmanager
 def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[float, str], None]]]:
-    """A bar with the time left on stderr: functions to set the total and to advance. Silent unless on a terminal."""
+    """A bar with the time left on stderr: functions to set the total and to advance; ``show`` off is silence.
+
+    Where stderr goes to a file there is a line now and then, without names, in place of the bar.
+    """
+    if show and not sys.stderr.isatty():
+        lines = _Lines()
+        yield lines.start, lines.advance
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -285,7 +312,7 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
         TextColumn(speaking.text("cli.left"), markup=False),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=not (show and sys.stderr.isatty())) as bar:
+    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
         task = bar.add_task(speaking.text("cli.reading"), total=None)
         yield (
             lambda total: bar.update(task, total=total),
@@ -295,7 +322,7 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
 
 @contextmanager
 def work_shown(show: bool) -> Iterator[Hooks]:
-    """Hooks for an import or a reindexing: a bar with the time left on standard error, silent unless on a terminal."""
+    """Hooks for an import or a reindexing: a bar with the time left, or lines, on standard error."""
     with progress(show) as (start, advance):
         done_before, total_before = 0.0, 0.0
 

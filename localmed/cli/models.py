@@ -96,7 +96,7 @@ def _files(model: Model | None, manifest: ModelManifest | None) -> list[dict[str
 
 
 @command.command("add")
-@click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(exists=True, path_type=Path))
+@click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(path_type=Path))
 @click.option("--as", "name", default="", metavar="NAME", help="Which model it is, if its name does not say so.")
 @click.option("--role", type=click.Choice(ROLES), help="What it is for, if no manifest is known for it.")
 @click.option("--template", default="", metavar="NAME", help="Its chat template, if no manifest is known for it.")

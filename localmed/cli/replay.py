@@ -16,7 +16,7 @@ from localmed.presentation.neutral import words
 
 
 @click.command("replay")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--trace", is_flag=True, help="Show the recorded steps (on standard error).")
 @json_option
 @click.pass_context

@@ -15,10 +15,8 @@ from localmed.cli.speaking import say
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; others than this machine's need TLS."
 )
 @click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="TCP port.")
-@click.option(
-    "--tls-cert", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Certificate chain (PEM)."
-)
-@click.option("--tls-key", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Its private key (PEM).")
+@click.option("--tls-cert", type=click.Path(path_type=Path, dir_okay=False), help="Certificate chain (PEM).")
+@click.option("--tls-key", type=click.Path(path_type=Path, dir_okay=False), help="Its private key (PEM).")
 @click.option("--plain", is_flag=True, help="Listen on the network without TLS: only behind a proxy that has it.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that answer.")
 @click.pass_context

@@ -11,6 +11,8 @@ from localmed.cli.speaking import say, text
 from localmed.domain import Evidence, Passage, Status
 from localmed.errors import InputError
 
+LONGEST_SPAN = 20  # characters of two numbers
+
 
 @click.command("show")
 @click.argument("passage")
@@ -18,7 +20,9 @@ from localmed.errors import InputError
     "--image", type=click.Path(path_type=Path, dir_okay=False), help="Write the page here as PNG, passage marked."
 )
 @click.option("--page", type=click.IntRange(1), help="Of a passage over several pages only what stands on this one.")
-@click.option("--span", help="Mark only the characters START-END of the passage, as ask prints them.")
+@click.option(
+    "--span", help="Show, or mark on the page, only the characters START-END of the passage, as ask prints them."
+)
 @click.option("--answer", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="PASSAGE is the number of a source in this kept answer, recording or --json output.")  # fmt: skip
 @json_option
@@ -44,13 +48,16 @@ def command(
             evidence, removed = session.kept_evidence(answer, passage)
         else:
             evidence, removed = lookups.evidence_of(session, passage), False
+        marked = _span(span, evidence.passage)
         if image:
-            lookups.draw_page(session, evidence, image, page, _span(span))
+            lookups.draw_page(session, evidence, image, page, marked)
     if as_json:
         print_json(evidence)
         return
     cited = evidence.passage
     shown = cited.text if page is None else _on(cited, page)
+    if marked and not image:
+        shown = cited.text[slice(*marked)]
     echo(f"{evidence.document_title} ({evidence.edition or text('answer.no_date')})", bold=True)
     if evidence.status is not Status.CURRENT:
         echo(text(f"search.standing_{evidence.status.value}"), colour="red")
@@ -84,11 +91,13 @@ def _on(passage: Passage, page: int) -> str:
     return passage.text[min(span.start for span in spans) : max(span.end for span in spans)]
 
 
-def _span(span: str | None) -> tuple[int, int] | None:
-    """``"12-80"`` as numbers; raise ``click.BadParameter`` for anything else."""
+def _span(span: str | None, passage: Passage) -> tuple[int, int] | None:
+    """``"12-80"`` as numbers; raise ``click.BadParameter`` for anything else, and for what is not in the passage."""
     if span is None:
         return None
     start, _, end = span.partition("-")
-    if not (start.isdecimal() and end.isdecimal() and int(start) < int(end)):
+    if not (start.isdecimal() and end.isdecimal() and len(span) < LONGEST_SPAN and int(start) < int(end)):
         raise click.BadParameter(text("cli.span"))
+    if int(end) > len(passage.text):
+        raise click.BadParameter(text("cli.span_beyond", characters=len(passage.text)))
     return int(start), int(end)

@@ -92,7 +92,9 @@ def measured(text: str, date: str = "") -> Iterator[Measured]:
                 continue
             value = converted(measure, match["number"], match["unit"] or "")
             if value is not None:
-                written = f"{match['number']} {match['unit'] or measure.unit}".strip()
+                low, high = measure.plausible
+                unit = match["unit"] or (measure.unit if low <= value <= high else "")  # else it may be another one
+                written = f"{match['number']} {unit}".strip()
                 yield Measured(measure.name, value, _shown(written), date, *match.span())
 
 

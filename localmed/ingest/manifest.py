@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from localmed import files
 from localmed.domain import STATED, Collection, Kind, is_date
-from localmed.errors import BadSettings, InputError, UsageError, toml_place
+from localmed.errors import BadSettings, UsageError, toml_place
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.governed import GOVERNANCE
 
@@ -64,11 +64,9 @@ class Manifest:
 
 
 def load(path: Path) -> Manifest:
-    """Read a manifest; raise ``BadSettings`` naming the file and the key that is wrong."""
+    """Read a manifest; raise ``BadSettings`` naming the file and the key that is wrong, or ``InputError``."""
     try:
         values = tomllib.loads(files.contents(path).decode())
-    except InputError as error:
-        raise BadSettings(*error.messages) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings("manifest.toml", path=str(path), place=toml_place(error)) from None
     _check(path, values)

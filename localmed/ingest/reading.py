@@ -64,9 +64,8 @@ class Descriptions:
         """``record`` with the manifest's facts about its file, a language and a title."""
         facts = self.facts(source)
         sample = " ".join(chunking.text_of(block.lines)[0] for block in record.blocks[:40])[:DETECT_CHARACTERS]
-        language = record.language or self.manifest.collection.language or values.language_of(sample)
-        language = facts.get("language") or language
-        notes = () if language in LANGUAGES else (_in_other(language),)
+        stated = facts.get("language") or self.manifest.collection.language
+        language, notes = _language(sample, stated, record.language)
         return replace(
             record,
             notes=(*record.notes, *notes),
@@ -273,9 +272,20 @@ def _holds(part: Parameter, code: str) -> bool:
     return isinstance(part, Message) and (part.code == code or any(_holds(value, code) for _, value in part.parameters))
 
 
-def _in_other(language: str) -> Message:
-    unknown = message("import.language_unknown")
-    return unknown if language == values.UNKNOWN else message("import.language_other", language=language)
+def _language(sample: str, stated: str, marked: str) -> tuple[str, tuple[Message, ...]]:
+    """The language of a text, and what to tell of it: as stated, else as its file is marked where the text
+    is not plainly in another one (pages from a template often are), else as it reads.
+    """
+    seen = values.language_of(sample)
+    plainly = seen not in ("en", values.UNKNOWN)
+    language = stated or (seen if plainly else marked) or seen
+    notes: tuple[Message, ...] = ()
+    if plainly and seen != language:
+        notes += (message("import.language_unlike", said=language, seen=seen),)
+    if language not in LANGUAGES:
+        unknown = message("import.language_unknown")
+        notes += (unknown if language == values.UNKNOWN else message("import.language_other", language=language),)
+    return language, notes
 
 
 def refusal(

@@ -83,7 +83,7 @@ def find(
         if path.is_file():
             sources.setdefault(path, Source(path, "", path.is_symlink()))
         elif not path.is_dir():
-            raise UsageError("source.neither" if path.exists() else "source.missing", path=str(path))
+            raise InputError("source.neither" if path.exists() else "source.missing", path=str(path))
         else:
             for file in sorted(_walk(path)):
                 if not _is_text(str(file)):

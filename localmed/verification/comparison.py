@@ -1,9 +1,10 @@
 """What a statement and the sentences that it rests on say differently, by rule: the first fault found.
 
-In this order: a number or unit that the source does not hold (``quantities``); a medicine that it does not name there;
-an amount that it gives of another medicine; the other side of a limit; another way of giving or frequency; a negation
-(``polarity``); words that it does not hold. Rules compare what is written: a fault in other words is for the judge of
-entailment.
+In this order: a number or unit that the source does not hold, or not together (``bindings``); a medicine that it does
+not name there; an amount that it gives of another medicine or cell; the other side of a limit; a limit as a dose;
+another way of giving or frequency; a negation (``polarity``); the opposite (``opposites``); another order
+(``relations``); a dropped condition; words that it does not hold. Rules compare what is written: a fault in other words
+is for the judge of entailment.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from localmed import children
 from localmed.config import Settings, load
-from localmed.errors import UsageError, reason
+from localmed.errors import InputError, UsageError, reason
 from localmed.site import Site
 from localmed.web import application
 
@@ -49,14 +49,17 @@ class Address:
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}/"
 
     def checked(self) -> Address:
-        """The address itself; raise ``UsageError`` for one that would send passwords in the clear, or bad TLS files."""
+        """The address itself; raise ``UsageError`` for one that would send passwords in the clear.
+
+        Raise ``InputError`` for TLS files that cannot be used.
+        """
         if not self.certificate and not self.plain and not loopback(self.host):
             raise UsageError("web.serve.plain", host=self.host)
         if self.certificate:
             try:
                 ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
             except (OSError, ssl.SSLError) as error:
-                raise UsageError("web.serve.tls", file=str(self.certificate), reason=reason(error)) from None
+                raise InputError("web.serve.tls", file=str(self.certificate), reason=reason(error)) from None
         return self
 
 

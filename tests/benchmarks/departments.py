@@ -28,7 +28,8 @@ WORKFLOWS = Path(__file__).parents[1] / "workflows" / "cases"
 CLINICAL = Path(__file__).parents[1] / "clinical" / "cases"
 LANGUAGES = (("en", "English"), ("zh", "Chinese"))
 OWN = "held-back complaints, written after the rules by the same hand; starter, no model"
-OTHER = "held-back, by another author than the rules' and the sentences'; looked at once; starter, no model"
+SPENT = "by another author than the guide's and the rules'; the likeness to emergencies was fitted on them since"
+OTHER = "held-back, by a second author; looked at once when all was fitted; starter, no model"
 
 Pair = tuple[list[str], list[str]]  # the departments that are right, and those that were named
 
@@ -53,7 +54,8 @@ def run(place: Place) -> list[Row]:
 def _rows(session: Session, language: str, name: str) -> list[Row]:
     specialties = tomllib.loads((WORKFLOWS / "specialties.toml").read_text("utf-8"))
     own = cases(WORKFLOWS / "departments_held_back.toml", language)
-    emergencies = cases(CLINICAL / "emergencies_held_back.toml", language)
+    emergencies = cases(CLINICAL / "emergencies_last_look.toml", language)
+    harmless = cases(CLINICAL / "ordinary_last_look.toml", language)
     ordinary = cases(CLINICAL / "ordinary_held_back.toml", language)
     answers = [session.departments(case["text"]) for case in ordinary]
     own_pairs = [(case["departments"], _departments(session.departments(case["complaint"]))) for case in own]
@@ -63,10 +65,11 @@ def _rows(session: Session, language: str, name: str) -> list[Row]:
     ]
     return [
         _accuracy(f"departments, {name}", own_pairs, OWN),
-        _accuracy(f"departments of ordinary complaints, {name}", [pair for pair in pairs if pair[0]], OTHER),
+        _accuracy(f"departments of ordinary complaints, {name}", [pair for pair in pairs if pair[0]], SPENT),
         _rate(f"emergencies sent to Emergency first, {name}", 0.98, [*map(urgent, map(session.departments, (
             case["text"] for case in emergencies)))]),
-        _rate(f"ordinary complaints sent there wrongly, {name}", 0.10, [*map(urgent, answers)], most=True),
+        _rate(f"ordinary complaints sent there wrongly, {name}", 0.10, [*map(urgent, map(session.departments, (
+            case["text"] for case in harmless)))], most=True),
     ]  # fmt: skip
 
 

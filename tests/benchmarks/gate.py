@@ -27,13 +27,15 @@ from localmed.ingest import manifest
 from localmed.operations import importing
 from localmed.session import Session
 from localmed.verification import support
+from localmed.verification.prompt_injection import has_injection
 from tests.benchmarks.common import Place, Row, library, met
 from tests.benchmarks.plain import MANIFEST
 from tests.fakes import opened
 
 FOLDER = Path(__file__).parent / "gate"
-SETS = {"dev": "developed on", "held": "held back, looked at once"}
+SETS = {"dev": "developed on", "held": "held back, looked at once, spent since"}
 WITHHELD, SUPPORTED, SHOWN = 0.12, 0.03, 0.10
+NOTICED, ALARMS = 0.85, 0.01
 _MARKS = re.compile(r"[*_`#|\s]|^[-\d.、()（）]+")
 
 
@@ -117,7 +119,28 @@ def outcome(statement: Statement) -> str:
 
 def run(place: Place) -> list[Row]:
     """The rows of the sets that come with the project."""
-    return [row for name in SETS if (FOLDER / name).is_dir() for row in rows(name, measured(FOLDER / name, place.work))]
+    made: list[Row] = []
+    for name in SETS:
+        made += rows(name, measured(FOLDER / name, place.work)) + injected(name, FOLDER / name)
+    return made
+
+
+def injected(name: str, folder: Path) -> list[Row]:
+    """How many wordings that speak to a program are noticed, and how many sentences of medicine are taken for one."""
+    how = f"has_injection: {SETS.get(name, name)}" + ("; the weights were fitted on it" if name == "dev" else "")
+    made = []
+    for file, what, target in (
+        ("injection", "injected wordings noticed", NOTICED),
+        ("benign", "look-alike sentences of medicine taken for injected ones", ALARMS),
+    ):
+        items = tomllib.loads((folder / f"{file}.toml").read_text("utf-8"))["text"]
+        for language, called in (("en", "English"), ("zh", "Chinese")):
+            marks = [has_injection(item["text"]) for item in items if item["language"] == language]
+            enough = sum(marks) >= target * len(marks) if file == "injection" else sum(marks) <= target * len(marks)
+            sign = ">=" if file == "injection" else "<="
+            share = f"{sum(marks)} of {len(marks)} ({sum(marks) / len(marks):.1%})"
+            made.append(Row(f"{what}, {called}, {name}", f"{sign} {target:.0%}", share, met(enough), how))
+    return made
 
 
 def measured(folder: Path, work: Path) -> list[tuple[Case, Statement]]:

@@ -31,7 +31,10 @@ BESIDE = {
     ("eval claims", "questions"): ("--out", "{out}"),
     ("eval links", "questions"): ("--out", "{out}"),
     ("eval links", "answers"): ("--questions", "{questions}", "--out", "{out}"),
-    ("eval retrieval", "source"): ("--set", "pubmedqa"),
+    ("eval retrieval", "source"): ("--set", "pubmedqa", "-c", "ward"),
+    ("eval stance", "tune"): ("--pairs", "{ends}", "--out", "{out}"),
+    ("documents govern", "sheet"): ("-c", "ward"),
+    ("serve", "tls_key"): ("--tls-cert", "{ends}"),
     ("eval retrieval", "queries"): ("--qrels", "{ends}"),
     ("eval retrieval", "qrels"): ("--queries", "{queries}"),
 }
@@ -80,6 +83,25 @@ def ward(imported: tuple[Localmed, Ran], tmp_path_factory: pytest.TempPathFactor
     return Localmed(data)
 
 
+def run_with(ward: Localmed, folder: Path, command: str, parameter: click.Parameter, file: Path) -> Ran:
+    """The command with ``file`` for the parameter, and whatever else it must be given."""
+    (ends := folder / "ends.txt").write_text("Paracetamol 500 mg\n")
+    (queries := folder / "queries.tsv").write_text("1\tparacetamol\n2\tsepsis\n")
+    (questions := folder / "questions.jsonl").write_text('{"id": "1", "question": "What dose?"}\n')
+    places = {"ends": ends, "out": folder / "out", "queries": queries, "questions": questions}
+    beside = [word.format(**places) for word in BESIDE.get((command, str(parameter.name)), ())]
+    more = FILE_OR_FOLDER.get(command, ()) if parameter.name == "paths" else ()
+    words = (str(file),) if isinstance(parameter, click.Argument) else (parameter.opts[0], str(file))
+    return ward(*command.split(), *words, *beside, *more)
+
+
+@pytest.mark.parametrize(("command", "parameter"), READ, ids=[f"{c} {p.name}" for c, p in READ])
+def test_a_missing_file_is_refused_by_every_command_alike(
+    ward: Localmed, tmp_path: Path, command: str, parameter: click.Parameter
+) -> None:
+    assert run_with(ward, tmp_path, command, parameter, tmp_path / "missing.toml").code == InputError.exit_code
+
+
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder", "large"])
 @pytest.mark.parametrize(("command", "parameter"), READ, ids=[f"{c} {p.name}" for c, p in READ])
 @pytest.mark.slow
@@ -96,15 +118,8 @@ def test_an_endless_file_ends_in_one_line(
     else:
         with endless.open("wb") as file:
             file.truncate(2**40)  # of which nothing is on the disk
-    (ends := tmp_path / "ends.txt").write_text("Paracetamol 500 mg\n")
-    (queries := tmp_path / "queries.tsv").write_text("1\tparacetamol\n2\tsepsis\n")
-    (questions := tmp_path / "questions.jsonl").write_text('{"id": "1", "question": "What dose?"}\n')
-    places = {"ends": ends, "out": tmp_path / "out", "queries": queries, "questions": questions}
-    beside = [word.format(**places) for word in BESIDE.get((command, str(parameter.name)), ())]
-    more = FILE_OR_FOLDER.get(command, ()) if parameter.name == "paths" else ()
-    words = (str(endless),) if isinstance(parameter, click.Argument) else (parameter.opts[0], str(endless))
     signal.alarm(SECONDS)
-    done = ward(*command.split(), *words, *beside, *more)
+    done = run_with(ward, tmp_path, command, parameter, endless)
     signal.alarm(0)
     if command == "import" and parameter.name == "paths":  # refused files are reported, and the rest is read
         assert done.code in (0, 2, 3), done

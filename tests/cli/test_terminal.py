@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import COMMAND, Localmed, environment
+from tests.cli.conftest import COMMAND, Localmed, Ran, environment
 from tests.presentation.test_neutral import obeyed
 
 FILES = 1_000  # each with a hostile name and a hostile title
@@ -115,3 +115,26 @@ def test_names_and_titles_are_not_obeyed(
     shown = on_a_terminal(localmed.data, "documents", "list")
     assert obeyed(OWN.sub("", shown)) == []
     assert obeyed("".join(capfd.readouterr())) == []  # what went round the commands' streams
+
+
+def test_work_without_a_terminal_tells_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from localmed.cli import common
+
+    monkeypatch.setattr(common, "FIRST_LINE", 0.0)
+    with common.work_shown(True) as hooks:
+        for done in range(1, 6):
+            hooks.progress(done, 5, "patient.txt")
+    with common.work_shown(False) as hooks:
+        hooks.progress(5, 5, "patient.txt")
+    assert capsys.readouterr().err == "1 of 5 done\n"
+
+
+@pytest.mark.parametrize("span", ["abc", "5-3", "-3", "5-5", "5-99999", "99990-99999", f"1-{'9' * 30}"])
+def test_a_span_that_is_none_of_the_passage_is_refused(imported: tuple[Localmed, Ran], span: str) -> None:
+    localmed, _ = imported
+    (passage, *_) = localmed.ok("search", "paracetamol", "--json").json["hits"]
+    localmed("show", passage["passage"]["id"], "--span", span).failed(2)
+    shown = localmed.ok("show", passage["passage"]["id"], "--span", "0-5").out
+    assert shown.rstrip().endswith(passage["passage"]["text"][:5])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.errors import BadSettings
+from localmed.errors import BadSettings, InputError
 from localmed.ingest.manifest import Manifest, load
 from localmed.ingest.parsed import FieldMapping
 
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str | bytes, named: str) -
 
 
 def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadSettings, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read"):
         load(tmp_path / "none.toml")
-    with pytest.raises(BadSettings, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot be read"):
         load(tmp_path)

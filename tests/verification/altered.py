@@ -36,6 +36,16 @@ class Case:
     altered: bool
 
 
+def second_author() -> list[Case]:
+    """The cases of a second author: one altered and one entailed statement on each source, and the source itself."""
+    pairs = tomllib.loads((CASES / "altered_second_author.toml").read_text("utf-8"))["pair"]
+    return [
+        Case(pair[name], passage(pair["source"], "Study", language=pair["language"]), pair["kind"], name == "altered")
+        for pair in pairs
+        for name in ("altered", "entailed", "source")
+    ]
+
+
 def cases(half: str) -> list[Case]:
     """The cases of one of the ``HALVES``."""
     return [

@@ -93,10 +93,25 @@ def language_of(text: str) -> str:
         return UNKNOWN
     words = Counter(_WORD.findall(text.casefold()))
     counts = {code: sum(words[word] for word in listed) for code, listed in _function_words().items()}
+    for code, telling in _telling_forms().items() if words.total() < _ENOUGH_WORDS else ():
+        counts[code] += sum(number for word, number in words.items() if telling.search(word))
     best = max(counts, key=lambda code: (counts[code], code == "en"))
     if counts[best] >= _CLEARLY * counts["en"] + _LEAST_WORDS:
         return best
     return UNKNOWN if words.total() >= _ENOUGH_WORDS and counts["en"] < _LEAST_SHARE * words.total() else "en"
+
+
+@cache
+def _telling_forms() -> Mapping[str, re.Pattern[str]]:
+    """By language what a word of it, that is no function word, often holds or ends with."""
+    letters, endings = vocabulary()["letters"], vocabulary()["endings"]
+    function_words = _function_words()
+    return {
+        code: re.compile(
+            rf"^(?!(?:{'|'.join(function_words[code])})$).*(?:[{letters[code]}]|\w(?:{'|'.join(endings[code].split())})$)"
+        )
+        for code in letters
+    }
 
 
 @cache

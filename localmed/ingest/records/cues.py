@@ -15,7 +15,7 @@ from localmed.domain.patient import Measured
 SENTENCE_CHARACTERS = 600  # characters; a longer one is cut, and read in parts
 HEADING_INDENT = 8
 START = r"(?:^|(?<=[.。;；\n]))"
-STARTS = {"allergies": r"(?:^|(?<=[.。;；\n\s,，]))"}  # of a line or sentence; an allergy is read within one as well
+WITHIN = r"(?<=[\s,，])"  # a sentence: an allergy with a colon is read there as well
 
 _TABLE = table("records")
 _DOSES = units.dose_names(counted=True)
@@ -24,11 +24,9 @@ _DOSES = units.dose_names(counted=True)
 def _heading(name: str, entry: Mapping[str, str]) -> str:
     before = rf"(?:(?:{in_characters(entry['before'])}) )?" if "before" in entry else ""
     english, chinese = in_characters(entry["en"]), in_characters(entry["zh"])
-    return (
-        rf"(?P<{name}>{STARTS.get(name, START)}[ \t]{{0,{HEADING_INDENT}}}"
-        rf"(?:#+ {{0,4}}|\d{{1,2}}[.)、] {{0,4}})?(?:{before}(?:{english})|{chinese})"
-        r"[ \t]{0,4}(?:[:：]|\n))"
-    )
+    words = rf"(?:#+ {{0,4}}|\d{{1,2}}[.)、] {{0,4}})?(?:{before}(?:{english})|{chinese})[ \t]{{0,4}}"
+    made = rf"{START}[ \t]{{0,{HEADING_INDENT}}}{words}(?:[:：]|\n)"
+    return rf"(?P<{name}>{made}|{WITHIN}{words}[:：])" if name == "allergies" else rf"(?P<{name}>{made})"
 
 
 HEADING = re.compile("|".join(_heading(name, entry) for name, entry in _TABLE["headings"].items()), re.IGNORECASE)
@@ -76,14 +74,23 @@ ALLERGY_CUE = re.compile(
     r"|对(?P<zh>[^，。；、\n]{1,12}?)过敏|(?P<zh2>[\u4e00-\u9fff]{2,8}?)皮试阳性",
     re.IGNORECASE,
 )
+# All that a list says, if it says that there is nothing: "none known", "no drug allergies", 无药物及食物过敏史.
+_BARE = {name: in_characters(words) for name, words in _TABLE["nothing"].items()}
+_NOTHING = (
+    rf"[\s:：-]*(?:(?:{_BARE['begins_en']})\b(?:[ /,]+(?:{_BARE['en']}))*|(?:{_BARE['begins_zh']})(?:{_BARE['zh']})*)"
+    r"[\s.。]*"
+)
 NO_ALLERGEN = frozenset(listed(_TABLE["no_allergen"]["en"]))
 _NO_ENTRY = _TABLE["no_entry"]
 NO_ENTRY = re.compile(
     rf"(?:{in_characters(_NO_ENTRY['ends_zh'])})$|^(?:{in_characters(_NO_ENTRY['begins_zh'])})|^(?:{in_words(_NO_ENTRY['begins_en'])})"
-    r"|\d\s?(?:mg|mcg|g|ml|years? old|岁|单位)\b",
+    r"|\d\s?(?:mg|mcg|g|ml|years? old|岁|单位)\b|^\d[\d.]*\s?[/x]",
     re.IGNORECASE,
 )
 
+NOTHING = re.compile(_NOTHING, re.IGNORECASE)
+AT_THE_AGE = re.compile(r"\b(?:since|at|from|until|as an?|when|by|aged?) (?:the age of |he was |she was )?$")
+TITLE = re.compile(r"M[RS]|MRS")  # in capitals it is as often something else
 AGE = (
     (re.compile(r"(\d{1,3})[- ]?(?:years?|yrs?|y)[- /]?(?:old\b|o\b|of age)|\b(\d{1,3}) ?y/?o\b"), 1.0),
     (

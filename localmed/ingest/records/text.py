@@ -303,7 +303,7 @@ def _none_of(prose: _Prose, lists: dict[str, tuple[str, ...]], entries: tuple[Re
     denied = {
         sentence.section
         for sentence in prose.sentences
-        if sentence.section in lists and cues.DENIED.search(prose.text, sentence.start, sentence.end)
+        if sentence.section in lists and cues.NOTHING.fullmatch(prose.text, sentence.start, sentence.end)
     }
     return frozenset(name for name in denied - named if not lists[name])
 
@@ -321,7 +321,8 @@ def _age(prose: _Prose) -> Iterator[RecordEntry]:
     for pattern, scale in cues.AGE:
         for match in pattern.finditer(prose.folded):
             value = float(next(group for group in match.groups() if group)) * scale
-            if not _of_another(prose, match.start()) and value < measures.by_name("age").plausible[1]:
+            once = cues.AT_THE_AGE.search(prose.folded, max(0, match.start() - BEFORE), match.start())
+            if not once and not _of_another(prose, match.start()) and value < measures.by_name("age").plausible[1]:
                 entry = prose.entry(EntryKind.AGE, *match.span())
                 yield RecordEntry(EntryKind.AGE, f"{round(value, 1):g}", entry.words, *match.span())
                 return
@@ -329,7 +330,8 @@ def _age(prose: _Prose) -> Iterator[RecordEntry]:
 
 def _sex(prose: _Prose) -> Iterator[RecordEntry]:
     for match in cues.SEX.finditer(prose.folded):
-        if match.lastgroup and not _of_another(prose, match.start()):
+        title = cues.TITLE.fullmatch(prose.text, *match.span())  # "morphine MR", "MS since 2010"
+        if match.lastgroup and not title and not _of_another(prose, match.start()):
             entry = prose.entry(EntryKind.SEX, *match.span())
             yield RecordEntry(EntryKind.SEX, match.lastgroup, entry.words, *match.span())
             return

@@ -216,7 +216,22 @@ def test_the_title_of_markdown_is_its_first_heading(tmp_path: Path) -> None:
         ("Лечение пневмонии продолжают пять дней.", "und"),
         ("hoito kestää viisi päivää ja lopetetaan kun potilas voi hyvin kuume laskenut " * 10, "und"),
         ("Amoxicillin 500 mg. Doxycycline 100 mg.", "en"),
+        ("Recommandations cliniques\nDiagnostic différentiel\nTraitement médicamenteux\nEffets indésirables", "fr"),
+        ("Dosierung Paracetamol\nErwachsene: 1 g alle 6 Stunden, höchstens 4 g täglich.", "de"),
+        ("Dosis de paracetamol\nAdultos: 1 g cada 6 horas, máximo 4 g al día.", "es"),
+        ("Sjögren syndrome, Ménière disease, Guillain-Barré syndrome", "en"),
+        ("Technique for the unique physique", "en"),
     ],
 )
 def test_the_language_of_a_text_is_made_out_or_said_to_be_unknown(prose: str, language: str) -> None:
     assert values.language_of(prose) == language
+
+
+def test_a_page_marked_english_by_its_template_is_read_as_what_it_is() -> None:
+    from localmed.ingest.reading import _language
+
+    french = "Le traitement de la pneumonie est donné pour cinq jours, sauf chez les patients qui ne vont pas."
+    assert _language(french, "", "en")[0] == "fr"
+    language, notes = _language(french, "en", "")
+    assert (language, [note.code for note in notes]) == ("en", ["import.language_unlike"])
+    assert _language("Amoxicillin 500 mg", "", "fr")[0] == "fr"

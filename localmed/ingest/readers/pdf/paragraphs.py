@@ -73,6 +73,11 @@ class Row:
         letters = [character for character in self.text if character.isalpha()]
         return sum(map(is_cjk, letters)) * 2 > len(letters)
 
+    @property
+    def drawn(self) -> bool:
+        """Whether its font is drawn in the file (Type 3): without a name, and text of one face has many."""
+        return self.family.startswith("Type3")
+
     def as_large_as(self, other: Row) -> bool:
         """Whether it has words of a size that ``other`` has too."""
         sizes, others = ({row.size, *(size for _, size, _ in row.faces)} for row in (self, other))
@@ -203,7 +208,7 @@ def _face_changes(current: Paragraph, row: Row) -> bool:
     if row.bold != all(one.bold for one in current.rows):
         return row.bold or len(current.rows) <= HEADING_ROWS
     last = current.rows[-1]
-    if row.family_of(last):
+    if row.family_of(last) or (current.full and row.drawn and last.drawn):
         return False
     return row.cjk == last.cjk and all(one.family == last.family for one in current.rows)
 
@@ -302,7 +307,8 @@ def goes_on(first: Paragraph, second: Paragraph) -> bool:
         return False
     if SENTENCE_END.search(last.text) or LABEL.match(start.text) or last.cjk != start.cjk:
         return False
-    if last.bold != start.bold or (last.family != start.family and not start.text[0].islower()):
+    same_family = last.family == start.family or (last.drawn and start.drawn)
+    if last.bold != start.bold or not (same_family or start.text[0].islower()):
         return False
     indented = start.box.x0 - second.left > INDENT_EMS * start.size
     if start.cjk:

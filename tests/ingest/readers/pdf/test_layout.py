@@ -305,3 +305,20 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
 def test_tables_of_other_tests_lose_nothing(tmp_path: Path) -> None:
     for build in (make.table, make.journal_table, make.chinese):
         assert not any("table cell" in note for note in words(read_one(build(tmp_path / "table.pdf")).notes))
+
+
+def test_a_face_that_is_drawn_in_many_fonts_breaks_no_sentence() -> None:
+    """A browser prints Chinese as Type 3 fonts without a name, another one for each few hundred characters."""
+    from localmed.domain import Box
+    from localmed.ingest.readers.pdf.paragraphs import Row, paragraphs
+
+    def row(text: str, y: float, width: float, font: int) -> Row:
+        return Row(text, Box(1, 50.0, y, 50.0 + width, y + 9), 9.0, f"Type3 ({font} 0 R)", False)
+
+    rows = [
+        row("探视时间", 90.0, 36.0, 3),
+        row("重症医学科的探视时间为每天十六点，请先致电", 102.0, 200.0, 25),
+        row("病房。进出病房请清洁双手；有发热的", 114.0, 200.0, 17),
+        row("者请勿探视。", 126.0, 54.0, 50),
+    ]
+    assert [paragraph.text for paragraph in paragraphs(rows)] == [rows[0].text, "".join(one.text for one in rows[1:])]
