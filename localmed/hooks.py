@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from localmed.domain import Message, TraceStep
+from localmed.domain import Message, Passage, TraceStep
 from localmed.errors import Cancelled
 
 Item = TypeVar("Item")
@@ -58,11 +58,15 @@ def _ignore(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a caller is told. ``progress`` gets what is done of a total (0: not known) and a name, such as a file's."""
+    """What a caller is told. ``progress`` gets what is done of a total (0: not known) and a name, such as a file's.
+
+    ``passages`` gets the best passages of a search as soon as they are there, where a chat model will take its time.
+    """
 
     started: Callable[[Message], object] = _ignore
     progress: Callable[[float, float, str], object] = _ignore
     finished: Callable[[TraceStep], object] = _ignore
+    passages: Callable[[Sequence[Passage]], object] = _ignore
     cancel: Cancel = Cancel()  # noqa: RUF009  (one that nobody sets)
     recorder: Recorder | None = None
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Answer, Evidence, Kind, Message, SearchFilter, Status
+from localmed.domain import Answer, Badge, Evidence, Kind, Message, SearchFilter, Status
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of, narrowed
+from localmed.operations import stops
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
 from localmed.workflows.flow import Driver, flow_named
@@ -110,6 +111,10 @@ class Session:
     def workspace(self) -> AbstractContextManager[Workspace]:
         """The generation being served now, as the caller may read it, leased for the length of the block."""
         return self.site.workspace(self.hidden(), self.day())
+
+    def answering(self) -> AbstractContextManager[Workspace]:
+        """As ``workspace``, without the collections that a safety officer has stopped."""
+        return self.site.workspace(self.hidden() | stops.stopped(self.data, stops.COLLECTION), self.day())
 
     # --- the workflows -----------------------------------------------------------------------------------------------
 
@@ -210,12 +215,12 @@ class Session:
 
     def search(self, question: str, filters: SearchFilter, limit: int) -> Found:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
-        with self.workspace() as workspace:
+        with self.answering() as workspace:
             return workspace.search(question, filters, limit)
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
         """See ``Workspace.concept``."""
-        with self.workspace() as workspace:
+        with self.answering() as workspace:
             return workspace.concept(term, question, by_meaning)
 
     def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
@@ -251,12 +256,15 @@ class Session:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
         if workflow in self.settings.workflows.off:
             raise UsageError("workflow.off", workflow=workflow)
+        for stop in stops.stops(self.data):
+            if (stop.kind, stop.name) == (stops.WORKFLOW, workflow):
+                raise UsageError("workflow.stopped", workflow=workflow, reason=stop.reason)
 
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
         """Drive the flow called ``workflow`` to its answer."""
         self.allow(workflow)
         for _ in range(RUNS):
-            with following(hooks), self.workspace() as workspace:
+            with following(hooks), self.answering() as workspace:
                 values = arguments(workspace)
                 if hooks.recorder:
                     hooks.recorder.begin(workflow, values)
@@ -265,14 +273,16 @@ class Session:
                     break
         else:
             raise Busy("library.changing")
-        self.note(answer.workflow, f"{len(answer.statements)} statements", answer.status.value, answer=answer)
+        badge = answer.verification.badge
+        subject = f"{len(answer.statements)} statements" + (f", badge {badge}" if badge is not Badge.NONE else "")
+        self.note(answer.workflow, subject, answer.status.value, answer=answer)
         remarks = (*self.unaudited, *unchecked(self.data))
         self.unaudited.clear()
         return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
 
     def _holds(self, answer: Answer, workspace: Workspace) -> bool:
         """Whether nothing that ``answer`` rests on was withdrawn or hidden from the caller since it was cited."""
-        withdrawn, hidden = workspace.withdrawn(), self.hidden()
+        withdrawn, hidden = workspace.withdrawn(), self.hidden() | stops.stopped(self.data, stops.COLLECTION)
         cited = [source.passage for source in answer.evidence if source.status is not Status.WITHDRAWN]
         return not any(passage.document_id in withdrawn or passage.collection in hidden for passage in cited)
 

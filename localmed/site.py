@@ -27,6 +27,7 @@ from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import owned
 from localmed.models.registry.registry import Registry
+from localmed.operations import stops
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 from localmed.retrieval.concepts import Expand
 from localmed.verification.likeness import LikenessOnly
@@ -88,7 +89,7 @@ class Site:
 
         It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
         """
-        models, path, apart = self._models, generations.current(self.data), frozenset(hidden)
+        models, path, apart = (self._models, self._stopped), generations.current(self.data), frozenset(hidden)
         pooled = self._pool.take((models, path, apart))
         opened = pooled or self._opened(apart)
         opened.library.holding.day = day or self.day()
@@ -100,7 +101,8 @@ class Site:
                 yield opened
             whole = True
         finally:
-            served = whole and self._models == models and generations.current(self.data) == opened.library.path
+            now = (self._models, self._stopped)
+            served = whole and now == models and generations.current(self.data) == opened.library.path
             self._pool.give_back((models, opened.library.path, apart), opened, keep=served)
 
     def _opened(self, hidden: frozenset[str]) -> Workspace:
@@ -154,6 +156,8 @@ class Site:
     @property
     def reranker(self) -> Reranker | None:
         """The reranker that was chosen; its weights load at the first use."""
+        if "reranker" in self._stopped:
+            return None
         if self._hosted.reranker:
             return self._hosted.reranker
         reranker = self._of_encoder("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
@@ -162,11 +166,15 @@ class Site:
     @property
     def chat(self) -> CountingChat | None:
         """The chat model that was chosen, if one was; it loads at the first request."""
+        if "chat" in self._stopped:
+            return None
         return self._chat or self._hosted.chat or self._once("chat", self._own_chat)
 
     @property
     def entailment(self) -> Entailment:
         """The judge of entailment that was chosen: a cross-encoder, the chat model, else none: likeness alone."""
+        if self._stopped & {"entailment", "chat" if self.serving["entailment"] == CHAT else "entailment"}:
+            return self._once("likeness", self._likeness)
         return self._hosted.entailment or self._once("entailment", self._own_entailment)
 
     @property
@@ -187,8 +195,15 @@ class Site:
         judge = choice.entailment(self.serving, self.registry)
         if judge is None and self.serving["entailment"] == CHAT and self.chat:
             return ChatEntailment(self.chat)
-        own = self._hosted.encoder or self._own_encoder
-        return owned(judge or LikenessOnly(own, MiniLM), self._working)
+        return owned(judge, self._working) if judge else self._likeness()
+
+    def _likeness(self) -> Entailment:
+        return owned(LikenessOnly(self._hosted.encoder or self._own_encoder, MiniLM), self._working)
+
+    @property
+    def _stopped(self) -> frozenset[str]:
+        """The roles whose models a safety officer has stopped."""
+        return stops.stopped(self.data, stops.MODEL)
 
     @property
     def _hosted(self) -> Hosted:
@@ -307,7 +322,8 @@ class Site:
         return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
 
 
-_Key = tuple[int, Path, frozenset[str]]  # which choice of models, which generation, the collections hidden
+# which choice of models and which of them are stopped, which generation, the collections hidden
+_Key = tuple[tuple[int, frozenset[str]], Path, frozenset[str]]
 
 
 class _Pool:

@@ -54,6 +54,7 @@ ORDER = "Warfarin 5 mg PO qhs\nMetformin 500 mg PO bid\nCBC in 3 days"
 CASE = "Should metformin be continued in an adult with type 2 diabetes?"
 
 _MARK = re.compile(r"<<<source (\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
+_CASE = re.compile(r"\n\(\d+\) ")
 _LONG = re.compile(r"[a-z]{7,}")
 _LINE = re.compile(r"<<<line \d+\n(.*?)\n>>>", re.DOTALL)
 
@@ -114,6 +115,12 @@ def label(messages: Sequence[Message], labels: Sequence[str]) -> str:
         question, _, passage = prompt.partition("<<<")
         return labels[not set(_LONG.findall(question.lower())) & set(_LONG.findall(passage.lower()))]
     return labels[role_of(messages) in ("safety", "self_knowledge")]
+
+
+def cases(messages: Sequence[Message]) -> list[Sequence[Message]]:
+    """The cases of a request for several labels, each as it would be asked alone."""
+    prefix, *branches = _CASE.split(messages[-1].content)
+    return [(*messages[:-1], Message("user", f"{prefix}\n{branch}")) for branch in branches]
 
 
 def text(messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str:

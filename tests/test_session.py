@@ -18,7 +18,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
 from localmed.ports import Message
 from localmed.workflows.answering import QUOTED
-from localmed.workflows.flow import FAILED
+from localmed.workflows.flow import FAILED, OUT_OF_TIME, Driver, flow_named
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, opened
 from tests.scripted import ScriptedChat
@@ -152,6 +152,31 @@ def test_a_model_that_fails_leaves_the_answer_to_the_rules(settings: Settings) -
     assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
     assert answer.notes[-1].code == FAILED
     assert "rules" in in_words(answer.notes[-1])
+
+
+def test_a_model_that_takes_too_long_leaves_the_rest_to_the_rules(settings: Settings) -> None:
+    with (
+        opened(settings, HashedWords(), chat=model(lambda: stating(GOOD))) as session,
+        session.workspace() as workspace,
+    ):
+        plan = workspace.plan(SearchFilter())
+        flow = flow_named("ask")(QUESTION, SearchFilter(), plan, workspace.provenance())
+        answer = Driver(workspace.services(Hooks()), seconds=-1.0).run(flow)
+    assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
+    assert answer.notes[-1].code == OUT_OF_TIME
+
+
+def test_what_was_found_is_shown_before_a_model_has_answered(settings: Settings) -> None:
+    seen: list[str] = []
+
+    def late() -> Any:
+        assert seen, "the passages came first"
+        return stating(GOOD)
+
+    with opened(settings, HashedWords(), chat=model(late)) as session:
+        hooks = Hooks(passages=lambda passages: seen.extend(passage.text for passage in passages))
+        session.ask(QUESTION, SearchFilter(), hooks=hooks)
+    assert TEXT in seen[0]
 
 
 def test_without_a_model_the_same_settings_quote(settings: Settings) -> None:

@@ -233,16 +233,23 @@ def _shortened(task: AnswerInput, fitted: Fitted) -> AnswerInput:
     return replace(task, evidence=tuple(task.evidence[place] for place in fitted.kept), left_out=fitted.note)
 
 
-def cited_writing(texts: Texts, prompt: Callable[[Any], str], max_tokens: int, formed: bool = False) -> Writing:
+def cited_writing(
+    texts: Texts,
+    prompt: Callable[[Any], str],
+    max_tokens: int,
+    formed: bool = False,
+    keep: Callable[[Any, Draft], Draft] = lambda _, draft: draft,
+) -> Writing:
     """A chat model writes statements that cite the ``evidence`` of an ``AnswerInput``; read as a ``Draft``.
 
-    ``formed``: in the sections of an answer's form.
+    ``formed``: in the sections of an answer's form. ``keep`` says what of the draft is taken.
     """
+    read = _form if formed else _draft
     return Writing(
         texts,
         lambda task: (shown.form_schema if formed else shown.statements_schema)(task.evidence),
         prompt,
-        _form if formed else _draft,
+        lambda task, value: keep(task, read(task, value)),
         lambda task: tuple(shown.evidence_text((piece,)) for piece in task.evidence),
         _shortened,
         max_tokens,

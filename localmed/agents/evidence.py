@@ -25,6 +25,7 @@ IN_SECTION = {  # an answer's sections in their order, with how many sentences e
     AnswerSection.DISAGREE: 4,
 }
 NOT_COVERED, MISSING, MISSING_CHARACTERS = "not_covered", 3, 120
+BEARING = 0.5  # of the words that the best source's sentence shares with a statement: with fewer one is not cited
 LETTERS = 8  # a shorter text (a number, a name) has no language of its own
 
 
@@ -100,7 +101,8 @@ def cited(replies: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], ex
         markers = dict.fromkeys(map(str, item["sources"]))
         if not markers or set(markers) - set(known):
             raise Rejected("agents.unknown_source")
-        statements.append(Statement(text, tuple(citation(known[name], text) for name in markers), Origin.GENERATED))
+        bearing = _bearing([known[name] for name in markers], text)
+        statements.append(Statement(text, tuple(citation(piece, text) for piece in bearing), Origin.GENERATED))
     return tuple(statements)
 
 
@@ -114,6 +116,13 @@ def nearest_sentence(question: str, evidence: Evidence) -> Statement:
 def citation(evidence: Evidence, text: str) -> Citation:
     """The sentence of ``evidence`` that shares the largest part of the words of ``text``; of equals the first."""
     return evidence.citation(*_nearest_span(evidence.passage.text, text))
+
+
+def _bearing(evidence: Sequence[Evidence], text: str) -> list[Evidence]:
+    """Of the sources named for ``text`` those that bear on it: a small model names every source it was shown."""
+    words = set(language.words(text))
+    shares = [len(words & set(language.words(citation(piece, text).quote))) for piece in evidence]
+    return [piece for piece, share in zip(evidence, shares, strict=True) if share >= BEARING * max(shares)]
 
 
 def _nearest_span(source: str, text: str, among: Sequence[tuple[int, int]] = ()) -> tuple[int, int]:

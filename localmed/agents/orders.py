@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import AnswerInput, QuestionInput, a_question, cited_writing, to_correct
+from localmed.agents.asking import AnswerInput, Draft, QuestionInput, a_question, cited_writing, to_correct
 from localmed.agents.prompts import asked_by, instructions
 from localmed.agents.roles import Role, Writing
 from localmed.clinical.abbreviations import abbreviations
@@ -102,7 +102,8 @@ def _terms(task: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
         if start < 0:
             raise Rejected("agents.unknown_term")
         place = start + len(text)
-        terms.append(OrderTerm(text, start, place))
+        if not text[:1].isdigit():  # an amount is no term
+            terms.append(OrderTerm(text, start, place))
     return tuple(terms[:TERMS])
 
 
@@ -129,6 +130,13 @@ def _survivor(line: str, plain: str, expected: str) -> str:
     meanings = "; ".join(wording for entry in spelled for wording in entry.meanings)
     lost, added = faithfulness.lost(bare, plain), faithfulness.added(f"{written}; {meanings}", plain)
     return "" if lost or added else plain
+
+
+def _about_term(task: TermInput, draft: Draft) -> Draft:
+    """``draft`` if it speaks of the term at all; a small model explains whatever the sources are about."""
+    text = " ".join(statement.text for statement in draft.statements).casefold()
+    names = (task.term, *task.names)
+    return draft if any(name.casefold() in text for name in names) else replace(draft, statements=())
 
 
 def _alone(task: RetrievalInput, value: Any) -> str:
@@ -217,6 +225,7 @@ TERM_EXPLANATION = Role(
         instructions("term_explanation"),
         _term_prompt,
         max_tokens=400,
+        keep=_about_term,
     ),
 )
 RETRIEVAL_QUESTION = Role(

@@ -19,11 +19,11 @@ import click
 
 from localmed import language
 from localmed.cli import speaking
-from localmed.domain import Message, SearchFilter, Status, is_date, message
+from localmed.domain import Message, Passage, SearchFilter, Status, is_date, message
 from localmed.errors import InputError, UsageError, reason
 from localmed.files import first_bytes, told_if_damaged
 from localmed.hooks import SILENT, Hooks
-from localmed.messages import ASIDE, render
+from localmed.messages import ASIDE, COLON, joined, render
 from localmed.presentation.neutral import escaped, neutral, one_line
 
 if TYPE_CHECKING:
@@ -336,9 +336,12 @@ def work_shown(show: bool) -> Iterator[Hooks]:
         yield Hooks(progress=update)
 
 
+FIRST = 160  # characters of a passage that is shown while a model works: two lines
+
+
 @contextmanager
 def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
-    """Hooks for a workflow: its current step on standard error, and how far it is.
+    """Hooks for a workflow: its current step on standard error, how far it is, and what is found at once.
 
     Silent unless on a terminal, and where JSON goes to another program.
     """
@@ -348,6 +351,7 @@ def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
     from rich.console import Console
 
     step: Message | None = None
+    shown: set[str] = set()
     with Console(stderr=True).status("") as status:
 
         def started(begun: Message) -> None:
@@ -360,4 +364,11 @@ def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
                 at = message("workflow.progress", step=step, done=int(done), total=int(total))
                 status.update(render(at, language))
 
-        yield Hooks(started=started, progress=update)
+        def show(passages: Sequence[Passage]) -> None:
+            for passage in passages:
+                if passage.id not in shown:
+                    shown.add(passage.id)
+                    first = one_line(passage.text)[:FIRST]
+                    status.console.print(joined((passage.title, first), language, COLON), style="dim", markup=False)
+
+        yield Hooks(started=started, progress=update, passages=show)

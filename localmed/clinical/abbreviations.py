@@ -60,8 +60,12 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
 
 
 def meaning(written: str, language: str) -> str:
-    """The one usual meaning of an abbreviation; "" where it has none or several."""
-    meanings = _table().meanings.get(_key(written), ())
+    """The one usual meaning of an abbreviation; "" where it has none or several, or is not written so: "CAP" is no
+    capsule.
+    """
+    meanings, key = _table().meanings.get(_key(written), ()), _key(written)
+    if written.isupper() and key in _table().lower:
+        return ""
     return meanings[0][language == "zh"] if len(meanings) == 1 else ""
 
 

@@ -112,6 +112,16 @@ STATE: tuple[str, ...] = (
     ) WITHOUT ROWID;
     """,
     """
+    CREATE TABLE uploads (
+        id TEXT PRIMARY KEY, collection TEXT NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, user TEXT NOT NULL,
+        time REAL NOT NULL, look TEXT NOT NULL DEFAULT '', reads INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE stops (
+        kind TEXT NOT NULL, name TEXT NOT NULL, reason TEXT NOT NULL, user TEXT NOT NULL, time TEXT NOT NULL,
+        PRIMARY KEY (kind, name)
+    ) WITHOUT ROWID;
+    """,
+    """
     CREATE TABLE tokens (
         digest TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, user TEXT NOT NULL, name TEXT NOT NULL, created REAL NOT NULL,
         expires REAL NOT NULL
@@ -130,6 +140,7 @@ ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access",
 AUDIT: tuple[str, ...] = (
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);",
     "".join(f"CREATE INDEX entries_{kind} ON entries (id) WHERE {condition};" for kind, condition in ANCHORED.items()),
+    "ALTER TABLE entries ADD COLUMN mac TEXT NOT NULL DEFAULT '';",  # of before: covered by the first that has one
 )
 
 GRAPH: tuple[str, ...] = (

@@ -1,9 +1,14 @@
-"""``audit.sqlite``: who did what, one line an action, chained by digest. Never a question, an answer or a record.
+"""``audit.sqlite``: who did what, one line an action, chained by digest and key. Never a question, answer or record.
 
 A change has two lines, ``BEGUN`` before it is made and its outcome after it, which names the first: what was cut off in
-between shows (``unfinished``). Only appended to. ``verify`` walks the chain: a line altered or removed from the middle
-breaks it. A lost tail cannot be seen from the file alone: the manifest of each generation states the newest digest of
-its time. A log that is missing beside a library that was changed before begins anew with an entry that says so.
+between shows (``unfinished``). Only appended to. ``verify`` walks both chains, that of digests, and that of macs which
+only the key can make (``audit_key.py``): a line altered, removed or moved breaks them. A lost tail cannot be seen from
+the file alone: the manifest of each generation states the newest digest of its time, and a ``Head`` taken off the
+machine the newest mac. A log of before has no macs: the first row that has one covers it by its digest. A log that is
+missing beside a library that was changed before begins anew with an entry that says so.
+
+``erase`` takes out who did what to which thing, and leaves when, the outcome and both chains; which rows it was is an
+entry itself, without which an erased row is a fault.
 
 An answer does not depend on the log. What cannot be entered (the log is locked, the disk full) waits in
 ``audit.pending``, whose room was made beforehand, and is entered before the next entry, with the time of both. Cut off
@@ -13,10 +18,12 @@ between the two it is entered twice rather than not at all.
 from __future__ import annotations
 
 import getpass
+import hmac
 import json
 import os
+import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -28,8 +35,12 @@ from localmed.errors import Damaged, LocalmedError, reason
 from localmed.library import generations
 from localmed.library.anchors import AUDIT_FILE, ledger_extent, legible
 from localmed.library.migrations import AUDIT, as_ours, open_database
+from localmed.operations import audit_key
+from localmed.operations.audit_key import Head
 
 BEGUN = "begun"  # the outcome of an intent
+ERASED = ("audit erase", "entries")  # action and subject of the entry that names erased rows
+NO_KEY = "doctor.audit_no_key"
 ANEW = "began anew; an earlier log is missing"
 PATIENCE = 2.0  # seconds for another process's entry, which takes milliseconds
 PENDING = "audit.pending"  # entries as lines, then zeros
@@ -42,7 +53,8 @@ class AuditEntry:
 
     ``subject`` is an id, a count or a name of ours; ``previous`` is the digest of the entry before, so that a removed
     or altered line shows. ``intent`` is the digest of the entry of which this one tells the outcome. ``entered`` is
-    when it was entered, if that was later than ``time``.
+    when it was entered, if that was later than ``time``. ``erased`` ones have lost actor, subject and salt, and so
+    have not the digest that they had.
     """
 
     time: str
@@ -56,6 +68,8 @@ class AuditEntry:
     previous: str = ""
     intent: str = ""
     entered: str = ""
+    salt: str = ""
+    erased: bool = False
 
     def digest(self) -> str:
         """The digest that the next entry carries as ``previous``."""
@@ -63,6 +77,7 @@ class AuditEntry:
         pairs += [f"prompt {name}={value}" for name, value in self.prompts]
         pairs += [f"intent {self.intent}"] if self.intent else []  # entries of before had none
         pairs += [f"entered {self.entered}"] if self.entered else []
+        pairs += [f"salt {self.salt}"] if self.salt else []
         facts = (self.time, self.actor, self.action, self.subject, self.outcome, self.generation)
         return digest(*facts, *pairs, self.previous)
 
@@ -101,7 +116,7 @@ class Audit:
         """Open or make ``<data>/audit.sqlite``; raise ``LocalmedError`` or ``OSError`` where that cannot be done."""
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         anew = missing(data)
-        self._path, self._pending = data / AUDIT_FILE, data / PENDING
+        self._data, self._path, self._pending = data, data / AUDIT_FILE, data / PENDING
         self._database = open_database(self._path, AUDIT, wal=True, patience=PATIENCE)
         if anew:
             self.append("audit", "log", ANEW)
@@ -127,11 +142,21 @@ class Audit:
         return added
 
     def _insert(self, entry: AuditEntry) -> AuditEntry:
-        last = self._database.execute("SELECT digest FROM entries ORDER BY id DESC LIMIT 1").fetchone()
-        entry = replace(entry, previous=last[0] if last else "")
-        text = json.dumps(asdict(entry), ensure_ascii=False)
-        self._database.execute("INSERT INTO entries (entry, digest) VALUES (?, ?)", (text, entry.digest()))
+        query = "SELECT id, digest, mac FROM entries ORDER BY id DESC LIMIT 1"
+        number, before, mac = self._database.execute(query).fetchone() or (0, "", "")
+        entry = replace(entry, previous=before, salt=secrets.token_hex(audit_key.SALT_BYTES))
+        if key := self._key():
+            mac = audit_key.mac(key, number + 1, entry.digest(), mac)
+        values = (number + 1, _text(entry), entry.digest(), mac if key else "")
+        self._database.execute("INSERT INTO entries (id, entry, digest, mac) VALUES (?, ?, ?, ?)", values)
         return entry
+
+    def _key(self) -> bytes | None:
+        """The key, made where no row was written with one; a lost key is not made up for by another."""
+        return audit_key.key(self._data) or (None if self._keyed() else audit_key.make_key(self._data))
+
+    def _keyed(self) -> bool:
+        return self._database.execute("SELECT 1 FROM entries WHERE mac <> '' LIMIT 1").fetchone() is not None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -144,27 +169,95 @@ class Audit:
         """All entries, oldest first."""
         return [_entry(text) for (text,) in self._database.execute("SELECT entry FROM entries ORDER BY id")]
 
+    def numbered(self, after: int = 0) -> Iterator[tuple[int, AuditEntry]]:
+        """The entries after number ``after``, each with its number."""
+        query = "SELECT id, entry FROM entries WHERE id > ? ORDER BY id"
+        return ((number, _entry(text)) for number, text in self._database.execute(query, (after,)))
+
+    def knows(self, stated: str) -> bool:
+        """Whether an entry has, or before it was erased had, the digest ``stated``."""
+        query = "SELECT 1 FROM entries WHERE digest = ? LIMIT 1"
+        return self._database.execute(query, (stated,)).fetchone() is not None
+
     def unfinished(self) -> list[AuditEntry]:
         """The changes that were begun and of which no outcome was noted: at work now, or cut off."""
-        entries = self.entries()
-        ended = {entry.intent for entry in entries}
-        return [entry for entry in entries if entry.outcome == BEGUN and entry.digest() not in ended]
+        rows = self._database.execute("SELECT entry, digest FROM entries ORDER BY id")
+        entries = [(_entry(text), recorded) for text, recorded in rows]
+        ended = {entry.intent for entry, _ in entries}
+        return [entry for entry, recorded in entries if entry.outcome == BEGUN and recorded not in ended]
 
-    def verify(self) -> list[Message]:
-        """What is wrong with the chain (empty: nothing)."""
-        problems: list[Message] = []
-        previous = ""
-        for number, text, recorded in self._database.execute("SELECT id, entry, digest FROM entries ORDER BY id"):
-            try:
-                entry = _entry(text)
-            except (ValueError, TypeError, AttributeError):
-                entry = None
-            if entry is None or entry.digest() != recorded:
-                problems.append(message("doctor.audit_altered", number=number))
-            if entry is not None and entry.previous != previous:
-                problems.append(message("doctor.audit_before", number=number))
-            previous = recorded
-        return problems
+    def head(self) -> Head | None:
+        """The newest row; None of an empty log."""
+        row = self._database.execute("SELECT id, digest, mac FROM entries ORDER BY id DESC LIMIT 1").fetchone()
+        return Head(*row) if row else None
+
+    def erase(self, user: str, by: str = "") -> int:
+        """Take out what says that ``user`` did something or was its subject; return how many entries that was."""
+        with self._translated(), self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            rows = self._database.execute("SELECT id, entry FROM entries ORDER BY id").fetchall()
+            entries = [(number, _entry(text)) for number, text in rows]
+            left = {
+                number: replace(entry, actor="", subject="", salt="", erased=True)
+                for number, entry in entries
+                if user and user in (entry.actor, entry.subject)
+            }
+            for number, entry in left.items():
+                self._database.execute("UPDATE entries SET entry = ? WHERE id = ?", (_text(entry), number))
+            if left:
+                named = " ".join(f"{number}:{digest(_text(entry))}" for number, entry in left.items())
+                self._insert(entry_of(*ERASED, named, user=by))
+        return len(left)
+
+    def verify(self, head: Head | None = None) -> list[Message]:
+        """What is wrong with the log (empty: nothing); ``head`` is one that was taken off the machine."""
+        rows = list(self._database.execute("SELECT id, entry, digest, mac FROM entries ORDER BY id"))
+        return [*_chained(rows), *_keyed(rows, audit_key.key(self._data)), *(_beyond(rows, head) if head else ())]
+
+
+_Row = tuple[int, str, str, str]  # number, entry, digest, mac
+
+
+def _chained(rows: Sequence[_Row]) -> Iterator[Message]:
+    """Entries that are not as their digests say, and rows that do not follow each other."""
+    announced = {pair for row in rows for pair in _announced(row)}
+    previous = ""
+    for number, text, recorded, _ in rows:
+        entry = _readable(text)
+        if entry is None or (not entry.erased and entry.digest() != recorded):
+            yield message("doctor.audit_altered", number=number)
+        elif entry.erased and f"{number}:{digest(text)}" not in announced:
+            yield message("doctor.audit_erased", number=number)
+        if entry is not None and entry.previous != previous:
+            yield message("doctor.audit_before", number=number)
+        previous = recorded
+
+
+def _announced(row: _Row) -> Sequence[str]:
+    """The rows that an entry of an erasure names, each with the digest of what was left of it."""
+    entry = _readable(row[1])
+    return entry.outcome.split() if entry and (entry.action, entry.subject) == ERASED else ()
+
+
+def _keyed(rows: Sequence[_Row], key: bytes | None) -> Iterator[Message]:
+    """Rows whose mac only somebody without the key can have made, and rows without one after the first that has."""
+    begun, previous = False, ""
+    if key is None and any(row[3] for row in rows):
+        yield message(NO_KEY)
+        return
+    for number, _, recorded, mac in rows:
+        begun = begun or bool(mac)
+        if key and begun and not hmac.compare_digest(mac, audit_key.mac(key, number, recorded, previous)):
+            yield message("doctor.audit_forged", number=number)
+        previous = mac
+    if key and rows and not begun:
+        yield message("doctor.audit_forged", number=rows[-1][0])
+
+
+def _beyond(rows: Sequence[_Row], head: Head) -> Iterator[Message]:
+    """Whether the row of ``head`` is there as it was."""
+    if (head.number, head.digest, head.mac) not in {(number, recorded, mac) for number, _, recorded, mac in rows}:
+        yield message("doctor.audit_head", number=head.number)
 
 
 def enter(data: Path, entry: AuditEntry) -> Message | None:
@@ -195,7 +288,7 @@ def _make_room(pending: Path) -> None:
 
 def _kept(pending: Path, entry: AuditEntry) -> bool:
     """Whether ``entry`` was written down to be entered later: there is room, and the folder may be written to."""
-    line = json.dumps(asdict(entry), ensure_ascii=False).encode() + b"\n"
+    line = _text(entry).encode() + b"\n"
     _make_room(pending)
     try:
         with pending.open("r+b") as journal:
@@ -269,6 +362,16 @@ def actor() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
+
+
+def _text(entry: AuditEntry) -> str:
+    return json.dumps(asdict(entry), ensure_ascii=False)
+
+
+def _readable(text: str) -> AuditEntry | None:
+    with suppress(ValueError, TypeError, AttributeError, LookupError):
+        return _entry(text)
+    return None
 
 
 def _entry(text: str) -> AuditEntry:

@@ -206,13 +206,15 @@ def audit(site: Site) -> Iterator[Check]:
     with closing(Audit(site.settings.data)) as log:
         faults = log.verify()
         entries, begun = ([], []) if faults else (log.entries(), log.unfinished())
+        stated = _audit_stated(site)
+        cut = bool(stated) and not log.knows(stated)
     if faults:
         yield problem("audit", "doctor.audit_broken", fault=faults[0], count=len(faults))
         return
     yield ok("audit", "doctor.audit", count=len(entries))
     if entries and entries[0].outcome == ANEW:
         yield warning("audit", "doctor.audit_anew", time=entries[0].time)
-    elif (stated := _audit_stated(site)) and stated not in {entry.digest() for entry in entries}:
+    elif cut:
         yield problem("audit", "doctor.audit_cut")
     for entry in begun:
         yield warning("audit", "doctor.audit_unfinished", action=entry.action, subject=entry.subject, time=entry.time)

@@ -19,6 +19,7 @@ from localmed.domain import Answer, Status
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Damaged, NoLibrary, UnknownName
 from localmed.library.state import rows
+from localmed.operations import stops
 from localmed.operations.sealing import seal, unseal
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def holds(session: Session, answer: Answer) -> bool:
     """Whether nothing that ``answer`` cites was withdrawn, or hidden from the session's user, since it was made."""
     sources = [evidence for evidence in answer.evidence if evidence.status is not Status.WITHDRAWN]
     with suppress(NoLibrary), session.workspace() as workspace:
-        withdrawn, hidden = workspace.withdrawn(), session.hidden()
+        hidden = session.hidden() | stops.stopped(session.data, stops.COLLECTION)
+        withdrawn = workspace.withdrawn()
         return not any(
             source.passage.document_id in withdrawn or source.passage.collection in hidden for source in sources
         )

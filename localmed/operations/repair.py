@@ -22,7 +22,7 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.messages import from_text
-from localmed.operations.audit import BEGUN, Audit, AuditEntry
+from localmed.operations.audit import BEGUN, NO_KEY, Audit, AuditEntry
 from localmed.operations.changes import EVERYBODY
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _audited(data: Path) -> list[AuditEntry]:
     if not (data / AUDIT_FILE).exists():
         raise Damaged("generation.no_audit", path=str(data / AUDIT_FILE))
     with closing(Audit(data)) as log:
-        if log.verify():
+        if any(problem.code != NO_KEY for problem in log.verify()):
             raise Damaged("generation.no_audit", path=str(data / AUDIT_FILE))
         cut_off = {entry.digest() for entry in log.unfinished()}
         return [

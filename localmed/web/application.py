@@ -21,6 +21,7 @@ from localmed.web import (
     failures,
     generations,
     governance,
+    health,
     home,
     job_pages,
     login,
@@ -28,16 +29,19 @@ from localmed.web import (
     pages,
     past,
     practice,
+    safety,
     search,
     sources,
     start,
     token_pages,
+    uploads,
 )
 from localmed.web.admission import Queue
 from localmed.web.protection import Protection
 
 ROUTERS = (
     home.router, login.router, start.router,
+    uploads.router, safety.router, health.router,
     collections.router, documents.router, governance.router, generations.router,
     ask.router, sources.router, search.router, past.router,
     practice.router, orders.router,

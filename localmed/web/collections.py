@@ -9,10 +9,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Form
 from starlette.responses import Response
 
-from localmed.domain import Collection, Kind
+from localmed.domain import Collection, Kind, Message, message
 from localmed.errors import NoLibrary, UsageError
+from localmed.hooks import Hooks
 from localmed.messages import LANGUAGES
-from localmed.operations import changes, importing, lookups
+from localmed.operations import changes, importing, jobs, lookups
 from localmed.operations.lookups import CollectionRow
 from localmed.web import pages
 from localmed.web.visits import Librarian
@@ -113,8 +114,13 @@ def retry(visit: Librarian, name: str) -> Response:
 
 def _updated(visit: Librarian, name: str, retry: bool) -> Response:
     _row(visit, name)
-    importing.update(visit.session, name, retry)
-    return pages.redirect(f"/library/collections/{name}", notice="saved")
+    session = visit.session
+
+    def work(hooks: Hooks) -> Message:
+        report = importing.update(session, name, retry, hooks)
+        return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
+
+    return pages.redirect(f"/jobs/{jobs.start(session, 'import', work)}")
 
 
 @router.post("/{name}/delete")

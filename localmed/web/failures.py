@@ -21,7 +21,8 @@ from localmed.messages import as_json, sentences
 from localmed.web import pages, visits
 
 FORBIDDEN = ("session.role", "access.not_for_groups", "access.not_writable", "web.error.other_site", "web.error.token",
-             "workflow.off")  # fmt: skip
+             "workflow.off", "workflow.stopped",
+             "upload.second_person")  # fmt: skip
 QUEUE = "web.error.queue"
 STATUS: tuple[tuple[type[LocalmedError], int], ...] = (  # the first that an error is one of
     (UnknownName, 404),

@@ -23,6 +23,7 @@ from localmed import messages
 from localmed.domain import Message, Parameter, message
 from localmed.domain.accounts import Right
 from localmed.messages import joined
+from localmed.operations import stops
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
 from localmed.web.visits import THEMES, Visit
@@ -50,7 +51,9 @@ NAVIGATION = (
     # work of librarians
     Place("/library/collections", "web.nav.library", Right.LIBRARY),
     # work of safety officers
+    Place("/safety", "web.nav.safety", Right.SAFETY),
     # work of administrators
+    Place("/admin/health", "web.nav.health", Right.MODELS),
     Place("/admin/accounts", "web.nav.accounts", Right.ACCOUNTS),
 )
 
@@ -81,6 +84,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         asset=asset,
         idle_seconds=round(60 * visit.site.settings.web.idle_minutes),
         notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
+        stops=stops.stops(visit.site.data),
         unaudited=visit.own.unaudited if visit.own else (),
         **values,
     )  # fmt: skip

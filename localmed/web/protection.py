@@ -76,15 +76,20 @@ class Protection:
             raise UsageError("web.error.host")
         if scope["method"] in SAFE:
             return
+        most, length = self._most_of(scope), headers.get("content-length", "")
+        if length.isdecimal() and int(length) > most:  # before any of it is taken
+            raise LimitExceeded("web.error.body", most=most)
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc != host
         if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise UsageError("web.error.other_site")
 
+    def _most_of(self, scope: Scope) -> int:
+        return self._most_upload if scope["path"].startswith("/library/upload") else self._most
+
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """``receive``, which raises ``LimitExceeded`` once more has come than may."""
-        most = self._most_upload if scope["path"].startswith("/library/upload") else self._most
-        size = 0
+        most, size = self._most_of(scope), 0
 
         async def bounded() -> Message:
             nonlocal size

@@ -195,6 +195,11 @@ class Services:
 
 TOO_LONG = frozenset({"agents.no_room", "chat.prompt_too_long", "chat.decision_too_long", "chat.server_too_long"})
 FAILED = "workflow.model_failed"  # the note of a run whose model failed
+OUT_OF_TIME = "workflow.model_out_of_time"  # and of one in which it took too long
+SECONDS = (
+    900.0  # of a run in which a chat model is asked: nobody waits longer, and small models on few cores do take it
+)
+NEAREST = 3  # passages that are shown as soon as they are found
 
 
 class Driver:
@@ -204,12 +209,15 @@ class Driver:
     driver.
     """
 
-    def __init__(self, services: Services, hooks: Hooks = SILENT) -> None:
-        self.services, self.hooks = services, hooks
-        self._failure: Message | None = None  # how the model failed
+    def __init__(self, services: Services, hooks: Hooks = SILENT, seconds: float = SECONDS) -> None:
+        """After ``seconds`` no chat model is asked any more: rules finish the answer, and that is told."""
+        self.services, self.hooks, self._seconds = services, hooks, seconds
+        self._failure: Message | None = None  # how the model failed, or that it took too long
+        self._ends = 0.0
 
     def run(self, flow: Flow) -> Answer:
         """Drive ``flow`` to its answer, with the trace put in."""
+        self._ends = time.monotonic() + self._seconds
         with following(self.hooks):
             answer = self._run(flow)
         return replace(answer, notes=(*answer.notes, self._failure)) if self._failure else answer
@@ -241,6 +249,8 @@ class Driver:
         detail = summary(result) + _where(request) + self._by(request)
         steps.append(TraceStep(request.name, detail, round(time.perf_counter() - began, 4)))
         self.hooks.finished(steps[-1])
+        if isinstance(result, Found) and result.hits and self.services.roles.chat:
+            self.hooks.passages([hit.passage for hit in result.hits[:NEAREST]])
         if self.hooks.recorder:
             self.hooks.recorder.step(request, result)
         return result
@@ -252,7 +262,7 @@ class Driver:
         if not isinstance(request, Perform):
             service = getattr(services, request.name)
             return service(*(getattr(request, field.name) for field in fields(request)))
-        if not request.by_rules and not self._failure and services.roles.by(request.role) == "chat":
+        if not request.by_rules and services.roles.by(request.role) == "chat" and self._in_time():
             try:
                 return services.roles.perform(request.role, request.task)
             except (Rejected, Cancelled):
@@ -266,9 +276,15 @@ class Driver:
             raise Rejected(self._failure or message("agents.role_off", role=request.role.name))
         return rules.perform(request.role, request.task)
 
+    def _in_time(self) -> bool:
+        """Whether a model may be asked: none has failed, and the time is not over."""
+        if not self._failure and time.monotonic() > self._ends:
+            self._failure = message(OUT_OF_TIME, seconds=int(self._seconds))
+        return self._failure is None
+
     def _judged(self, request: Judge) -> tuple[Stance, ...]:
         """The stances; where the judge fails, or has, nobody judged."""
-        if request.pairs and not self._failure:
+        if request.pairs and self._in_time():
             try:
                 return tuple(self.services.judge(request.pairs))
             except Cancelled:

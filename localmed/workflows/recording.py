@@ -20,7 +20,7 @@ from localmed import __version__
 from localmed.domain import Answer, digest
 from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reachable
 from localmed.errors import InputError, Rejected, as_json, from_json
-from localmed.workflows.flow import FAILED, FLOWS, Perform, Request, flow_named, traced
+from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request, flow_named, traced
 
 __all__ = ["LARGEST", "Recording", "recorded", "replay"]
 
@@ -86,7 +86,8 @@ def replay(text: str) -> tuple[Answer, bool]:
 
 def _of_flow(answer: Answer) -> Answer:
     """``answer`` without what was noted after the flow: of a model that failed, of the audit log."""
-    notes = tuple(note for note in answer.notes if note.code != FAILED and not note.code.startswith("audit."))
+    own = (FAILED, OUT_OF_TIME)
+    notes = tuple(note for note in answer.notes if note.code not in own and not note.code.startswith("audit."))
     return replace(answer, notes=notes)
 
 

@@ -36,7 +36,7 @@ from localmed.language import detect
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification import citations, support
 from localmed.verification.answer_file import VerifyInput
-from localmed.verification.claims import Claim, Read, premise
+from localmed.verification.claims import MOST, Claim, Read, premise
 from localmed.verification.marked_text import REFERENCES, Marked, MarkedText, read
 from localmed.verification.standing import excluded
 from localmed.workflows import gate
@@ -93,6 +93,7 @@ def verify(task: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     cited = yield from _cited(marked)
     sentences = [Claim(sentence.text, sentence.start, sentence.end) for sentence in marked.sentences]
     assessment = yield from assess(task.question, sentences, cited.provided, bounds)
+    notes += _unweighed(len(sentences), assessment)
     evidence = yield from _evidence(assessment, cited.evidence)
     judges = (message("support.judge.entailment", name=_judge(provenance)),) if bounds.judged else ()
     account = Verification(len(cited.statements), 0, len(cited.missing), judges)
@@ -128,7 +129,8 @@ def ask_and_verify(
     cited = _Cited(tuple(zip(names, studies, strict=True)))
     assessed = parts(assessment, _by_passage(evidence), answer.verification.badge is not Badge.RED)
     fresh = tuple(piece for piece in evidence if piece not in answer.evidence)
-    notes = answer.notes + _result_notes(assessment, cited, bounds, provenance) + overdue(fresh)
+    notes = answer.notes + _unweighed(len(shown), assessment)
+    notes += _result_notes(assessment, cited, bounds, provenance) + overdue(fresh)
     return replace(answer, evidence=evidence, parts=(*answer.parts, *assessed), notes=notes)
 
 
@@ -242,6 +244,13 @@ def _input_notes(task: VerifyInput, marked: MarkedText) -> Notes:
         (marked.malformed, message("verify.malformed", count=marked.malformed)),
     )
     return tuple(note for holds, note in candidates if holds)
+
+
+def _unweighed(sentences: int, assessment: Assessment) -> Notes:
+    """How many sentences were not weighed, and why: every sentence is accounted for."""
+    weighed = sum(not held.claim.whole for held in assessment.claims)
+    left = sentences - weighed
+    return (message("verify.not_weighed", count=left, most=MOST),) if left > 0 and weighed else ()
 
 
 def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> Notes:

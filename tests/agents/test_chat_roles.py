@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -211,3 +212,51 @@ def test_a_marker_that_was_not_given_is_rejected_whatever_the_schema_let_through
         cited([{"text": "Give 500 micrograms.", "sources": ["1", "9"]}], (DOSE,), "en")
     with pytest.raises(Rejected):
         cited([{"text": "Give 500 micrograms.", "sources": []}], (DOSE,), "en")
+
+
+# --- prompts and rewritten questions ---------------------------------------------------------------------------------
+
+WRITERS = [role for role in ROLES.values() if isinstance(role.form, Writing) and "{" in role.form.instructions["en"]]
+
+
+@pytest.mark.parametrize("role", WRITERS, ids=lambda role: role.name)
+def test_a_prompt_names_the_fields_of_its_reply_in_both_languages(role: Role) -> None:
+    assert isinstance(role.form, Writing)
+    for text in role.form.instructions.values():
+        assert "JSON" in text
+    english, chinese = (set(re.findall(r'"(\w+)":', role.form.instructions[name])) for name in ("en", "zh"))
+    assert english == chinese != set()
+
+
+def test_an_answer_knows_who_asks_and_when() -> None:
+    model = KeepingChat(form())
+    task = AnswerInput(QUESTION, (DOSE,), True, audience="patient", day="2026-11-22")
+    ChatRoles(model).perform(CITED_ANSWER, task)
+    assert model.requests[0][-1].content.startswith("Asked by: a patient. Date: 2026-11-22.\n")
+
+
+def test_the_form_gives_each_sentence_its_section_and_says_what_is_not_covered() -> None:
+    other = [{"text": "Repeat after five minutes.", "sources": ["1"]}]
+    gaps = ["the dose in children", "50 mg of morphine"]
+    draft = answer(form(("Give 500 micrograms.", ["1"]), missing=gaps, doses_and_conditions=other))
+    assert [statement.section.value for statement in draft.statements] == ["bottom_line", "doses_and_conditions"]
+    assert draft.notes == (left_out("workflow.not_covered", parts=("the dose in children",)),)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["The dose of adrenaline in children is 10 micrograms per kg.", "What is the dose of morphine in children?"],
+)
+def test_a_follow_up_that_is_no_question_or_names_a_new_medicine_is_not_taken(question: str) -> None:
+    follow = FollowUp("And in children?", (QUESTION,))
+    with pytest.raises(Rejected):
+        perform(SELF_CONTAINED, follow, {"question": question}, {"question": question})
+
+
+def test_of_all_sources_that_a_model_names_those_are_cited_that_bear_on_the_sentence() -> None:
+    (statement,) = answer(reply(("Give 500 micrograms of adrenaline.", ["1", "2"]))).statements
+    assert [citation.marker for citation in statement.citations] == ["1"]
+    (both,) = answer(
+        reply(("Give 500 micrograms of adrenaline, and store adrenaline in the dark.", ["1", "2"]))
+    ).statements
+    assert [citation.marker for citation in both.citations] == ["1", "2"]

@@ -236,3 +236,18 @@ def test_a_good_plain_line_is_kept(line: str, plain: str) -> None:
 )
 def test_a_plain_line_with_a_fact_of_its_own_is_not(line: str, plain: str) -> None:
     assert perform(PLAIN_ORDER, PlainInput((line,)), {"lines": [plain]}) == ("",)
+
+
+def test_an_explanation_of_something_else_than_the_term_is_not_taken() -> None:
+    source = evidence("1", "Deep vein thrombosis (DVT) is a blood clot in a deep vein.")
+    task = TermInput("What is CAP?", (source,), True, term="CAP", names=("community-acquired pneumonia",))
+    other = {"statements": [{"text": "DVT is a blood clot in a deep vein.", "sources": ["1"]}]}
+    assert perform(TERM_EXPLANATION, task, other).statements == ()
+    own = {"statements": [{"text": "Community-acquired pneumonia is a blood clot.", "sources": ["1"]}]}
+    assert len(perform(TERM_EXPLANATION, task, own).statements) == 1, "what it says is for the gate"
+
+
+def test_an_amount_is_no_term() -> None:
+    task = OrderInput("Amoxicillin 500 mg PO 5/7")
+    reply = {"terms": ["Amoxicillin", "500 mg", "PO", "5/7"]}
+    assert [term.text for term in perform(MEDICAL_TERMS, task, reply)] == ["Amoxicillin", "PO"]

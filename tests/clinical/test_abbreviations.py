@@ -97,3 +97,8 @@ def test_time_is_linear(run: str) -> None:
     began = time.process_time()
     abbreviations(run * (80_000 // len(run)), "en")
     assert time.process_time() - began < 5
+
+
+def test_cap_in_capitals_is_no_capsule() -> None:
+    assert meaning("cap", "en") == "capsule"
+    assert meaning("CAP", "en") == "", "community-acquired pneumonia, mostly"

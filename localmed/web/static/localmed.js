@@ -137,5 +137,30 @@
       if (document.querySelector("[data-progress]")) form.addEventListener("submit", (event) => { event.preventDefault(); ask(form); });
   });
 
+  // An upload: how far it is, and ending it. What is too large is not sent at all.
+  localmed.wirings.push((root) => {
+    for (const form of root.querySelectorAll("form[data-upload]")) form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const find = (selector) => form.querySelector(selector), failure = find("[role=alert]"), bar = find("progress"), abort = find("[data-abort]");
+      const show = (words, busy) => { failure.textContent = words; failure.hidden = !words; bar.hidden = abort.hidden = !busy; find("button").disabled = busy; };
+      const size = [...find("[type=file]").files].reduce((sum, file) => sum + file.size, 0);
+      if (size > Number(form.dataset.upload)) return show(form.dataset.large, false);
+      const request = new XMLHttpRequest();
+      request.open("POST", form.action);
+      request.setRequestHeader("x-form-token", form.elements.namedItem("form").value);
+      request.setRequestHeader("accept", "application/json");
+      request.upload.onprogress = (moment) => { bar.value = moment.loaded / moment.total; };
+      request.onload = () => {
+        if (request.status < 400) return window.location.assign(request.responseURL);
+        const { error } = JSON.parse(request.responseText);
+        show(`${error.text}. ${error.remedy}`, false);
+      };
+      request.onerror = () => show(form.dataset.lost, false);
+      abort.onclick = () => { request.abort(); show("", false); };
+      show("", true);
+      request.send(new FormData(form));
+    });
+  });
+
   document.addEventListener("DOMContentLoaded", () => localmed.wire(document));
 })();

@@ -1,0 +1,61 @@
+"""Health for a monitor, without signing in and without a word about anybody: alive, ready to serve, able to answer.
+
+``/health/live``: the process answers. ``/health/ready``: accounts and audit log can be used, so that pages work.
+``/health/answer``: a library is served, no model host hangs, asking is not stopped. 200, or 503 with the parts that
+fail, each a code. ``/admin/health``: the same with everything that ``localmed doctor`` looks at, for administrators.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import date
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, Response
+
+from localmed.errors import ModelError
+from localmed.operations import doctor, health
+from localmed.web import pages
+from localmed.web.visits import Anybody, Models
+
+router = APIRouter()
+
+
+@router.get("/health/live")
+def live() -> Response:
+    """The process answers."""
+    return JSONResponse({"live": True})
+
+
+@router.get("/health/ready")
+def ready(visit: Anybody) -> Response:
+    """Pages work."""
+    return _reply("ready", tuple(health.not_ready(visit.site)))
+
+
+@router.get("/health/answer")
+def answer(visit: Anybody) -> Response:
+    """Questions are answered."""
+    return _reply("answer", (*health.not_ready(visit.site), *health.not_answering(visit.site)))
+
+
+def _reply(name: str, faults: tuple[str, ...]) -> Response:
+    return JSONResponse({name: not faults, "faults": list(faults)}, 503 if faults else 200)
+
+
+@router.get("/admin/health")
+def overview(visit: Models) -> Response:
+    """Doctor, what serves which role, the model host's queue and memory."""
+    site, status = visit.site, None
+    examined = doctor.site_of(site.settings, site.registry, False, _unfollowed, site.host_status)
+    checks = list(doctor.examine(examined, doctor.checks_for(site.settings)))
+    with suppress(ModelError):  # told by a check
+        status = site.host_status()
+    faults = (*health.not_ready(site), *health.not_answering(site))
+    return pages.page(
+        visit, "health.html", checks=checks, serving=site.serving, host=status, faults=faults, day=date.today()
+    )
+
+
+def _unfollowed(_share: float, _name: str) -> None:
+    """Nobody follows: nothing is read whole."""

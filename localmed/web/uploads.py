@@ -1,0 +1,108 @@
+"""Uploads: files sent by a browser, what is read of them beside their pages, and publishing them into a collection.
+
+What was read is shown as the page of a dry run, in a frame that runs nothing (``protection.DOCUMENT_POLICY``).
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, File, Form, UploadFile
+from starlette.responses import HTMLResponse, Response
+
+from localmed import __version__
+from localmed.domain import Message, message
+from localmed.domain.previews import FilePreview
+from localmed.errors import UnknownName, UsageError
+from localmed.files import replace
+from localmed.hooks import Hooks
+from localmed.operations import importing, jobs, lookups, uploads
+from localmed.operations.uploads import Upload
+from localmed.presentation.preview import PreviewPage
+from localmed.session import Session
+from localmed.web import pages
+from localmed.web.protection import DOCUMENT_POLICY
+from localmed.web.visits import Librarian
+
+router = APIRouter(prefix="/library/upload")
+MOST = 50  # files at a time
+TAKEN = ("new", "changed", "same", "moved")  # outcomes of a dry run in which the file is read
+
+
+@router.get("")
+def form(visit: Librarian, collection: str = "") -> Response:
+    """The form, and what waits."""
+    names, waiting = sorted(lookups.collection_names(visit.session)), uploads.listing(visit.session)
+    most = visit.site.settings.read.file_bytes
+    return pages.page(visit, "upload.html", names=names, chosen=collection, waiting=waiting, most=most)
+
+
+@router.post("")
+def send(
+    visit: Librarian,
+    files: Annotated[list[UploadFile], File()],
+    collection: Annotated[str, Form()] = "",
+) -> Response:
+    """Keep the files apart and begin to read them."""
+    if not files or len(files) > MOST:
+        raise UsageError("upload.files", most=MOST)
+    session = visit.session
+    waiting = [uploads.accept(session, collection, file.filename or "", file.file) for file in files]
+    look = partial(looked, session, waiting, visit.language)
+    return pages.redirect(f"/jobs/{jobs.start(session, 'look', look)}")
+
+
+def looked(session: Session, waiting: list[Upload], language: str, hooks: Hooks) -> Message:
+    """Read each file as an import would, and keep the page that shows what was read."""
+    for upload in waiting:
+        title = importing.previewed_title(session, upload.collection, None)
+        with PreviewPage(title, language, importing.thumbnails, date.today().isoformat(), __version__) as page:
+            file: FilePreview | None = None
+            for file in importing.preview(session, [uploads.file_of(session, upload)], upload.collection, None, hooks):
+                page.add(file)
+            content = "".join(page.chunks()).encode(errors="replace")
+        replace(uploads.preview_of(session, upload), content)
+        uploads.note_look(session, upload, _outcome(file), file is not None and file.outcome in TAKEN)
+    return message("upload.looked", count=len(waiting))
+
+
+def _outcome(file: FilePreview | None) -> Message:
+    if file is None or file.outcome not in TAKEN:
+        return message("upload.refused", reason=(file.reason if file else None) or message("upload.unread"))
+    return message("upload.read", documents=len(file.documents), passages=file.passages, left=len(file.faults))
+
+
+@router.get("/{upload_id}")
+def one(visit: Librarian, upload_id: str) -> Response:
+    """One that waits: what was read of it, and whether to publish it."""
+    waiting = uploads.upload(visit.session, upload_id)
+    allowed = uploads.may_publish(visit.session, waiting)
+    there = uploads.preview_of(visit.session, waiting).is_file()
+    return pages.page(visit, "uploaded.html", upload=waiting, allowed=allowed, there=there)
+
+
+@router.get("/{upload_id}/preview")
+def preview(visit: Librarian, upload_id: str) -> Response:
+    """The page of what was read of it."""
+    path = uploads.preview_of(visit.session, uploads.upload(visit.session, upload_id))
+    if not path.is_file():
+        raise UnknownName("upload.unknown")
+    return HTMLResponse(path.read_bytes(), headers={"content-security-policy": DOCUMENT_POLICY})
+
+
+@router.post("/{upload_id}/publish")
+def publish(visit: Librarian, upload_id: str) -> Response:
+    """Import it."""
+    session, waiting = visit.session, uploads.upload(visit.session, upload_id)
+    if not uploads.may_publish(session, waiting):
+        raise UsageError("upload.second_person")
+    return pages.redirect(f"/jobs/{jobs.start(session, 'import', partial(uploads.publish, session, waiting))}")
+
+
+@router.post("/{upload_id}/discard")
+def discard(visit: Librarian, upload_id: str) -> Response:
+    """Forget it."""
+    uploads.discard(visit.session, uploads.upload(visit.session, upload_id))
+    return pages.redirect("/library/upload", notice="deleted")

@@ -1,0 +1,59 @@
+"""``localmed audit``: verify with and without a head, head, export in three forms, erase."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from fhir.resources.R4B.auditevent import AuditEvent
+
+from tests.cli.conftest import Localmed
+
+
+def test_what_was_done_to_the_log_is_told(copied: Localmed, tmp_path: Path) -> None:
+    head = tmp_path / "head"
+    head.write_text(copied("audit", "head").out)
+    assert copied("audit", "verify", "--head", str(head)).code == 0
+    with closing(sqlite3.connect(copied.data / "audit.sqlite", isolation_level=None)) as database:
+        database.execute("DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)")
+    assert copied("audit", "verify").code == 0, "nothing shows it"
+    cut = copied("audit", "verify", "--head", str(head))
+    assert cut.code == 5
+    assert "the log was cut off or replaced" in cut.out
+    head.write_text("something else")
+    assert copied("audit", "verify", "--head", str(head)).code == 3
+
+
+def test_entries_are_exported(copied: Localmed) -> None:
+    copied("ask", "What is the dose of paracetamol?")
+    plain = [json.loads(line) for line in copied("audit", "export").out.splitlines()]
+    assert plain[-1]["action"] == "ask"
+    assert "salt" not in plain[-1]
+    assert "paracetamol" not in json.dumps(plain).casefold()
+    syslog = copied("audit", "export", "--as", "syslog", "--after", str(plain[-2]["number"])).out.splitlines()
+    assert len(syslog) == 1
+    assert syslog[0].startswith("<110>1 ")
+    events = [json.loads(line) for line in copied("audit", "export", "--as", "fhir").out.splitlines()]
+    assert len(events) == len(plain)
+    for event in events:
+        AuditEvent.model_validate(event)
+    read = events[-1]
+    assert read["meta"]["profile"] == ["https://profiles.ihe.net/ITI/BALP/StructureDefinition/IHE.BasicAudit.Read"]
+    assert (read["action"], read["subtype"][0]["code"]) == ("R", "read")
+    assert read["entity"][0]["what"]["identifier"]["value"].startswith("generation ")
+
+
+def test_a_person_is_erased(copied: Localmed) -> None:
+    actor = json.loads(copied("audit", "export").out.splitlines()[-1])["actor"]
+    erased = copied("audit", "erase", actor, "--yes")
+    assert erased.code == 0, erased
+    assert copied("audit", "verify").code == 0
+    assert copied("doctor").code in (0, 5)
+
+
+@pytest.mark.parametrize("form", ["xml", ""])
+def test_other_forms_are_refused(copied: Localmed, form: str) -> None:
+    assert copied("audit", "export", "--as", form).code == 2

@@ -1,0 +1,118 @@
+"""Stops, rates, the audit page, health, and that roles cannot reach each other's pages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fastapi.routing import APIRoute
+
+from localmed.domain.accounts import RIGHTS, Right, SessionRole
+from localmed.operations import stops
+from localmed.web import application
+from tests.web.conftest import Client, Clients
+from tests.web.test_library import session_of
+
+PREFIXES = {"/library": Right.LIBRARY, "/safety": Right.SAFETY, "/admin/health": Right.MODELS}
+
+
+def stop(client: Client, what: str, reason: str = "doses under review") -> int:
+    return client.form("/safety/stop", what=what, reason=reason).status_code
+
+
+def test_a_stopped_workflow_answers_nobody_and_every_page_says_so(copied_clients: Clients) -> None:
+    safety, reader = copied_clients("safety"), copied_clients("reader")
+    assert stop(safety, "workflow ask") == 200
+    for page in (reader.get("/account"), safety.get("/safety"), reader.get("/history")):
+        assert "Stopped: ask · doses under review" in re.sub(r"\s+", " ", page.text)
+    reply = reader.http.post("/ask", data={"form": reader.token(), "question": "dose of paracetamol?"})
+    assert reply.status_code == 403
+    assert "doses under review" in reply.text
+    safety.form("/safety/lift", what="workflow ask")
+    assert "Stopped:" not in reader.get("/account").text
+
+
+def test_a_stopped_collection_is_found_by_nobody(copied_clients: Clients) -> None:
+    from localmed.domain import SearchFilter
+
+    session = session_of(copied_clients)
+    assert session.search("antibiotics in septic shock", SearchFilter(), 5).hits
+    stop(copied_clients("safety"), "collection ward")
+    assert not session.search("antibiotics in septic shock", SearchFilter(), 5).hits
+    assert copied_clients("librarian").get("/library/collections/ward").status_code == 200
+    copied_clients("safety").form("/safety/lift", what="collection ward")
+    assert session.search("antibiotics in septic shock", SearchFilter(), 5).hits
+
+
+def test_a_stopped_model_serves_nothing(copied_clients: Clients) -> None:
+    safety = copied_clients("safety")
+    assert copied_clients.site.reranker is not None
+    stop(safety, "model reranker")
+    assert copied_clients.site.reranker is None
+    safety.form("/safety/lift", what="model reranker")
+    assert copied_clients.site.reranker is not None
+
+
+@pytest.mark.parametrize("what", ["", "workflow", "workflow x", "model encoder", "collection ../x", "disk all"])
+def test_what_cannot_be_stopped_is_refused(copied_clients: Clients, what: str) -> None:
+    assert stop(copied_clients("safety"), what) == 404
+    assert stop(copied_clients("safety"), "workflow ask", "") == 400
+    assert stops.stops(copied_clients.settings.data) == ()
+
+
+def test_stops_are_audited_and_the_page_shows_the_log(copied_clients: Clients) -> None:
+    safety = copied_clients("safety")
+    stop(safety, "workflow plan")
+    page = safety.get("/safety").text
+    assert "safety stop" in page
+    assert "localmed-audit-head" in page
+    assert "nothing was altered" in page
+
+
+def test_health_of_an_empty_machine(empty_clients: Clients) -> None:
+    monitor = empty_clients()
+    assert monitor.get("/health/ready").status_code == 200
+    assert monitor.get("/health/answer").json()["faults"] == ["library"]
+
+
+def test_health_is_told_without_signing_in_and_apart(copied_clients: Clients) -> None:
+    monitor = copied_clients()
+    for name in ("live", "ready", "answer"):
+        assert monitor.get(f"/health/{name}").status_code == 200, name
+    stop(copied_clients("safety"), "workflow ask")
+    reply = monitor.get("/health/answer")
+    assert (reply.status_code, reply.json()) == (503, {"answer": False, "faults": ["stopped"]})
+    assert monitor.get("/health/ready").status_code == 200
+    (copied_clients.settings.data / "audit.sqlite").write_bytes(b"not a database")
+    assert monitor.get("/health/ready").json()["faults"] == ["audit"]
+    assert monitor.get("/health/live").status_code == 200
+
+
+def test_an_administrator_sees_the_machine(client: Clients) -> None:
+    page = client("admin").get("/admin/health").text
+    assert "encoder" in page
+    assert "Questions are answered" in page
+
+
+@pytest.mark.parametrize("role", list(SessionRole))
+def test_roles_cannot_reach_each_others_pages(client: Clients, role: SessionRole) -> None:
+    """Every route of librarians, safety officers and administrators, by every role; and by nobody."""
+    signed_in, nobody = client(role), client()
+    count = 0
+    for route in (route for router in application.ROUTERS for route in router.routes):
+        right = next(
+            (right for prefix, right in PREFIXES.items() if getattr(route, "path", "").startswith(prefix)), None
+        )
+        if not isinstance(route, APIRoute) or right is None:
+            continue
+        path = re.sub(r"{[^}]*}", "1", route.path)
+        for method in route.methods or ():
+            allowed = right in RIGHTS[role]
+            reply = signed_in.http.request(method, path, follow_redirects=False)  # a POST has no token: refused as well
+            refused = reply.status_code == 403 or (allowed and method == "GET")
+            assert refused, (method, path, reply.status_code)
+            assert (reply.status_code == 403) == (not allowed or method != "GET"), (method, path, reply.status_code)
+            other = nobody.http.request(method, path, follow_redirects=False)
+            assert (other.status_code, other.headers["location"][:6]) == (303, "/login"), (method, path)
+            count += 1
+    assert count > 25

@@ -1,0 +1,140 @@
+"""Uploads: a good, a bad and a huge file, names that lead elsewhere, publishing by another person."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx2 import Response
+
+from localmed.errors import UsageError
+from localmed.operations import jobs, lookups, uploads
+from localmed.operations.uploads import Upload, safe_name
+from tests.web.conftest import Client, Clients
+from tests.web.test_library import session_of
+
+HAND = b"# Hand rub\n\nRub your hands with alcohol gel for 20 seconds before each patient.\n<script>alert(1)</script>\n"
+
+
+def send(client: Client, content: bytes, name: str = "hand.md", **fields: Any) -> Response:
+    values = {"form": client.token(), "collection": "ward", **fields}
+    return client.http.post("/library/upload", data=values, files={"files": (name, content)})
+
+
+def waited(clients: Clients) -> None:
+    """Until no job runs."""
+    session, end = session_of(clients), time.monotonic() + 60
+    while any(job.outcome is None for job in jobs.jobs(session)):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def waiting(clients: Clients) -> list[Upload]:
+    waited(clients)
+    return uploads.listing(session_of(clients))
+
+
+def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    assert send(librarian, HAND).url.path.startswith("/jobs/")
+    (upload,) = waiting(copied_clients)
+    page = librarian.get(f"/library/upload/{upload.id}").text
+    assert "Can be published: documents 1" in page
+    assert "Publish" in page
+    preview = librarian.get(f"/library/upload/{upload.id}/preview")
+    assert "alcohol gel" in preview.text
+    assert "<script" not in preview.text
+    policy = preview.headers["content-security-policy"]
+    assert "sandbox" in policy
+    assert "script-src" not in policy
+    titles = [document.title for document in lookups.documents(session_of(copied_clients))]
+    assert "Hand rub" not in titles
+    librarian.form(f"/library/upload/{upload.id}/publish")
+    assert waiting(copied_clients) == []
+    titles = [document.title for document in lookups.documents(session_of(copied_clients))]
+    assert "Hand rub" in titles
+    assert not list((copied_clients.settings.data / "uploads" / "waiting").iterdir())
+
+
+def test_a_bad_file_says_why_and_cannot_be_published(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    send(librarian, b"%PDF-1.7\nthis is not a PDF", "broken.pdf")
+    (upload,) = waiting(copied_clients)
+    page = librarian.get(f"/library/upload/{upload.id}").text
+    assert "Cannot be read" in page
+    assert "/publish" not in page
+    librarian.form(f"/library/upload/{upload.id}/publish")
+    assert [one.id for one in waiting(copied_clients)] == [upload.id]
+    librarian.form(f"/library/upload/{upload.id}/discard")
+    assert waiting(copied_clients) == []
+
+
+def test_two_gigabytes_are_refused_before_they_are_taken(client: Clients) -> None:
+    librarian = client("librarian")
+    taken = 0
+
+    def content() -> Any:
+        nonlocal taken
+        for _ in range(4):
+            taken += 1
+            yield b"x" * 1_000
+
+    headers = {"content-length": str(2 * 2**30), "x-form-token": librarian.token()}
+    reply = librarian.http.post("/library/upload", content=content(), headers=headers)
+    assert reply.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [("../../etc/passwd", "passwd"), ("..\\..\\x.pdf", "x.pdf"), ("<script>alert(1)</script>.md", "script>.md"),
+     (".hidden.md", "hidden.md"), ("指南.pdf", "指南.pdf"), ("/absolute.md", "absolute.md")],
+)  # fmt: skip
+def test_a_name_is_a_name_alone(name: str, safe: str) -> None:
+    assert safe_name(name) == safe
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "a\x00b.md", "a\nb.md", "x" * 300, "\u202egpj.md", "\ud800.md"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError):
+        safe_name(name)
+
+
+def test_names_and_ids_lead_nowhere_else(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    send(librarian, HAND, "../../../<img src=x onerror=alert(1)>.md")
+    (upload,) = waiting(copied_clients)
+    page = librarian.get("/library/upload").text
+    assert "<img" not in page
+    assert not list(copied_clients.settings.data.parent.glob("*.md"))
+    for path in ("../collections", "..%2f..%2faudit.key", "%2e%2e", "0" * 16):
+        assert librarian.get(f"/library/upload/{path}/preview").status_code in (404, 400)
+    assert send(librarian, HAND, collection="../x").status_code == 404
+    assert upload.name == "<img src=x onerror=alert(1)>.md"
+
+
+def test_who_may_not_change_the_library_uploads_nothing(copied_clients: Clients) -> None:
+    for user in ("reader", "safety"):
+        assert send(copied_clients(user), HAND).status_code == 403
+    librarian = copied_clients("librarian")
+    assert send(librarian, HAND, form="wrong").status_code == 403
+    assert send(librarian, b"").status_code == 422
+    assert waiting(copied_clients) == []
+
+
+def test_a_second_person_publishes_and_approves(copied_clients: Clients) -> None:
+    settings = copied_clients.site.settings
+    copied_clients.site.settings = replace(settings, web=replace(settings.web, second_person=True))
+    librarian = copied_clients("librarian")
+    send(librarian, HAND)
+    (upload,) = waiting(copied_clients)
+    assert librarian.form(f"/library/upload/{upload.id}/publish").status_code == 403
+    assert "/publish" not in librarian.get(f"/library/upload/{upload.id}").text
+    copied_clients("admin").form(f"/library/upload/{upload.id}/publish")
+    assert waiting(copied_clients) == []
+    documents = lookups.documents(session_of(copied_clients))
+    approved = next(document for document in documents if document.title == "Hand rub")
+    assert approved.governance.approver == "admin"
+    assert Path(approved.source).name == "hand.md"

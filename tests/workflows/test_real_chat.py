@@ -1,0 +1,70 @@
+"""Replies of a real model (Qwen2.5-Coder-1.5B-Instruct, Q4_K_M) on the starter corpus, read and checked again.
+
+``cases/real_chat.jsonl``: the role, the prompt as it was sent and the reply as it came, first tries and second ones.
+What the model gets wrong here is kept: the checks are for what reaches a reader.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.agents.asking import AnswerInput
+from localmed.agents.role_table import ROLES
+from localmed.agents.roles import Writing
+from localmed.domain import Evidence, Statement, Verification
+from localmed.models import structured
+from localmed.ports import NOT_JUDGED
+from localmed.verification import citations, support
+from tests.values import evidence
+
+ROWS: list[dict[str, Any]] = [
+    json.loads(line) for line in (Path(__file__).parent / "cases" / "real_chat.jsonl").read_text("utf-8").splitlines()
+]
+FORMED = [row for row in ROWS if row["role"] in ("cited_answer", "recommendation")]
+USABLE = 0.95  # least share of replies that can be used at the first try
+
+_SOURCE = re.compile(r"<<<source (\w+) [^\n]*\n(.*?)\n>>>", re.DOTALL)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def sources(row: dict[str, Any]) -> tuple[Evidence, ...]:
+    """The sources that the prompt showed."""
+    return tuple(evidence(marker, text, "") for marker, text in _SOURCE.findall(row["prompt"]))
+
+
+def drafted(row: dict[str, Any]) -> tuple[Statement, ...]:
+    """The statements that the role reads from the reply."""
+    form = ROLES[row["role"]].form
+    assert isinstance(form, Writing)
+    language = "en" if row["prompt"].startswith("Asked") else "zh"
+    task = AnswerInput("What?" if language == "en" else "什么？", sources(row), False)
+    value = structured.parsed(row["reply"], form.schema(task) or {})
+    draft = form.read(task, value)
+    statements: tuple[Statement, ...] = draft.statements
+    return statements
+
+
+def test_replies_are_usable_at_the_first_try() -> None:
+    assert sum(not row["rejected"] for row in ROWS) >= USABLE * len(ROWS)
+
+
+@pytest.mark.parametrize("place", range(len(FORMED)))
+def test_what_reaches_the_reader_has_its_numbers_from_what_it_cites(place: int) -> None:
+    row = FORMED[place]
+    if row["rejected"]:
+        return
+    statements, evidence_shown = drafted(row), sources(row)
+    known = {piece.marker: piece.passage.text for piece in evidence_shown}
+    assert {citation.marker for statement in statements for citation in statement.citations} <= set(known)
+    checked, account = citations.check(statements, evidence_shown)
+    stances = [NOT_JUDGED] * len(support.pairs(checked, evidence_shown))
+    checked, _ = support.check(checked, evidence_shown, stances, account)
+    for statement in citations.shown(checked):
+        cited = " ".join(known[citation.marker] for citation in statement.citations)
+        assert set(_NUMBER.findall(statement.text)) <= set(_NUMBER.findall(cited)), statement.text
+    assert isinstance(account, Verification)
