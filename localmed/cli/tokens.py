@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from localmed.cli.common import opened
+from localmed.cli.common import echo, opened
 from localmed.cli.speaking import say
 from localmed.operations import tokens
 
@@ -24,7 +24,7 @@ def command() -> None:
 def make(ctx: click.Context, user: str, name: str, days: int) -> None:
     """Make a token of the account USER, told this once."""
     with opened(ctx) as session:
-        click.echo(tokens.make(session, user, name, days))
+        echo(tokens.make(session, user, name, days))
 
 
 @command.command("list")
@@ -33,7 +33,7 @@ def listing(ctx: click.Context) -> None:
     """The tokens that hold: id, user, name, last day."""
     with opened(ctx) as session:
         for token in tokens.listing(session.data):
-            click.echo(f"{token.id}  {token.user}  {token.name}  {datetime.fromtimestamp(token.expires):%Y-%m-%d}")
+            echo(f"{token.id}  {token.user}  {token.name}  {datetime.fromtimestamp(token.expires):%Y-%m-%d}")
 
 
 @command.command("revoke")

@@ -84,7 +84,7 @@ class Queue:
                 self._changed.notify_all()
 
     def _wait(self, place: _Place, hooks: Hooks) -> None:
-        told = -1
+        told_count = -1
         while True:
             with self._changed:
                 if place not in self._places:  # it was given away before its thread came
@@ -92,9 +92,9 @@ class Queue:
                 ahead = self._places.index(place) - self.at_once + 1
                 if ahead <= 0:
                     return
-            if ahead != told:
+            if ahead != told_count:
                 hooks.started(message("web.ask.waiting", count=ahead))
-                told = ahead
+                told_count = ahead
             with self._changed:
                 self._changed.wait(LOOK)
             hooks.cancel.check()
