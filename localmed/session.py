@@ -213,10 +213,10 @@ class Session:
             hooks,
         )
 
-    def search(self, question: str, filters: SearchFilter, limit: int) -> Found:
-        """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
+    def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
+        """See ``Workspace.search``."""
         with self.answering() as workspace:
-            return workspace.search(question, filters, limit)
+            return workspace.search(question, filters, limit, reranked)
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
         """See ``Workspace.concept``."""

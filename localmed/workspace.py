@@ -223,13 +223,13 @@ class Workspace:
         """Hybrid search of this library."""
         return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
 
-    def search(self, question: str, filters: SearchFilter, limit: int) -> Found:
+    def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
         self._known(filters)
         text, most = clean(question), self._keywords()
         rules = RoleRules(self.library, self._site)
         keywords: Keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
-        return self.finder.search(text, filters, limit, keywords.words)
+        return self.finder.search(text, filters, limit, keywords.words, reranked)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
         """The card of ``term``, ``None`` where the graph does not know it."""

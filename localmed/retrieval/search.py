@@ -58,8 +58,18 @@ class HybridSearch:
         self._library, self._encoder, self._settings, self._reranker = library, encoder, settings, reranker
         self._map = GuidelineMap(library, settings)
 
-    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
-        """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first."""
+    def search(
+        self,
+        question: str,
+        filters: SearchFilter,
+        limit: int,
+        keywords: Sequence[str] = (),
+        reranked: bool = True,
+    ) -> Found:
+        """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first.
+
+        Without ``reranked`` in the order of the fused rankings, which a window shows at once.
+        """
         settings = self._settings
         text = question[: settings.query_characters]
         spoken = language.detect(text)
@@ -80,7 +90,7 @@ class HybridSearch:
         )
         rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
         fused = fuse(rankings, settings.rrf_k, self._map.bonus(opened))
-        reranker = self._reranker if known else None  # one by meaning knows the encoder's languages
+        reranker = self._reranker if known and reranked else None  # one by meaning knows the encoder's languages
         hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
         if reranker:
             hits = rerank(text, hits, reranker, settings)[:limit]

@@ -57,7 +57,7 @@ def ask(
     filters = SearchFilter((collection,) if collection else ())
 
     def work(hooks: Hooks, tell: Tell) -> Answer:
-        found_passages = session.search(text, filters, AT_ONCE)
+        found_passages = session.search(text, filters, AT_ONCE, reranked=False)
         tell("passages", found_passages)
         return session.ask(text, filters, preset or None, earlier, hooks, check)
 

@@ -30,7 +30,9 @@ def search(visit: Asking, question: Annotated[str, Form()] = "", collection: Ann
     """The passages nearest to ``question``."""
     text = clean(question).strip()[:TYPED]
     filters = SearchFilter((collection,) if collection else ())
-    return _search_page(visit, text, collection, visit.session.search(text, filters, RESULTS) if text else None)
+    return _search_page(
+        visit, text, collection, visit.session.search(text, filters, RESULTS, reranked=False) if text else None
+    )
 
 
 def _search_page(visit: Visit, text: str, collection: str, result: object) -> Response:
