@@ -42,7 +42,7 @@ router = APIRouter(prefix="/api/v1", tags=["localmed"])
 MOST_RESULTS = 50
 LONGEST = 200_000  # characters of one text of a request; the body has its own bound
 MOST_QUESTIONS = 50
-BEARER = HTTPBearer(auto_error=False, description="A token of your account (page *Account*, or localmed tokens make)")
+BEARER = HTTPBearer(auto_error=False)  # a token of ``operations/tokens.py``
 
 
 async def program(
@@ -176,12 +176,12 @@ def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, tuple[str, ...]]:
     filters = SearchFilter((body.collection,) if body.collection else ())
     return (
         text,
-        _told(lambda hooks: session.ask(text, filters, body.preset or None, earlier, hooks, body.check)),
+        _work(lambda hooks: session.ask(text, filters, body.preset or None, earlier, hooks, body.check)),
         earlier,
     )
 
 
-def _told(ask: Callable[[Hooks], Answer]) -> Work:
+def _work(ask: Callable[[Hooks], Answer]) -> Work:
     def work(hooks: Hooks, tell: Tell) -> Answer:
         del tell
         return ask(hooks)
@@ -208,7 +208,7 @@ def read_record(visit: Program, body: RecordBody) -> Response:
 def practice(visit: Program, request: Request, body: PracticeBody) -> Response:
     """Evidence on a clinical question about one patient."""
     text, known = question_of(visit, body.question), _record(body)
-    work = _told(lambda hooks: visit.session.ebm(text, SearchFilter(), known, body.pico, hooks))
+    work = _work(lambda hooks: visit.session.ebm(text, SearchFilter(), known, body.pico, hooks))
     return respond(visit, request, text, work)
 
 
@@ -226,14 +226,14 @@ def explain(visit: Program, request: Request, body: OrderBody) -> Response:
     text = orders.text_of(body.order.encode("utf-8", "replace"))
     known = records.read(body.record.encode("utf-8", "replace")) if body.record.strip() else None
     task = ExplainInput(text, known, tuple(clean(question) for question in body.questions if question.strip()))
-    return respond(visit, request, text, _told(lambda hooks: visit.session.explain(task, SearchFilter(), hooks)))
+    return respond(visit, request, text, _work(lambda hooks: visit.session.explain(task, SearchFilter(), hooks)))
 
 
 @router.post("/departments")
 def departments(visit: Program, request: Request, body: ComplaintBody) -> Response:
     """Where to go with a complaint, by the hospital's guide."""
     text = question_of(visit, body.complaint)
-    return respond(visit, request, text, _told(lambda hooks: visit.session.departments(text, hooks)))
+    return respond(visit, request, text, _work(lambda hooks: visit.session.departments(text, hooks)))
 
 
 # --- what was answered ------------------------------------------------------------------------------------------------

@@ -77,8 +77,8 @@ def wants_json(request: Request) -> bool:
 def _json(error: LocalmedError, language: str) -> dict[str, object]:
     what, *remedy = error.messages
     words = {"remedy": "".join(sentences((part,), language) for part in remedy)}
-    said = sentences(error.messages, language)  # the field that OpenAI's clients show
-    return {"error": {**as_json(what, language), **words, "message": said, "type": "localmed"}}
+    full_words = sentences(error.messages, language)  # the field that OpenAI's clients show
+    return {"error": {**as_json(what, language), **words, "message": full_words, "type": "localmed"}}
 
 
 def of_http(request: Request, error: HTTPException) -> LocalmedError:
