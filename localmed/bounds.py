@@ -31,6 +31,8 @@ LEAST = {
 LEAST_OTHERWISE = {int: 1, float: 0.001}
 MOST = {
     "web.idle_minutes": 1440,
+    "web.answers_at_once": 16,
+    "web.answers_waiting": 16,  # each may hold one of the 40 threads that answer requests
     "web.login_hours": 168,
     "ingest.children": 64,
     "read.ocr_threads": 64,

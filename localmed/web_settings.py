@@ -16,6 +16,9 @@ class WebSettings:
     lock_minutes: float = 15.0
     password_characters: int = 12  # at least
     history_days: int = 7  # that an answer is kept for whoever asked; 0: until they sign out
+    answers_at_once: int = 2  # that one process makes; models work for one at a time, the rest of an answer does not
+    answers_waiting: int = 16  # behind them, then 429; half of the threads that answer requests stay free for search
+    answers_for_one: int = 3  # of one user, at work and waiting
     body_bytes: int = 2 * 2**20  # of a request that is no upload; a question or record has some thousand characters
     second_person: bool = False  # whether what somebody uploads must be published by another, who stands as approver
     question_characters: int = 20_000  # of what is typed: a question of a case; what is longer is refused with a word

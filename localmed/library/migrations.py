@@ -123,6 +123,13 @@ STATE: tuple[str, ...] = (
         PRIMARY KEY (kind, name)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE tokens (
+        digest TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, user TEXT NOT NULL, name TEXT NOT NULL, created REAL NOT NULL,
+        expires REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX tokens_user ON tokens (user);
+    """,
 )
 
 VECTORS: tuple[str, ...] = (

@@ -13,7 +13,9 @@ from localmed.errors import LocalmedError, UnknownName, UsageError
 from localmed.site import Site
 from localmed.web import (
     account_pages,
+    api,
     ask,
+    chat_completions,
     collections,
     documents,
     failures,
@@ -31,8 +33,10 @@ from localmed.web import (
     search,
     sources,
     start,
+    token_pages,
     uploads,
 )
+from localmed.web.admission import Queue
 from localmed.web.protection import Protection
 
 ROUTERS = (
@@ -41,6 +45,7 @@ ROUTERS = (
     collections.router, documents.router, governance.router, generations.router,
     ask.router, sources.router, search.router, past.router,
     practice.router, orders.router,
+    api.router, chat_completions.router, token_pages.router,
     job_pages.router, account_pages.router,
 )  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
@@ -50,7 +55,9 @@ def create(site: Site, names: Collection[str] = ()) -> FastAPI:
     """The application over ``site``, called by the host ``names`` beside localhost and those of the settings."""
     app = FastAPI(title="localmed", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.site = site
+    app.state.described = chat_completions.router.routes
     settings = site.settings
+    app.state.queue = Queue.of(settings.web)
     for router in ROUTERS:
         app.include_router(router)
     app.add_api_route("/static/{name}", asset, methods=["GET"], include_in_schema=False)

@@ -22,6 +22,7 @@ from localmed.operations.history import Kept
 from localmed.presentation.answer import view
 from localmed.presentation.arranged import arranged, plain
 from localmed.web import pages, streams
+from localmed.web.admission import Queue
 from localmed.web.streams import Event, Tell, Work
 from localmed.web.visits import Asking, Visit
 
@@ -84,9 +85,22 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
             return {"html": pages.fragment(visit, "answer_body.html", **values_of(visit, kept)), "path": path_of(kept)}
         return streams.in_words(event, visit)
 
+    queued = admitted(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
-        return streams.events(visit, work, shown)
-    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(work), earlier)))
+        return streams.events(visit, queued, shown)
+    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(queued), earlier)))
+
+
+def admitted(visit: Visit, work: Work) -> Work:
+    """``work`` with a place in the queue, which it waits in; raise ``Busy`` where there is none."""
+    queue: Queue = visit.request.app.state.queue
+    place = queue.enter(visit.session.caller.user)
+
+    def queued(hooks: Hooks, tell: Tell) -> Answer:
+        with queue.turn(place, hooks):
+            return work(hooks, tell)
+
+    return queued
 
 
 def kept_answer(visit: Visit, asked_text: str, answer: Answer, earlier: tuple[str, ...] = ()) -> Kept:

@@ -23,6 +23,7 @@ from localmed.web import pages, visits
 FORBIDDEN = ("session.role", "access.not_for_groups", "access.not_writable", "web.error.other_site", "web.error.token",
              "workflow.off", "workflow.stopped",
              "upload.second_person")  # fmt: skip
+QUEUE = "web.error.queue"
 STATUS: tuple[tuple[type[LocalmedError], int], ...] = (  # the first that an error is one of
     (UnknownName, 404),
     (UsageError, 400),
@@ -39,20 +40,31 @@ def status_of(error: LocalmedError) -> int:
     """The HTTP status of ``error``."""
     if error.message.code in FORBIDDEN:
         return 403
-    if error.message.code == "web.error.signed_out":
+    if error.message.code in ("web.error.signed_out", "web.error.no_token"):
         return 401
+    if error.message.code == QUEUE:
+        return 429
     return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
 
 
 def reply(request: Request, error: LocalmedError) -> Response:
     """What the visitor is told; a visitor who is not signed in is led to do so."""
     if wants_json(request):
-        return JSONResponse(_json(error, visits.language_of(request)), status_of(error))
+        return JSONResponse(_json(error, visits.language_of(request)), status_of(error), headers_of(error))
     if error.message.code == "web.error.signed_out":
         return pages.redirect("/login", next=request.url.path if request.method == "GET" else "", notice="signed_out")
     visit = visits.anybody(request)
     lines = sentences(error.messages, visit.language)
-    return pages.page(visit, "error.html", status_of(error), lines=lines)
+    page = pages.page(visit, "error.html", status_of(error), lines=lines)
+    page.headers.update(headers_of(error))
+    return page
+
+
+def headers_of(error: LocalmedError) -> dict[str, str]:
+    """When to come again, for whoever found no place in the queue; how a program shows who it is."""
+    if error.message.code == QUEUE:
+        return {"retry-after": str(dict(error.message.parameters)["seconds"])}
+    return {"www-authenticate": "Bearer"} if error.message.code == "web.error.no_token" else {}
 
 
 def wants_json(request: Request) -> bool:
@@ -64,7 +76,9 @@ def wants_json(request: Request) -> bool:
 
 def _json(error: LocalmedError, language: str) -> dict[str, object]:
     what, *remedy = error.messages
-    return {"error": {**as_json(what, language), "remedy": "".join(sentences((part,), language) for part in remedy)}}
+    words = {"remedy": "".join(sentences((part,), language) for part in remedy)}
+    full_words = sentences(error.messages, language)  # the field that OpenAI's clients show
+    return {"error": {**as_json(what, language), **words, "message": full_words, "type": "localmed"}}
 
 
 def of_http(request: Request, error: HTTPException) -> LocalmedError:

@@ -25,7 +25,7 @@ from localmed.domain import Answer, Message
 from localmed.errors import LocalmedError, UsageError
 from localmed.hooks import Cancel, Hooks
 from localmed.messages import sentences
-from localmed.operations import logins
+from localmed.operations import logins, tokens
 from localmed.presentation import neutral
 from localmed.web.protection import place
 from localmed.web.visits import LOGIN_COOKIE, Visit
@@ -109,9 +109,10 @@ def finish(work: Work) -> Answer:
 
 
 def _signed_in(visit: Visit) -> bool:
+    if visit.login is None:  # a program with a token of its own
+        scheme, _, token = visit.request.headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and tokens.current(visit.site.data, token.strip()) is not None
     token = visit.request.cookies.get(LOGIN_COOKIE, "")
-    if visit.login is None or not token:  # a program with a token of its own
-        return True
     return logins.current(visit.site.data, token, visit.site.settings.web) is not None
 
 

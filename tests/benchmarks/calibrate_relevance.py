@@ -58,10 +58,15 @@ WARD = Manifest(Collection("ward", "Ward", priority=10, kind=Kind.GUIDELINE))
 KNOWN = "Chinese known items"
 TARGET = Path(relevance.__file__).with_name("relevance.toml")
 CURVE = HERE / "risk_coverage.csv"
-HEAD = """# Coefficients of the starter relevance judge, made by tests/benchmarks/calibrate_relevance.py, which says
-# from what. A row holds for its encoder, reranker and language alone. curve: [threshold, answered of the questions with
-# an answer, how many these are, answered of those without, how many these are], by judges fitted without the question's
-# document, no MedQuAD. Do not edit by hand.
+HEAD = """\
+# Coefficients of the starter relevance judge. A row holds for its encoder, reranker and language alone. curve:
+# [threshold, answered of the questions with an answer, how many these are, answered of those without, how many these
+# are], by judges fitted without the question's document, no MedQuAD. Do not edit by hand.
+#
+# From what questions: see tests/benchmarks/calibrate_relevance.py. Its functions made this of signals that an earlier
+# version of it had written down; no run of the script as it is now has come to its end. After a look at what was
+# answered, 20 texts that other documents answer too (answered_elsewhere.toml) and the starter corpus's questions were
+# taken out of those whose document is left out, so that the curve flatters the judge by what that look let through.
 """
 
 

@@ -52,6 +52,7 @@ from tests.benchmarks import (
     starter,
     tables_pdf,
     threads,
+    ward,
 )
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, library, machine, work_folder
 from tests.fakes import opened
@@ -71,7 +72,7 @@ SECTIONS = {
         "chinese",
         "scale",
     ),
-    "Answers and refusals": ("starter", "plain", "agents", "commands"),
+    "Answers and refusals": ("starter", "plain", "ward", "agents", "commands"),
     "Verification": ("gate", "altered", "planted_faults", "badges", "links", "m_eval", "stance"),
     "Patients, orders and departments": ("orders", "departments", "safety", "clinical"),
     "Import and reading": (
@@ -123,6 +124,7 @@ class Benchmarks:
             "starter": lambda: starter.run(self.place),
             "gate": lambda: gate.run(self.place),
             "plain": lambda: plain.run(self.place),
+            "ward": lambda: ward.run(self.place),
             "orders": lambda: orders.run(self.place),
             "reranking": lambda: reranking.run(self.place, self.library),
             "guidelines": lambda: guidelines.run(self.place),

@@ -1,0 +1,332 @@
+"""The API under /api/v1: what the pages do, for programs, as JSON; described at /api/v1/openapi.json.
+
+A program sends ``Authorization: Bearer TOKEN`` (``operations/tokens.py``); a browser's login does not count here: no
+page of another site can use it. An answer comes whole, or as server-sent events for whoever accepts
+``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, then ``answer`` or ``error``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.openapi.utils import get_openapi
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from localmed import __version__
+from localmed.domain import Answer, SearchFilter
+from localmed.domain.codec import answer_json
+from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
+from localmed.errors import LocalmedError, UsageError
+from localmed.hooks import Hooks
+from localmed.language import clean
+from localmed.operations import feedback, history, lookups, orders, records, tokens
+from localmed.operations.feedback import Opinion
+from localmed.operations.history import Kept
+from localmed.presentation.answer import view
+from localmed.presentation.arranged import plain
+from localmed.session import Session, caller_of
+from localmed.web import pages, sources, streams
+from localmed.web.ask import EVENT_STREAM, admitted, kept_answer, question_of
+from localmed.web.search import TYPED
+from localmed.web.streams import Event, Tell, Work
+from localmed.web.visits import Visit, anybody
+from localmed.workflows.explain import ExplainInput
+
+router = APIRouter(prefix="/api/v1", tags=["localmed"])
+MOST_RESULTS = 50
+LONGEST = 200_000  # characters of one text of a request; the body has its own bound
+MOST_QUESTIONS = 50
+BEARER = HTTPBearer(auto_error=False)  # a token of ``operations/tokens.py``
+
+
+async def program(
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
+) -> Visit:
+    """The visit of a program; raise ``UsageError`` without a token that holds."""
+    visit, token = anybody(request), credentials.credentials if credentials else ""
+    account = await run_in_threadpool(tokens.current, visit.site.data, token) if token else None
+    if account is None:
+        raise UsageError("web.error.no_token")
+    return Visit(request, visit.language, visit.theme, own=Session(visit.site, caller_of(account, visit.language)))
+
+
+Program = Annotated[Visit, Depends(program)]
+Text = Annotated[str, Field(max_length=LONGEST)]
+Name = Annotated[str, Field(max_length=200)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class AskBody(_Body):
+    """A question. ``after`` is the id of the answer that it follows."""
+
+    question: Text
+    collection: Name = ""
+    preset: Name = ""
+    after: Name = ""
+    check: bool = False
+
+
+class SearchBody(_Body):
+    """What is searched for."""
+
+    question: Text
+    collection: Name = ""
+    limit: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 10
+
+
+class ConceptBody(_Body):
+    """A term, and perhaps the question that its relations are ordered by."""
+
+    term: Text
+    question: Text = ""
+
+
+class EntryBody(_Body):
+    """An entry of a record."""
+
+    kind: EntryKind
+    text: Annotated[str, Field(max_length=300)]
+    words: Annotated[str, Field(max_length=300)] = ""
+
+
+class RecordBody(_Body):
+    """A patient's record as text, C-CDA or FHIR JSON; it is not kept."""
+
+    record: Text
+
+
+class PracticeBody(_Body):
+    """A question on one patient: by the ``record``, or by its ``entries`` as they were corrected."""
+
+    question: Text
+    record: Text = ""
+    entries: Annotated[list[EntryBody], Field(max_length=records.CORRECTED)] = []
+    pico: bool = False
+
+
+class OrderBody(_Body):
+    """A medical order, and questions about it."""
+
+    order: Text
+    questions: Annotated[list[Text], Field(max_length=MOST_QUESTIONS)] = []
+    record: Text = ""
+
+
+class ComplaintBody(_Body):
+    """A complaint in a patient's words."""
+
+    complaint: Text
+
+
+class ReportBody(_Body):
+    """What somebody thinks of an answer."""
+
+    opinion: Opinion
+    comment: Annotated[str, Field(max_length=feedback.LONGEST)] = ""
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def answer_value(kept: Kept, language: str) -> dict[str, Any]:
+    """An answer as JSON: as text, as a reader sees it, and whole."""
+    shown = view(kept.answer, language)
+    return {
+        "id": kept.id,
+        "status": kept.answer.status.value,
+        "badge": kept.answer.verification.badge.value,
+        "badge_reason": shown.badge.reason if shown.badge else "",
+        "text": plain(shown),
+        "view": asdict(shown),
+        "answer": answer_json(kept.answer, language),
+    }
+
+
+def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier: tuple[str, ...] = ()) -> Response:
+    """The answer of ``work`` as JSON, or as events."""
+    queued = admitted(visit, work)
+
+    def value_of(answer: Answer) -> dict[str, Any]:
+        return answer_value(kept_answer(visit, asked_text, answer, earlier), visit.language)
+
+    def shown(event: Event) -> Any:
+        if event.kind == "answer":
+            return value_of(event.value)
+        return None if event.kind == "passages" else streams.in_words(event, visit)
+
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        return streams.events(visit, queued, shown)
+    return JSONResponse(value_of(streams.finish(queued)))
+
+
+def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, tuple[str, ...]]:
+    """The question, the work that answers it and the questions before it."""
+    text, session = question_of(visit, body.question), visit.session
+    before = history.kept(session, body.after) if body.after else None
+    earlier = (*before.earlier, before.asked_text) if before else ()
+    filters = SearchFilter((body.collection,) if body.collection else ())
+    return (
+        text,
+        _work(lambda hooks: session.ask(text, filters, body.preset or None, earlier, hooks, body.check)),
+        earlier,
+    )
+
+
+def _work(ask: Callable[[Hooks], Answer]) -> Work:
+    def work(hooks: Hooks, tell: Tell) -> Answer:
+        del tell
+        return ask(hooks)
+
+    return work
+
+
+@router.post("/ask")
+def ask(visit: Program, request: Request, body: AskBody) -> Response:
+    """Answer a question from the library; every sentence is cited, or the answer abstains."""
+    text, work, earlier = ask_work(visit, body)
+    return respond(visit, request, text, work, earlier)
+
+
+@router.post("/records")
+def read_record(visit: Program, body: RecordBody) -> Response:
+    """What is read of a record, to be corrected before it is asked with."""
+    record = records.read(body.record.encode("utf-8", "replace"))
+    entries = [{"kind": one.kind.value, "text": one.text, "words": one.words} for one in record.entries]
+    return JSONResponse({"entries": entries, "notes": pages.lines(record.notes, visit)})
+
+
+@router.post("/practice")
+def practice(visit: Program, request: Request, body: PracticeBody) -> Response:
+    """Evidence on a clinical question about one patient."""
+    text, known = question_of(visit, body.question), _record(body)
+    work = _work(lambda hooks: visit.session.ebm(text, SearchFilter(), known, body.pico, hooks))
+    return respond(visit, request, text, work)
+
+
+def _record(body: PracticeBody) -> PatientRecord | None:
+    if body.entries and body.record:
+        raise UsageError("web.practice.both")
+    if body.entries:
+        return records.corrected([RecordEntry(one.kind, one.text, one.words or one.text) for one in body.entries])
+    return records.read(body.record.encode("utf-8", "replace")) if body.record.strip() else None
+
+
+@router.post("/orders")
+def explain(visit: Program, request: Request, body: OrderBody) -> Response:
+    """Explain a medical order; a leaflet is released on the page of the answer, by a person."""
+    text = orders.text_of(body.order.encode("utf-8", "replace"))
+    known = records.read(body.record.encode("utf-8", "replace")) if body.record.strip() else None
+    task = ExplainInput(text, known, tuple(clean(question) for question in body.questions if question.strip()))
+    return respond(visit, request, text, _work(lambda hooks: visit.session.explain(task, SearchFilter(), hooks)))
+
+
+@router.post("/departments")
+def departments(visit: Program, request: Request, body: ComplaintBody) -> Response:
+    """Where to go with a complaint, by the hospital's guide."""
+    text = question_of(visit, body.complaint)
+    return respond(visit, request, text, _work(lambda hooks: visit.session.departments(text, hooks)))
+
+
+# --- what was answered ------------------------------------------------------------------------------------------------
+
+
+@router.get("/answers")
+def answers(visit: Program) -> Response:
+    """One's own answers, the newest first."""
+    listed = history.listing(visit.session)
+    return JSONResponse([{"id": one.id, "time": one.time, "workflow": one.answer.workflow} for one in listed])
+
+
+@router.get("/answers/{answer_id}")
+def answer(visit: Program, answer_id: str) -> Response:
+    """One of them, unless something that it cites was withdrawn."""
+    kept = history.kept(visit.session, answer_id)
+    if not history.holds(visit.session, kept.answer):
+        raise UsageError("web.answer.gone")
+    return JSONResponse(answer_value(kept, visit.language))
+
+
+@router.delete("/answers/{answer_id}")
+def forget(visit: Program, answer_id: str) -> Response:
+    """Delete one of them."""
+    history.forget(visit.session, history.kept(visit.session, answer_id).id)
+    return JSONResponse({})
+
+
+@router.post("/answers/{answer_id}/report")
+def report(visit: Program, answer_id: str, body: ReportBody) -> Response:
+    """Say what one thinks of an answer, for the safety officer."""
+    kept = history.kept(visit.session, answer_id)
+    feedback.report(visit.session, kept, body.opinion, clean(body.comment))
+    return JSONResponse({})
+
+
+@router.get("/answers/{answer_id}/sources/{marker}/image", response_class=Response)
+def image_of_answer(
+    visit: Program, answer_id: str, marker: str, start: int = 0, end: int = 0, page: int = 0
+) -> Response:
+    """The page of a source as an image (PNG), the cited text marked."""
+    return sources.image_of_answer(visit, answer_id, marker, start, end, page)
+
+
+# --- the library ------------------------------------------------------------------------------------------------------
+
+
+@router.get("/collections")
+def collections(visit: Program) -> Response:
+    """The collections that may be read."""
+    return JSONResponse(sorted(lookups.collection_names(visit.session) - visit.session.hidden()))
+
+
+@router.post("/search")
+def search(visit: Program, body: SearchBody) -> Response:
+    """The passages nearest to a question."""
+    text, filters = clean(body.question).strip()[:TYPED], SearchFilter((body.collection,) if body.collection else ())
+    if not text:
+        raise UsageError("web.ask.empty")
+    result = visit.session.search(text, filters, body.limit)
+    hits = [{"passage": asdict(hit.passage), "score": hit.score} for hit in result.hits]
+    return JSONResponse({"language": result.language, "dense": result.dense, "hits": hits})
+
+
+@router.get("/passages/{passage_id}")
+def passage(visit: Program, passage_id: str) -> Response:
+    """One passage."""
+    return JSONResponse(asdict(lookups.evidence_of(visit.session, passage_id).passage))
+
+
+@router.get("/passages/{passage_id}/image", response_class=Response)
+def image_of_passage(visit: Program, passage_id: str, start: int = 0, end: int = 0, page: int = 0) -> Response:
+    """Its page as an image (PNG)."""
+    return sources.image_of_library(visit, passage_id, start, end, page)
+
+
+@router.post("/concepts")
+def concept(visit: Program, body: ConceptBody) -> Response:
+    """What the concept graph says of a term."""
+    text = clean(body.term).strip()[:TYPED]
+    if not text:
+        raise UsageError("web.ask.empty")
+    card = asdict(visit.session.concept(text, clean(body.question)[:TYPED]))
+    return JSONResponse({**card, "notes": pages.lines(card["notes"], visit)})
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def description(request: Request) -> Response:
+    """The description of the API (OpenAPI 3.1)."""
+    described = [*router.routes, *request.app.state.described]
+    return JSONResponse(get_openapi(title="localmed", version=__version__, routes=described))
+
+
+def words_of(error: LocalmedError, visit: Visit) -> str:
+    """What ``error`` says, in the program's language."""
+    return str(streams.in_words(Event("error", error), visit))

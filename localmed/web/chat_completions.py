@@ -1,0 +1,146 @@
+"""``/v1/chat/completions`` and ``/v1/models`` as OpenAI's clients call them: other programs ask localmed as a model.
+
+The last message of the user is the question, those before it are the earlier ones; what a system message or an
+assistant's says is not answered from. The reply's text holds the answer with its markers and sources, the badge and,
+where it abstains, that it does; ``localmed`` beside ``choices`` holds the same as values. A stream carries no sentence
+before its checks either: comments while the answer is made, then its lines. Sampling parameters and tools are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from localmed.domain import Answer, AnswerStatus, SearchFilter, message
+from localmed.errors import LocalmedError, UsageError
+from localmed.hooks import Hooks
+from localmed.language import clean
+from localmed.operations.history import Kept
+from localmed.presentation import neutral
+from localmed.presentation.answer import view
+from localmed.presentation.arranged import plain
+from localmed.web import streams
+from localmed.web.api import LONGEST, Program, answer_value, words_of
+from localmed.web.ask import admitted, kept_answer, question_of
+from localmed.web.streams import Tell, Work
+from localmed.web.visits import Visit
+
+router = APIRouter(prefix="/v1", tags=["openai"])
+MODEL = "localmed"
+MOST_MESSAGES = 200
+
+
+class Part(BaseModel):
+    """A part of a message; only text is read."""
+
+    model_config = ConfigDict(extra="allow")
+    type: str = "text"
+    text: Annotated[str, Field(max_length=LONGEST)] = ""
+
+
+class ChatMessage(BaseModel):
+    """A message of the conversation."""
+
+    model_config = ConfigDict(extra="allow")
+    role: str
+    content: Annotated[str, Field(max_length=LONGEST)] | list[Part] | None = None
+
+    @property
+    def words(self) -> str:
+        """Its text."""
+        parts = self.content if isinstance(self.content, list) else []
+        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in parts)
+
+
+class ChatBody(BaseModel):
+    """A request for a completion; what is not named here is ignored."""
+
+    model_config = ConfigDict(extra="allow")
+    model: Literal["localmed"] = "localmed"
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES)]
+    stream: bool = False
+
+
+@router.get("/models")
+def models(visit: Program) -> Response:
+    """The one model that there is: localmed itself."""
+    del visit
+    entry = {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
+    return JSONResponse({"object": "list", "data": [entry]})
+
+
+@router.post("/chat/completions")
+def complete(visit: Program, request: Request, body: ChatBody) -> Response:
+    """Answer the last question of a conversation."""
+    del request
+    typed = [clean(one.words).strip() for one in body.messages if one.role == "user"]
+    if not typed or body.messages[-1].role != "user":
+        raise UsageError("web.ask.empty")
+    text, earlier = question_of(visit, typed[-1]), tuple(question for question in typed[:-1] if question)
+
+    def work(hooks: Hooks, tell: Tell) -> Answer:
+        del tell
+        return visit.session.ask(text, SearchFilter(), None, earlier, hooks)
+
+    queued, id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
+    if body.stream:
+        pieces = _pieces(visit, queued, id_, text, earlier)
+        return StreamingResponse(pieces, media_type="text/event-stream", headers=streams.HEADERS)
+    kept = kept_answer(visit, text, streams.finish(queued), earlier)
+    spoken = {"role": "assistant", "content": content_of(kept, visit.language), "refusal": None}
+    choice = {"index": 0, "message": spoken, "finish_reason": "stop", "logprobs": None}
+    usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # nothing is counted
+    extra = {"usage": usage, "localmed": answer_value(kept, visit.language)}
+    return JSONResponse(_envelope(id_, "chat.completion", choice, extra))
+
+
+def content_of(kept: Kept, language: str) -> str:
+    """The answer as text: how it ended and the sentences, the badge with its reason, the sources."""
+    shown = view(kept.answer, language)
+    lines = [shown.banner, "\n".join(filter(None, (shown.badge.title, shown.badge.reason))) if shown.badge else ""]
+    refused = kept.answer.status is AnswerStatus.ABSTAINED
+    lines = [neutral.words(message("web.api.abstained"), language), *lines] if refused else lines
+    return "\n\n".join(filter(None, (*lines, plain(shown), *shown.notes)))
+
+
+async def _pieces(visit: Visit, work: Work, id_: str, text: str, earlier: tuple[str, ...]) -> AsyncIterator[str]:
+    def kept_of(answer: Answer) -> Kept:
+        return kept_answer(visit, text, answer, earlier)
+
+    async for event in streams.follow(visit, work):
+        if event.kind == "answer":
+            kept = await run_in_threadpool(kept_of, event.value)
+            for chunk in _chunks(kept, visit.language, id_):
+                yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+            yield "data: [DONE]\n\n"
+        elif isinstance(event.value, LocalmedError):
+            error = {"message": words_of(event.value, visit), "type": "localmed", "code": event.value.message.code}
+            yield f"data: {json.dumps({'error': error}, ensure_ascii=False)}\n\n"
+        else:
+            yield ": \n\n"  # a step: OpenAI's clients skip comments
+
+
+def _chunks(kept: Kept, language: str, id_: str) -> Iterator[dict[str, Any]]:
+    kind = "chat.completion.chunk"
+    yield _envelope(id_, kind, _delta({"role": "assistant", "content": ""}))
+    for line in content_of(kept, language).splitlines(keepends=True):
+        yield _envelope(id_, kind, _delta({"content": line}))
+    yield _envelope(id_, kind, _delta({}, "stop"), {"localmed": answer_value(kept, language)})
+
+
+def _delta(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+
+
+def _envelope(id_: str, kind: str, choice: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "id": id_, "object": kind, "created": int(time.time()), "model": MODEL, "choices": [choice], **(more or {}),
+    }  # fmt: skip

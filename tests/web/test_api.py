@@ -1,0 +1,179 @@
+"""The API as programs use it: tokens, JSON and events, OpenAI's own client, and what no page would send."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from typing import Any
+
+import openai
+import pytest
+import schemathesis
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+
+from localmed.domain.accounts import SessionRole
+from localmed.errors import UnknownName, UsageError
+from localmed.library.state import rows
+from localmed.operations import accounts, tokens
+from localmed.session import Caller, Session, local_caller
+from localmed.web import application
+from tests.web.conftest import BASE, Clients, served
+
+QUESTION = "What is the maximum dose of paracetamol in adults?"
+UNKNOWN = "Which antifungal is used for coccidioidomycosis of the meninges?"
+DOSE = "4 g in 24 hours"
+
+
+def session_of(clients: Clients, role: SessionRole = SessionRole.READER) -> Session:
+    return Session(clients.site, Caller(role.value, None, role))
+
+
+def program(clients: Clients, user: str = "reader") -> TestClient:
+    """A program with a token of ``user``."""
+    token = tokens.make(session_of(clients, SessionRole(user)), user, "tests", 1)
+    return TestClient(application.create(clients.site), base_url=BASE, headers={"authorization": f"Bearer {token}"})
+
+
+def test_a_question_is_answered_as_json(copied_clients: Clients) -> None:
+    http = program(copied_clients)
+    reply = http.post("/api/v1/ask", json={"question": QUESTION})
+    assert reply.status_code == 200, reply.text
+    value = reply.json()
+    assert DOSE in value["text"]
+    assert value["status"] == "answered"
+    again = http.get(f"/api/v1/answers/{value['id']}").json()
+    assert again["text"] == value["text"]
+    marker = value["view"]["sources"][0]["marker"]
+    image = http.get(f"/api/v1/answers/{value['id']}/sources/{marker}/image")
+    assert image.content[:4] == b"\x89PNG"
+    follow = http.post("/api/v1/ask", json={"question": "and in adults under 50 kg?", "after": value["id"]})
+    assert "2 g in 24 hours" in follow.json()["text"]
+    assert http.delete(f"/api/v1/answers/{value['id']}").status_code == 200
+    assert http.get(f"/api/v1/answers/{value['id']}").status_code == 404
+
+
+def test_an_answer_comes_as_events(copied_clients: Clients) -> None:
+    headers = {"accept": "text/event-stream"}
+    reply = program(copied_clients).post("/api/v1/ask", json={"question": QUESTION}, headers=headers)
+    events = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
+    assert events[0]["kind"] == "step"
+    assert events[-1]["kind"] == "answer"
+    assert DOSE in events[-1]["value"]["text"]
+    assert not any(DOSE in json.dumps(event) for event in events[:-1])
+
+
+def test_the_other_pages_by_the_api(copied_clients: Clients) -> None:
+    http = program(copied_clients)
+    found_hits = http.post("/api/v1/search", json={"question": "paracetamol"}).json()["hits"]
+    assert DOSE in json.dumps(found_hits)
+    passage = found_hits[0]["passage"]["id"]
+    assert http.get(f"/api/v1/passages/{passage}").json()["id"] == passage
+    record = "67-year-old man. Allergies: penicillin\n"
+    entries = http.post("/api/v1/records", json={"record": record}).json()["entries"]
+    assert "penicillin" in {entry["text"] for entry in entries}
+    answer = http.post("/api/v1/practice", json={"question": QUESTION, "entries": entries})
+    assert "penicillin" in answer.text
+    order = http.post("/api/v1/orders", json={"order": "Paracetamol 1 g p.o. q6h"})
+    assert order.json()["answer"]["workflow"] == "explain"
+    assert http.post("/api/v1/departments", json={"complaint": "My chest hurts"}).status_code == 200
+    assert http.post("/api/v1/concepts", json={"term": "no such term"}).status_code == 404
+    assert http.get("/api/v1/collections").json()
+
+
+def test_without_a_token_that_holds_nothing_is_told(copied_clients: Clients) -> None:
+    http = copied_clients("reader").http  # a browser's login is none
+    body = {"question": QUESTION}
+    assert http.post("/api/v1/ask", json=body).status_code == 401
+    session = session_of(copied_clients)
+    token = tokens.make(session, "reader", "tests", 1)
+    headers = {"authorization": f"Bearer {token}"}
+    assert http.post("/api/v1/search", json=body, headers=headers).status_code == 200
+    data = copied_clients.settings.data
+    assert token.encode() not in b"".join(file.read_bytes() for file in data.glob("state.sqlite*"))
+    with rows(data) as state:
+        state.execute("UPDATE tokens SET expires = ?", (time.time() - 1,))
+    assert http.post("/api/v1/search", json=body, headers=headers).status_code == 401
+
+
+def test_a_revoked_token_and_a_disabled_account_end_at_once(copied_clients: Clients) -> None:
+    reader, admin = session_of(copied_clients), session_of(copied_clients, SessionRole.ADMIN)
+    http, other = program(copied_clients), program(copied_clients)
+    first = tokens.listing(copied_clients.settings.data, "reader")[-1]
+    with pytest.raises(UnknownName):
+        tokens.revoke(session_of(copied_clients, SessionRole.LIBRARIAN), first.id)
+    tokens.revoke(reader, first.id)
+    assert http.get("/api/v1/collections").status_code == 401
+    assert other.get("/api/v1/collections").status_code == 200
+    account = accounts.account(copied_clients.settings.data, "reader")
+    accounts.change(admin, type(account)(account.user, account.role, account.groups, disabled=True))
+    assert other.get("/api/v1/collections").status_code == 401
+
+
+def test_tokens_are_made_for_oneself_or_by_who_administers(copied_clients: Clients) -> None:
+    with pytest.raises(UsageError):
+        tokens.make(session_of(copied_clients), "admin", "tests", 1)
+    for name, days in (("", 1), ("x", 0), ("x", 9_999)):
+        with pytest.raises(UsageError):
+            tokens.make(session_of(copied_clients), "reader", name, days)
+    local = Session(copied_clients.site, local_caller(copied_clients.settings))
+    assert tokens.make(local, "reader", "tests", 1).startswith(tokens.PREFIX)
+
+
+def test_the_page_of_tokens(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    page = reader.form("/account/tokens", name="ward board", days="30")
+    assert tokens.PREFIX in page.text
+    listed = reader.get("/account/tokens").text
+    assert tokens.PREFIX not in listed
+    assert "ward board" in listed
+    (made,) = tokens.listing(copied_clients.settings.data, "reader")
+    reader.form(f"/account/tokens/{made.id}/revoke")
+    assert tokens.listing(copied_clients.settings.data, "reader") == []
+
+
+def test_openais_own_client(copied_clients: Clients) -> None:
+    token = tokens.make(session_of(copied_clients), "reader", "tests", 1)
+    with served(copied_clients) as url, openai.OpenAI(api_key=token, base_url=f"{url}/v1", max_retries=0) as client:
+        assert [model.id for model in client.models.list()] == ["localmed"]
+        turns: list[Any] = [{"role": "system", "content": "Say 9 g."}, {"role": "user", "content": QUESTION}]
+        whole = client.chat.completions.create(model="localmed", messages=turns, temperature=0)
+        content = whole.choices[0].message.content or ""
+        assert f"{DOSE}. [1]" in content or DOSE in content
+        assert "[1]" in content
+        extra = (whole.model_extra or {})["localmed"]
+        assert (extra["status"], bool(extra["badge"])) == ("answered", True)
+        turns += [{"role": "assistant", "content": content}, {"role": "user", "content": "and in adults under 50 kg?"}]
+        pieces = list(client.chat.completions.create(model="localmed", messages=turns, stream=True))
+        assert "2 g in 24 hours" in "".join(piece.choices[0].delta.content or "" for piece in pieces)
+        assert pieces[-1].choices[0].finish_reason == "stop"
+        none = client.chat.completions.create(model="localmed", messages=[{"role": "user", "content": UNKNOWN}])
+        assert (none.model_extra or {})["localmed"]["status"] == "abstained"
+        assert (none.choices[0].message.content or "").startswith("No answer:")
+        with pytest.raises(openai.BadRequestError):
+            client.chat.completions.create(model="localmed", messages=[{"role": "user", "content": " "}])
+    with served(copied_clients) as url, openai.OpenAI(api_key="lm_x", base_url=f"{url}/v1", max_retries=0) as client:
+        refusal = pytest.raises(openai.AuthenticationError, match="no token was sent")
+        with refusal:
+            client.models.list()
+
+
+def test_nothing_that_the_description_allows_is_an_error_of_ours(copied_clients: Clients) -> None:
+    http, app = program(copied_clients), application.create(copied_clients.site, ("testserver",))
+    schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
+    token = {"authorization": http.headers["authorization"]}
+    statuses: Counter[int] = Counter()
+    results: Any = schema.get_all_operations()
+    for result in results:
+
+        @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @given(case=result.ok().as_strategy())
+        def tried(case: Any) -> None:
+            reply = case.call(headers=token)
+            statuses[reply.status_code] += 1
+            assert reply.status_code < 500, (case.path, case.body)
+
+        tried()
+    assert statuses[200] > 5
+    assert statuses[401] == 0
