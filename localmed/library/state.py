@@ -102,7 +102,7 @@ def selected(data: Path, query: str) -> list[tuple[Any, ...]]:
     try:
         return read_rows(path, query) if path.exists() else []
     except sqlite3.OperationalError as error:
-        if "no such table" in str(error):
+        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # of the query: the table is not there
             return []
         raise as_ours(path, error) from None
     except sqlite3.DatabaseError as error:
