@@ -29,7 +29,7 @@ from localmed.operations import feedback, history, lookups, orders, records, tok
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
 from localmed.presentation.answer import view
-from localmed.presentation.arranged import plain
+from localmed.presentation.plain import plain
 from localmed.session import Session, caller_of
 from localmed.web import pages, sources, streams
 from localmed.web.ask import EVENT_STREAM, admitted, kept_answer, question_of

@@ -20,7 +20,7 @@ from localmed.operations import feedback, history, lookups, page_images
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
 from localmed.presentation.answer import view
-from localmed.presentation.arranged import arranged, plain
+from localmed.presentation.plain import plain
 from localmed.web import pages, streams
 from localmed.web.admission import Queue
 from localmed.web.streams import Event, Tell, Work
@@ -120,7 +120,7 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
     """What ``answer_body.html`` is filled with."""
     shown = view(kept.answer, visit.language)
     holds = history.holds(visit.session, kept.answer)
-    return {"kept": kept, "view": shown, "arranged": arranged(shown), "copied": plain(shown), "holds": holds}
+    return {"kept": kept, "view": shown, "copied": plain(shown), "holds": holds}
 
 
 @router.get("/answers/{answer_id}")

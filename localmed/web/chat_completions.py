@@ -26,7 +26,7 @@ from localmed.language import clean
 from localmed.operations.history import Kept
 from localmed.presentation import neutral
 from localmed.presentation.answer import view
-from localmed.presentation.arranged import plain
+from localmed.presentation.plain import plain
 from localmed.web import streams
 from localmed.web.api import LONGEST, Program, answer_value, words_of
 from localmed.web.ask import admitted, kept_answer, question_of

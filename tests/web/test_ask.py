@@ -46,7 +46,9 @@ def test_passages_come_first_and_the_answer_last(client: Clients) -> None:
     assert "4 g in 24 hours" in events[0]["value"]
     assert "step" in kinds
     assert kinds[-1] == "answer"
-    assert "Bottom line" in events[-1]["value"]["html"]
+    html = events[-1]["value"]["html"]
+    assert "word for word" in html
+    assert "Bottom line" not in html, "which quoted sentence answers no rule can tell"
     assert not any("4 g" in str(event["value"]) for event in events[1:-1])
 
 
