@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from localmed.config import LibrarySettings, Settings
+from localmed.models.bert import BertEncoder, Loaded
+from localmed.models.e5 import E5
+from localmed.models.minilm import MiniLM
 from tests.fakes import HashedWords
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -28,6 +31,23 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 sys.addaudithook(_refuse)
 os.environ["LOCALMED_LANGUAGE"] = "en"  # whatever the locale of whoever runs the tests
+
+
+def _load_once(encoder: type[BertEncoder]) -> None:
+    """Let every ``encoder`` of this process share its weights: each command that a test runs makes one anew."""
+    load = encoder._load
+    loaded: dict[bool, Loaded] = {}
+
+    def shared(self: BertEncoder) -> Loaded:
+        if self._exact not in loaded:
+            loaded[self._exact] = load(self)
+        return loaded[self._exact]
+
+    encoder._load = shared  # type: ignore[method-assign]
+
+
+_load_once(E5)
+_load_once(MiniLM)
 
 
 @pytest.fixture

@@ -60,35 +60,21 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         self._library, self._site = library, site
         self._encoder = CachingEncoder(site.encoder)
         self._made: dict[str, Callable[[Any], Any]] = {}
-        served: tuple[tuple[Callable[[], Rules], tuple[Role, ...]], ...] = (
-            (self._of_asking, asking.ROLES),
-            (self._of_asking, (decomposing.DECOMPOSITION, decomposing.SYNTHESIS)),
-            (self._of_planning, (planning.PLAN, planning.GRAPH_TERMS, planning.PSEUDO_DOCUMENT, planning.FEEDBACK)),
-            (self._of_orders, (orders.MEDICAL_TERMS, orders.TERM_EXPLANATION, orders.RETRIEVAL_QUESTION)),
-            (self._of_practice, (practice.PICO, practice.GUIDELINE_RELEVANCE)),
-            (self._of_practice, (practice.RECOMMENDATION, practice.APPLICABILITY)),
-            (self._of_guidance, guidance.ROLES),
-            (self._of_safety, safety.ROLES),
-            (self._of_linking, linking.ROLES),
-            (lambda: appraisal.RULES, appraisal.ROLES),
-            (self._of_judging, (judging.BADGE,)),
-        )
-        self._makers = {role.name: maker for maker, roles in served for role in roles}
 
     def __getitem__(self, name: str) -> Callable[[Any], Any]:
         """The rules of the role called ``name``."""
         if name not in self._made:
-            self._made |= self._makers[name]()
+            self._made |= _MAKERS[name](self)
         return self._made[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._makers  # a Mapping's own would make them
+        return name in _MAKERS  # a Mapping's own would make them
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
+        return iter(_MAKERS)
 
     def __len__(self) -> int:
-        return len(self._makers)
+        return len(_MAKERS)
 
     @cached_property
     def _extractive(self) -> Extractive:
@@ -140,6 +126,28 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         from localmed.agents.judging_rules import JudgingRules
 
         return JudgingRules(self._library.lexical, self._encoder).rules()
+
+
+def _of_appraisal(_: RoleRules) -> Rules:
+    return appraisal.RULES
+
+
+# A table of the class, not of its objects: bound methods in them would be a cycle, and the question's texts and the
+# encoder's weights would stay in memory until the collector comes by.
+_SERVED: tuple[tuple[Callable[[RoleRules], Rules], tuple[Role, ...]], ...] = (
+    (RoleRules._of_asking, asking.ROLES),
+    (RoleRules._of_asking, (decomposing.DECOMPOSITION, decomposing.SYNTHESIS)),
+    (RoleRules._of_planning, (planning.PLAN, planning.GRAPH_TERMS, planning.PSEUDO_DOCUMENT, planning.FEEDBACK)),
+    (RoleRules._of_orders, (orders.MEDICAL_TERMS, orders.TERM_EXPLANATION, orders.RETRIEVAL_QUESTION)),
+    (RoleRules._of_practice, (practice.PICO, practice.GUIDELINE_RELEVANCE)),
+    (RoleRules._of_practice, (practice.RECOMMENDATION, practice.APPLICABILITY)),
+    (RoleRules._of_guidance, guidance.ROLES),
+    (RoleRules._of_safety, safety.ROLES),
+    (RoleRules._of_linking, linking.ROLES),
+    (_of_appraisal, appraisal.ROLES),
+    (RoleRules._of_judging, (judging.BADGE,)),
+)
+_MAKERS = {role.name: maker for maker, roles in _SERVED for role in roles}
 
 
 class CachingEncoder:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,22 @@ def test_every_role_that_is_named_has_its_rules(tmp_path: Path) -> None:
         assert set(rules) == set(rules._made), "what makes a role's rules makes no role that is not named"
         assert set(rules) <= set(ROLES)
         assert len(rules) == len(set(rules))
+
+
+def test_rules_go_with_their_run_and_take_the_questions_texts_with_them(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "data")
+    import_into(settings, write(tmp_path / "ward", {"a.txt": "Aspirin\n\nAspirin thins the blood.\n"}))
+    with opened(settings, HashedWords()) as session, session.workspace() as workspace:
+        gc.collect()
+        gc.disable()  # what stands in a cycle stays until the collector comes by, in a busy server for minutes
+        try:
+            rules = RoleRules(workspace.library, session.site)
+            assert all(callable(rules[name]) for name in rules)
+            texts = weakref.ref(rules._encoder)
+            del rules
+            assert texts() is None
+        finally:
+            gc.enable()
 
 
 def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
