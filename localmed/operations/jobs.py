@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 NOTED = 0.5  # seconds between two notes of the progress, and two looks for a cancellation
 SILENT = 30.0  # without a note: the process that ran it is gone
 KEPT = 30 * 86_400.0  # seconds that an outcome is kept
+_SELECTED = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs"
 Work = Callable[[Hooks], Message]  # does it, and says what came of it
 
 
@@ -60,24 +61,23 @@ def start(session: Session, kind: str, work: Work) -> str:
 
 def job(session: Session, id_: str) -> Job:
     """The job ``id_``; raise ``UnknownName``."""
-    return next((one for one in jobs(session) if one.id == id_), None) or _unknown()
+    with rows(session.data) as state:
+        row = state.execute(f"{_SELECTED} WHERE id = ?", (id_,)).fetchone()
+    if row is None:
+        raise UnknownName("job.unknown")
+    return _job(*row)
 
 
 def jobs(session: Session) -> list[Job]:
     """The jobs that are known, the newest first."""
     with rows(session.data) as state:
-        query = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs ORDER BY started DESC"
-        return [_job(*row) for row in state.execute(query)]
+        return [_job(*row) for row in state.execute(f"{_SELECTED} ORDER BY started DESC")]
 
 
 def cancel(session: Session, id_: str) -> None:
     """Let the job ``id_`` end at its next look."""
     with rows(session.data) as state:
         state.execute("UPDATE jobs SET cancelled = 1 WHERE id = ?", (id_,))
-
-
-def _unknown() -> Job:
-    raise UnknownName("job.unknown")
 
 
 def _job(
