@@ -74,11 +74,11 @@ def _forms(sheet: Sheet, form: str) -> tuple[tuple[str, str], ...]:
     from localmed.evaluation import review
     from localmed.presentation.review_form import Asked, review_form
 
-    asked = [Asked(row.name, row.question, row.options) for row in review.FORMS[form]]
+    dimensions = [Asked(row.name, row.question, row.options) for row in review.FORMS[form]]
     blocks = [(block.number, block.question, block.answers) for block in sheet.blocks]
     return (
         (".csv", "\ufeff" + review.sheet_csv(sheet, form)),  # the mark by which spreadsheets know UTF-8
-        (".html", review_form(sheet.reviewer, blocks, asked, language())),
+        (".html", review_form(sheet.reviewer, blocks, dimensions, language())),
     )
 
 

@@ -42,7 +42,7 @@ def review_form(
 
     script = _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    asked = [
+    questions = [
         (row.name, words(row.question, language),
          [(value, words(message(f"review.option.{code}"), language)) for value, code in row.options])
         for row in dimensions
@@ -56,7 +56,7 @@ def review_form(
         language=language,
         reviewer=reviewer,
         blocks=blocks,
-        dimensions=asked,
+        dimensions=questions,
         say=say,
         script=Markup(script),  # noqa: S704  (our own file)
         script_policy=f"{POLICY}; script-src 'sha256-{digest}'",
