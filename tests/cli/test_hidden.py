@@ -138,10 +138,10 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "collections update": "ward", "reindex": "", "generations": "", "generations confirm": "", "generations list": "",
     "generations prune": "", "generations rollback": "", "generations upgrade": "", "generations verify": "",
     "repair": "", "models": "", "models add": "{files}", "models list": "", "models plan": "",
-    "models remove": "qwen3-8b", "models test": "", "models use": "reranker none", "models verify": "",
-    "host": "--status", "doctor": "",
-    "incident": "x", "audit verify": "", "audit head": "", "audit export": "", "audit erase": "x --yes",
+    "models remove": "qwen3-8b", "models use": "reranker none", "models verify": "", "host": "--status", "doctor": "",
+    "models test": "", "incident": "x", "audit verify": "", "audit head": "", "audit export": "", "audit erase": "x --yes",
     "tokens make": "x", "tokens list": "", "tokens revoke": "x",
+    "review export": "{files}/lines.jsonl", "review import": "{files}/sheet.csv --key {files}/kept.json",
     "eval badges": "", "eval claims": "", "eval links": "", "eval retrieval": "", "eval stance": "",
 }  # fmt: skip
 VALUES = {  # of options that take a text, by name; else "sepsis"
