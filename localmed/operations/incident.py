@@ -75,7 +75,7 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
             "audit": _audited(session, id_),
         }
         archive = _zipped(facts, files)
-        change.outcome = "with the question" if open_question else "without the question"
+        change.outcome = "with question" if open_question else "without question"
     return Incident(archive, open_question, undrawn)
 
 

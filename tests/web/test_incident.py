@@ -99,7 +99,7 @@ def test_the_audit_log_names_answer_documents_and_export(copied_clients: Clients
     documents = {evidence.passage.document_id[:12] for evidence in answer.evidence}
     assert documents
     assert set(entries[0].subject.partition("documents ")[2].split()) == documents
-    assert entries[-1].outcome == "without the question"
+    assert entries[-1].outcome == "without question"
 
 
 def test_nobody_else_exports(copied_clients: Clients) -> None:
