@@ -50,7 +50,7 @@ class Incident:
 def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incident:
     """The archive of the answer ``id_``, with its text as ``shown`` makes it; raise ``UnknownName`` for none."""
     session.require(Right.SAFETY)
-    user, kept, reports = _found(session, id_)
+    user, kept, reports = _answer_and_reports(session, id_)
     with session.change("safety incident", id_) as change:
         open_question = session.settings.web.incident_question or any(report.user == user for report in reports)
         answer = kept.answer if open_question else without_question(kept.answer)
@@ -79,7 +79,7 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
     return Incident(archive, open_question, undrawn)
 
 
-def _found(session: Session, id_: str) -> tuple[str, Kept, list[Report]]:
+def _answer_and_reports(session: Session, id_: str) -> tuple[str, Kept, list[Report]]:
     """Whose answer it is, the answer, and what was reported of it; a report outlives the history."""
     reports = [report for report in feedback.reports(session) if report.answer_id == id_]
     try:
