@@ -12,7 +12,7 @@ from httpx2 import Response
 
 from localmed.errors import Cancelled, UsageError
 from localmed.hooks import Hooks
-from localmed.operations import jobs, lookups, uploads
+from localmed.operations import importing, jobs, lookups, uploads
 from localmed.operations.uploads import Upload, safe_name
 from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
@@ -149,7 +149,7 @@ def test_a_publication_that_fails_leaves_what_lay_there_before(
     send(librarian, HAND)
     (upload,) = waiting(copied_clients)
     with monkeypatch.context() as patched:
-        patched.setattr(uploads.importing, "import_paths", refuse)
+        patched.setattr(importing, "import_paths", refuse)
         with pytest.raises(Cancelled):
             uploads.publish(session, upload, Hooks())
     assert not place.exists(), "an update of the collection would import it"
@@ -158,7 +158,7 @@ def test_a_publication_that_fails_leaves_what_lay_there_before(
     send(librarian, HAND.replace(b"20", b"200"))
     (upload,) = waiting(copied_clients)
     with monkeypatch.context() as patched:
-        patched.setattr(uploads.importing, "import_paths", refuse)
+        patched.setattr(importing, "import_paths", refuse)
         with pytest.raises(Cancelled):
             uploads.publish(session, upload, Hooks())
     assert place.read_bytes() == HAND
