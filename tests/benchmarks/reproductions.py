@@ -125,7 +125,7 @@ def outcome(number: int, folder: Path) -> tuple[int, int]:
     tests = [f"tests/{name}" for name in REPRODUCTIONS[number].tests]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
     subprocess.run(command, cwd=ROOT, timeout=SECONDS, check=False, capture_output=True)
-    suite = ElementTree.parse(report).getroot().find("testsuite")  # noqa: S314  (our own, of a moment ago)
+    suite = ElementTree.parse(report).getroot().find("testsuite")
     assert suite is not None
     failed = sum(int(suite.attrib[kind]) for kind in ("failures", "errors", "skipped"))
     return int(suite.attrib["tests"]), failed
