@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 NOTED = 0.5  # seconds between two notes of the progress, and two looks for a cancellation
 SILENT = 30.0  # without a note: the process that ran it is gone
 KEPT = 30 * 86_400.0  # seconds that an outcome is kept
-_SELECTED = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs"
 Work = Callable[[Hooks], Message]  # does it, and says what came of it
 
 
@@ -62,7 +61,8 @@ def start(session: Session, kind: str, work: Work) -> str:
 def job(session: Session, id_: str) -> Job:
     """The job ``id_``; raise ``UnknownName``."""
     with rows(session.data) as state:
-        row = state.execute(f"{_SELECTED} WHERE id = ?", (id_,)).fetchone()
+        query = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs WHERE id = ?"
+        row = state.execute(query, (id_,)).fetchone()
     if row is None:
         raise UnknownName("job.unknown")
     return _job(*row)
@@ -71,7 +71,8 @@ def job(session: Session, id_: str) -> Job:
 def jobs(session: Session) -> list[Job]:
     """The jobs that are known, the newest first."""
     with rows(session.data) as state:
-        return [_job(*row) for row in state.execute(f"{_SELECTED} ORDER BY started DESC")]
+        query = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs ORDER BY started DESC"
+        return [_job(*row) for row in state.execute(query)]
 
 
 def cancel(session: Session, id_: str) -> None:
