@@ -167,7 +167,7 @@ def _device(folder: Path) -> None:
     os.mkfifo(path)
 
 
-def _gone(folder: Path) -> None:
+def _missing(folder: Path) -> None:
     (folder / "targets/documents/wards/sepsis.txt").unlink()
 
 
@@ -180,7 +180,7 @@ STICKS: dict[Callable[[Path], None], str] = {
     _link: "pack.not_regular",
     _linked_folder: "pack.not_regular",
     _device: "pack.not_regular",
-    _gone: "pack.incomplete",
+    _missing: "pack.incomplete",
     _longer: "pack.altered",
 }
 
