@@ -294,9 +294,9 @@ def test_a_kept_answer_is_resolved_against_the_catalogue(hospital: Hospital, tmp
 def test_the_id_of_a_hidden_successor_is_not_told(hospital: Hospital) -> None:
     for call in (("documents", "list", "--status", "superseded"), ("ask", QUESTION, "--status", "superseded"),
                  ("search", "sepsis", "--status", "superseded")):  # fmt: skip
-        told = hospital.nurse(*call, "--json").out
-        assert hospital.document[:12] not in told, call
-        assert "Older sepsis leaflet" in told, call
+        shown = hospital.nurse(*call, "--json").out
+        assert hospital.document[:12] not in shown, call
+        assert "Older sepsis leaflet" in shown, call
     (older,) = hospital.nurse("documents", "list", "--status", "superseded", "--json").json
     assert hospital.document[:12] not in hospital.nurse("documents", "show", older["id"], "--json").out
 
