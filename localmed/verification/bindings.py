@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localmed.clinical import medicines, negation
+from localmed.clinical.tables import cues, in_characters, in_words, table
 from localmed.domain import Message, message
 from localmed.language import fold
 from localmed.verification.clauses import Clause, concepts, share
@@ -20,20 +21,18 @@ from localmed.verification.matching import Window
 
 NUMBER, UNIT = message("support.number"), message("support.unit")
 APART = message("support.apart")
-_SOLD = re.compile(r"tablet|capsule|strength|form\b|[片粒]|胶囊|剂型|规格", re.IGNORECASE)
-# A cell of a table that says as what a medicine is sold: none of its numbers is a dose.
-_SOLD_AS = re.compile(r"\s*(?:forms?|strengths?|剂型|规格)\s?[:：]")
+_TABLE = table("bindings")
+_SOLD, _INSTANCE, _TARGET, _FLIPS, _CONDITIONAL = (
+    cues("bindings", name) for name in ("sold", "instance", "target", "flips", "conditional")
+)
+_SOLD_AS = re.compile(rf"\s*(?:{in_words(_TABLE['sold_as']['en'])}|{in_characters(_TABLE['sold_as']['zh'])})\s?[:：]")
 CLEARLY = 0.2  # by which the clause with the other side must be more like the statement's than one with its side
 WORDS, ALIKE, MORE_ALIKE = 2, 0.5, 0.3  # of a clause's words, where medicines are compared by the words beside them
 LEAST = 0.1  # of a clause that two must share for their limits to be compared
-_INSTANCE = re.compile(r"\b(?:last\w*|old|aged|day|after|for|going on)\b|第|出生|生后|持续")
-_TARGET = re.compile(r"\b(?:hold|keep|kept|maintain|aim|target|goal)|控制|维持|目标|保持")  # no patient's value
-_CONDITIONAL = re.compile(
-    r"\b(?:if|when|unless|where|once(?! (?:a|daily|per|each|every))|until|in case)\b|如果|若|除非"
-)
-_CONDITION = re.compile(r"\b(?:if|only (?:if|when|after|for|in))\b[^,;.]{6,80}|仅用于[^。；，]{4,40}")
-_FLIPS = re.compile(
-    r"\b(?:unless|except|provided|as long as|only if|not if|until|without|otherwise)\b|除非|除外|否则|前提"
+_ONCE = re.compile(rf"\bonce\b(?! (?:{in_words(_TABLE['rate']['en'])}))")
+_CONDITION = re.compile(
+    rf"\b(?:{in_words(_TABLE['condition']['en'])})[^,;.]{{6,80}}"
+    rf"|(?:{in_characters(_TABLE['condition']['zh'])})[^。；，]{{4,40}}"
 )
 
 
@@ -158,7 +157,7 @@ def condition_dropped(statement: str, mine: Sequence[Clause], theirs: Sequence[C
     doses = [number for clause in mine for number in clause.numbers if number.kind in DOSES]
     their_words = frozenset[str]().union(*(clause.words for clause in mine))
     numbers = [number for clause in mine for number in clause.numbers]
-    for source in theirs if doses and not _CONDITIONAL.search(fold(statement)) else ():
+    for source in theirs if doses and not _conditional(fold(statement)) else ():
         if any(_in(number, source) for number in doses) and not source.cell:
             for match in _CONDITION.finditer(source.text):
                 words = concepts(match[0])
@@ -166,6 +165,10 @@ def condition_dropped(statement: str, mine: Sequence[Clause], theirs: Sequence[C
                 if len(words) >= WORDS and not words & their_words and not shared:
                     return True
     return False
+
+
+def _conditional(folded: str) -> bool:
+    return bool(_CONDITIONAL.search(folded) or _ONCE.search(folded))
 
 
 def _words(clause: Clause, other: Clause) -> float:
