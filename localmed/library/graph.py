@@ -15,7 +15,6 @@ from __future__ import annotations
 import difflib
 import json
 import sqlite3
-import zlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any
 
 from localmed.errors import Damaged, reason
 from localmed.language import detect
-from localmed.library.migrations import GRAPH, migrate, open_database
+from localmed.library.migrations import GRAPH, migrate, open_database, sums
 from localmed.library.reading import Checked
 from localmed.library.terms import KINDS, Term, folded
 
@@ -109,8 +108,7 @@ class Graph:
         self._database.execute("PRAGMA temp_store = MEMORY")
         self._hidden: frozenset[str] = frozenset()
         self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
-        self._database.create_function("checksum", -1, _checksum, deterministic=True)
-        self._database.create_function("sound", -1, _sound, deterministic=True)
+        sums(self._database)
         summed = self._database.execute("PRAGMA user_version").fetchone()[0] >= _SUMMED and not writable
         for (
             table,
@@ -367,17 +365,6 @@ def _read_only(path: Path) -> sqlite3.Connection:
         database.close()
         raise Damaged("library.schema", path=str(path), version=version, known=len(GRAPH))
     return database
-
-
-def _checksum(*values: str | int) -> int:
-    return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"))
-
-
-def _sound(recorded: int | None, *values: str | int) -> bool:
-    """True for a row as it was stored; SQLite hands its caller an error where this raises one."""
-    if recorded != _checksum(*values):
-        raise ValueError("the checksum does not match")
-    return True
 
 
 def _distance(name: Name, spelling: str) -> tuple[bool, int, bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -72,6 +73,28 @@ LIBRARY: tuple[str, ...] = (
     """,
 )
 
+
+def _summed(table: str, key: str, others: Sequence[str], unsummed: Sequence[str] = ()) -> str:
+    """Give the rows of ``table`` checksums of these columns; ``sound_...`` shows it, and fails on a row that differs.
+
+    It fails where a column is read, not in a condition: there SQLite may put a constant in a column's place first.
+
+    So does a change of such a row: what is altered past SQLite must not pass for what was stored.
+    """
+    columns = ", ".join((key, *others))
+    new, old = (columns_of.replace(", ", f", {side}.") for side, columns_of in (("NEW", columns), ("OLD", columns)))
+    store = f"UPDATE {table} SET sum = checksum(NEW.{new}) WHERE {key} = NEW.{key}"  # noqa: S608  (names of ours)
+    shown = ", ".join([key, *unsummed, *(f"iif(sound(sum, {columns}), {name}, NULL) AS {name}" for name in others)])
+    return f"""
+    ALTER TABLE {table} ADD COLUMN sum INTEGER;
+    UPDATE {table} SET sum = checksum({columns});
+    CREATE TRIGGER {table}_made AFTER INSERT ON {table} BEGIN {store}; END;
+    CREATE TRIGGER {table}_compared BEFORE UPDATE OF {columns} ON {table} BEGIN SELECT sound(OLD.sum, OLD.{old}); END;
+    CREATE TRIGGER {table}_changed AFTER UPDATE OF {columns} ON {table} BEGIN {store}; END;
+    CREATE VIEW sound_{table} AS SELECT {shown} FROM {table};
+    """  # noqa: S608
+
+
 STATE: tuple[str, ...] = (
     """
     CREATE TABLE imports (
@@ -131,6 +154,28 @@ STATE: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX tokens_user ON tokens (user);
     """,
+    """
+    CREATE TABLE stops_sum (only INTEGER PRIMARY KEY CHECK (only = 1), sum INTEGER NOT NULL);
+    CREATE VIEW stops_now AS SELECT checksum(coalesce((SELECT group_concat(line) FROM (
+        SELECT json_array(kind, name, reason, user, time) AS line FROM stops ORDER BY kind, name
+    )), '')) AS sum;
+    INSERT INTO stops_sum SELECT 1, sum FROM stops_now;
+    CREATE TRIGGER stops_compared BEFORE INSERT ON stops BEGIN
+        SELECT RAISE(ABORT, 'not as stored') WHERE (SELECT sum FROM stops_sum) IS NOT (SELECT sum FROM stops_now);
+    END;
+    CREATE TRIGGER stops_kept BEFORE DELETE ON stops BEGIN
+        SELECT RAISE(ABORT, 'not as stored') WHERE (SELECT sum FROM stops_sum) IS NOT (SELECT sum FROM stops_now);
+    END;
+    CREATE TRIGGER stops_made AFTER INSERT ON stops BEGIN
+        UPDATE stops_sum SET sum = (SELECT sum FROM stops_now);
+    END;
+    CREATE TRIGGER stops_lifted AFTER DELETE ON stops BEGIN
+        UPDATE stops_sum SET sum = (SELECT sum FROM stops_now);
+    END;
+    """,
+    _summed("accounts", "user", ("role", "groups", "source", "password", "disabled")),
+    _summed("logins", "token", ("user", "created", "form"), ("seen",)),
+    _summed("tokens", "digest", ("id", "user", "expires"), ("name", "created")),
 )
 
 VECTORS: tuple[str, ...] = (
@@ -236,6 +281,7 @@ def open_database(
     except sqlite3.DatabaseError as error:
         raise as_ours(path, error) from None
     try:
+        sums(connection)
         if wal:
             _use_wal(connection, patience)
             connection.execute("PRAGMA synchronous = FULL")
@@ -246,6 +292,23 @@ def open_database(
             raise
         raise as_ours(path, error) from None
     return connection
+
+
+def sums(connection: sqlite3.Connection) -> None:
+    """Give ``connection`` the functions of rows with checksums: ``checksum(...)``, and ``sound(sum, ...)``."""
+    connection.create_function("checksum", -1, _checksum, deterministic=True)
+    connection.create_function("sound", -1, _sound, deterministic=True)
+
+
+def _checksum(*values: str | float) -> int:
+    return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"))
+
+
+def _sound(recorded: int | None, *values: str | float) -> bool:
+    """True for a row as it was stored; SQLite hands its caller an error where this raises one."""
+    if recorded != _checksum(*values):
+        raise ValueError("the checksum does not match")
+    return True
 
 
 def _make(path: Path) -> None:
@@ -275,6 +338,7 @@ def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tu
 def _read_rows(path: Path, mode: str, query: str, patience: float) -> list[tuple[Any, ...]]:
     source = f"{path.absolute().as_uri()}?{mode}"
     with closing(sqlite3.connect(source, uri=True, timeout=patience)) as database:
+        sums(database)
         return database.execute(query).fetchall()
 
 

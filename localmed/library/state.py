@@ -91,9 +91,15 @@ class State:
 
 @contextmanager
 def rows(data: Path) -> Iterator[sqlite3.Connection]:
-    """The file, open for one short use: a statement is a transaction unless the block begins one."""
+    """The file, open for one short use: a statement is a transaction unless the block begins one.
+
+    Raise ``Damaged`` for a row with a checksum that is not as it was stored (``sound_accounts`` and the like).
+    """
     with State(data) as state:
-        yield state.connection
+        try:
+            yield state.connection
+        except sqlite3.DatabaseError as error:
+            raise as_ours(data / "state.sqlite", error) from None
 
 
 def selected(data: Path, query: str) -> list[tuple[Any, ...]]:

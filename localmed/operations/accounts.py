@@ -47,7 +47,7 @@ _FIELDS = "user, role, groups, source, disabled"
 def accounts(data: Path) -> list[Account]:
     """All accounts, by name."""
     with rows(data) as state:
-        return [_account(row) for row in state.execute(f"SELECT {_FIELDS} FROM accounts ORDER BY user")]  # noqa: S608
+        return [_account(row) for row in state.execute(f"SELECT {_FIELDS} FROM sound_accounts ORDER BY user")]  # noqa: S608
 
 
 def account(data: Path, user: str) -> Account:
@@ -58,7 +58,7 @@ def account(data: Path, user: str) -> Account:
 
 def of_login(state: sqlite3.Connection, user: str) -> Account | None:
     """The account that a login names, unless it is disabled or gone."""
-    row = state.execute(f"SELECT {_FIELDS} FROM accounts WHERE user = ? AND disabled = 0", (user,)).fetchone()  # noqa: S608
+    row = state.execute(f"SELECT {_FIELDS} FROM sound_accounts WHERE user = ? AND disabled = 0", (user,)).fetchone()  # noqa: S608
     return _account(row) if row else None
 
 
@@ -69,7 +69,7 @@ def no_account(data: Path) -> bool:
 
 
 def _one(state: sqlite3.Connection, user: str) -> Account:
-    row = state.execute(f"SELECT {_FIELDS} FROM accounts WHERE user = ?", (user,)).fetchone()  # noqa: S608
+    row = state.execute(f"SELECT {_FIELDS} FROM sound_accounts WHERE user = ?", (user,)).fetchone()  # noqa: S608
     if row is None:
         raise UnknownName("account.unknown", user=user)
     return _account(row)
@@ -189,7 +189,7 @@ def change(session: Session, changed: Account) -> Account:
 def _keep_an_admin(state: sqlite3.Connection, stored: Account) -> None:
     if stored.role is SessionRole.ADMIN and not stored.disabled:
         return
-    query = "SELECT 1 FROM accounts WHERE role = 'admin' AND disabled = 0 AND user <> ? AND password > ''"
+    query = "SELECT 1 FROM sound_accounts WHERE role = 'admin' AND disabled = 0 AND user <> ? AND password > ''"
     if state.execute(query, (stored.user,)).fetchone() is None:
         raise UsageError("account.last_admin")
 

@@ -45,7 +45,7 @@ def current(data: Path, token: str, settings: WebSettings) -> Login | None:
     """The login of ``token`` if it still holds, noted as in use now."""
     now, name = time.time(), _digest(token)
     with rows(data) as state:
-        row = state.execute("SELECT user, created, seen, form FROM logins WHERE token = ?", (name,)).fetchone()
+        row = state.execute("SELECT user, created, seen, form FROM sound_logins WHERE token = ?", (name,)).fetchone()
         user, created, seen, form = row or ("", 0.0, 0.0, "")
         if now - seen > 60 * settings.idle_minutes or now - created > 3600 * settings.login_hours:
             return None

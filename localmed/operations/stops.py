@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localmed.domain import message
 from localmed.domain.accounts import Right
-from localmed.errors import UnknownName, UsageError
+from localmed.errors import Damaged, UnknownName, UsageError
 from localmed.library.state import rows, selected
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ WORKFLOWS = ("ask", "plan", "ebm", "explain", "departments", "verify")
 MODELS = ("chat", "reranker", "entailment")  # roles
 WORKFLOW, MODEL, COLLECTION = KINDS = ("workflow", "model", "collection")
 LONGEST_REASON = 500  # characters
+SUMMED = 5  # schema of ``state.sqlite`` since which there is a checksum over all stops
+OLDER = 2
+_ALL = "SELECT kind, name, reason, user, time FROM stops"
+_UNALTERED = "SELECT '', '', '', '', (SELECT sum FROM stops_sum) IS (SELECT sum FROM stops_now)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +43,21 @@ class Stop:
 
 
 def stops(data: Path) -> tuple[Stop, ...]:
-    """What is stopped now, the newest first; of a data folder without a state file nothing."""
-    query = "SELECT kind, name, reason, user, time FROM stops ORDER BY time DESC, kind, name"
-    return tuple(Stop(*row) for row in selected(data, query))
+    """What is stopped now, the newest first; of a data folder without a state file nothing.
+
+    Raise ``Damaged`` where that is not as it was stored: one that is lost must not pass for one that was lifted.
+    """
+    *rows_found, unaltered = selected(data, f"{_ALL} UNION ALL {_UNALTERED}") or [("", "", "", "", _of_before(data))]
+    if not unaltered[-1]:
+        raise Damaged("library.database", path=str(data / "state.sqlite"), error=message("stop.altered"))
+    listed = rows_found or (selected(data, _ALL) if unaltered[-1] == OLDER else [])
+    return tuple(sorted((Stop(*row) for row in listed), key=lambda one: (one.time, one.kind, one.name), reverse=True))
+
+
+def _of_before(data: Path) -> int:
+    """``OLDER`` for a file of before there was a checksum of the stops, or none; 0 for one that should have it."""
+    version = selected(data, "PRAGMA user_version")
+    return OLDER if not version or version[0][0] < SUMMED else 0
 
 
 def stopped(data: Path, kind: str) -> frozenset[str]:

@@ -76,7 +76,7 @@ def current(data: Path, token: str) -> Account | None:
     if not token.startswith(PREFIX):
         return None
     with rows(data) as state:
-        query = "SELECT user FROM tokens WHERE digest = ? AND expires > ?"
+        query = "SELECT user FROM sound_tokens WHERE digest = ? AND expires > ?"
         row = state.execute(query, (_digest(token), time.time())).fetchone()
         return accounts.of_login(state, row[0]) if row else None
 
@@ -85,7 +85,7 @@ def listing(data: Path, user: str = "") -> list[Token]:
     """The tokens of ``user`` ("": of all) that hold, the newest first."""
     with rows(data) as state:
         query = (
-            "SELECT id, user, name, created, expires FROM tokens WHERE (? = '' OR user = ?) AND expires > ? "
+            "SELECT id, user, name, created, expires FROM sound_tokens WHERE (? = '' OR user = ?) AND expires > ? "
             "ORDER BY created DESC"
         )
         return [Token(*row) for row in state.execute(query, (user, user, time.time()))]
