@@ -91,7 +91,7 @@ def ask(
     notes += more
     if len(questions) > 1:
         whole = Search(question, filters, plan.passages)
-        parts, by_part = yield from _searched_each(questions[:SUB_QUESTIONS], question, whole, plan)
+        parts, by_part = yield from searched_each(questions[:SUB_QUESTIONS], question, whole, plan)
         if parts:
             answer = initial_answer(question, by_part + TierSearch(notes=notes), provenance)
             return (yield from _synthesised(answer, parts, len(questions), plan))
@@ -265,7 +265,7 @@ def _by_sub_questions(answer: Answer, request: Search, searched: TierSearch, pla
     """The answer put together from sub-questions, each searched once."""
     questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
-    parts, more = yield from _searched_each(questions, answer.question, request, plan)
+    parts, more = yield from searched_each(questions, answer.question, request, plan)
     searched += more
     answer = replace(initial_answer(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
@@ -273,7 +273,7 @@ def _by_sub_questions(answer: Answer, request: Search, searched: TierSearch, pla
     return (yield from _synthesised(answer, parts, len(questions), plan))
 
 
-def _searched_each(
+def searched_each(
     questions: tuple[str, ...], whole: str, request: Search, plan: Plan
 ) -> Step[tuple[list[SubQuestion], TierSearch]]:
     """What was found for each part of ``whole``, and all that was searched."""

@@ -140,6 +140,7 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "repair": "", "models": "", "models add": "{files}", "models list": "", "models plan": "",
     "models remove": "qwen3-8b", "models use": "reranker none", "models verify": "", "host": "--status", "doctor": "",
     "review export": "{files}/lines.jsonl", "review import": "{files}/sheet.csv --key {files}/kept.json",
+    "eval mcq": "--set jsonl:{files}/lines.jsonl --out {new}",
     "eval badges": "", "eval claims": "", "eval links": "", "eval retrieval": "", "eval stance": "",
 }  # fmt: skip
 VALUES = {  # of options that take a text, by name; else "sepsis"
