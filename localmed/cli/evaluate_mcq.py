@@ -139,7 +139,7 @@ def _bench(session: Session, seed: int, filters: dict[str, Any]) -> Iterator[tup
             "generation": provenance.generation,
             "encoder": site.encoder.identity.slug,
             "reranker": site.reranker.name if site.reranker else "none",
-            "roles by rules": " ".join(unfit) or "none",
+            "by rules": " ".join(unfit) or "none",
             "asked": repr(limited),
             "version": __version__,
         }

@@ -260,3 +260,10 @@ def test_entropy_and_auroc() -> None:
     assert mcq_report.auroc([0.9, 0.1, 0.5], [True, False, True]) == 1.0
     assert mcq_report.auroc([0.5, 0.5], [True, False]) == 0.5
     assert mcq_report.auroc([0.5], [True]) is None
+
+
+def test_a_first_call_may_say_resume(tmp_path: Path) -> None:
+    """The file is made empty before the work, to see that it can be written."""
+    (tmp_path / "rows.jsonl").touch()
+    assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
+    assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
