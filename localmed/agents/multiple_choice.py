@@ -16,6 +16,7 @@ from localmed.agents.chat import TURN_TOKENS, fit
 from localmed.domain import Evidence
 from localmed.language import detect
 from localmed.ports import CountingChat, Message, Request
+from localmed.verification.sampling import TEMPERATURE
 
 LETTERS = "ABCDEFGHIJ"
 MOST_OPTIONS = len(LETTERS)
@@ -67,11 +68,11 @@ def listed(options: Sequence[str], order: Sequence[int]) -> str:
     return "\n".join(f"{letter}. {options[place]}" for letter, place in zip(LETTERS, order, strict=False))
 
 
-def reasoning(chat: CountingChat, question: str, options: Sequence[str], order: Sequence[int]) -> str:
-    """A chain of thought, which may be cut off."""
+def reasoning(chat: CountingChat, question: str, options: Sequence[str], order: Sequence[int], sample: int = 0) -> str:
+    """A chain of thought, which may be cut off; the ``sample``-th from 1 on is drawn with a temperature."""
     language = detect(question)
     messages = (Message("system", _REASON[language]), Message("user", f"{question}\n{listed(options, order)}"))
-    return chat.complete(Request(messages, REASONING_TOKENS)).text
+    return chat.complete(Request(messages, REASONING_TOKENS, None, TEMPERATURE if sample else 0.0, sample)).text
 
 
 def choose(

@@ -35,6 +35,9 @@ ROWS = "rows.jsonl"
               "-reflexion, -serts. The first is what the others are tested against.")  # fmt: skip
 @click.option("--questions", "size", type=click.IntRange(1), metavar="N",
               help="Questions of each set, drawn by the seed (default: all).")  # fmt: skip
+@click.option("--samples", type=click.IntRange(0, 20), default=0, metavar="N",
+              help="Draw N further chains of thought in the arm cot and compare them with the first, by the judge of "
+              "entailment (LUQ; the paper's 9; default: 0).")  # fmt: skip
 @click.option("--show-questions", is_flag=True,
               help="Also write questions.jsonl with texts and choices (default: no text is written).")  # fmt: skip
 @reporting.seed_option
@@ -76,6 +79,7 @@ def _measured(
     named: tuple[str, ...],
     arms: str,
     size: int | None,
+    samples: int,
     resume: bool,
     **filters: Any,
 ) -> McqReport:
@@ -85,7 +89,7 @@ def _measured(
     sets = [_set(name, size, seed) for name in named]
     if len({questions.name for questions in sets}) < len(sets):
         raise UsageError("evaluation.mcq_twice")
-    with opened(ctx) as session, _bench(session, seed, filters) as (bench, facts):
+    with opened(ctx) as session, _bench(session, seed, samples, filters) as (bench, facts):
         made = mcq.made_with(sets, chosen, seed, **facts)
         done = mcq.begin(out / ROWS, made, resume)
         with progress(show) as (started, advance):
@@ -120,7 +124,9 @@ def _set(name: str, size: int | None, seed: int) -> McqSet:
 
 
 @contextmanager
-def _bench(session: Session, seed: int, filters: dict[str, Any]) -> Iterator[tuple[Bench, dict[str, str]]]:
+def _bench(
+    session: Session, seed: int, samples: int, filters: dict[str, Any]
+) -> Iterator[tuple[Bench, dict[str, str]]]:
     """A bench on a site of its own, whose chat model is metered; and what it is made with."""
     from localmed import __version__
     from localmed.evaluation.mcq import Bench, Meter
@@ -141,10 +147,13 @@ def _bench(session: Session, seed: int, filters: dict[str, Any]) -> Iterator[tup
             "reranker": site.reranker.name if site.reranker else "none",
             "by rules": " ".join(unfit) or "none",
             "asked": repr(limited),
+            "judge": site.entailment.name,
+            "samples": str(samples),
             "version": __version__,
         }
         context = lambda question, arm: own.context(question, limited, arm)  # noqa: E731
-        yield Bench(meter, context, lambda text, evidence: _agrees(own, text, evidence, meter), seed), facts
+        agrees = lambda text, evidence: _agrees(own, text, evidence, meter)  # noqa: E731
+        yield Bench(meter, context, agrees, seed, site.entailment.judge, samples), facts
 
 
 def _agrees(session: Session, text: str, evidence: tuple[Evidence, ...], meter: Meter) -> bool:

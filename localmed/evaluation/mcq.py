@@ -23,7 +23,9 @@ from localmed.domain import Answer, AnswerStatus, Evidence, digest
 from localmed.domain.parts import SourcePlanPart
 from localmed.evaluation import rows
 from localmed.evaluation.mcq_files import McqQuestion, McqSet
-from localmed.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Watch
+from localmed.language import sentences
+from localmed.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Stance, Watch
+from localmed.verification.sampling import agreement, pairs
 
 CHAT, COT = "chat", "cot"
 DEFAULT_ARMS = (CHAT, COT, "retrieval", "mairag")
@@ -31,6 +33,7 @@ MAIRAG = "mairag"
 
 Context = Callable[[str, str], Answer]  # (question, arm) -> its evidence
 Agrees = Callable[[str, tuple[Evidence, ...]], bool]  # whether a statement agrees with the evidence
+Judge = Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]  # (premise, hypothesis) pairs
 Advance = Callable[[float, str], object]
 
 
@@ -87,6 +90,8 @@ class Meter:
 class McqRow:
     """What an arm made of a question. ``seconds`` is all of it, of which the model and the search took theirs.
 
+    ``agreement`` is that of the chain of thought with others drawn (LUQ), where somebody judged.
+
     ``asked`` counts the queries to each source, ``sources`` the passages that each gave (plan arms).
     """
 
@@ -110,6 +115,7 @@ class McqRow:
     search_seconds: float
     asked: Mapping[str, int]
     sources: Mapping[str, int]
+    agreement: float | None = None
 
     @property
     def right(self) -> bool:
@@ -125,6 +131,8 @@ class Bench:
     context: Context
     agrees: Agrees
     seed: int
+    judge: Judge = lambda _: ()
+    samples: int = 0
 
     def row(self, name: str, question: McqQuestion, arm: str) -> McqRow:
         """The row of ``question`` of the set ``name`` by ``arm``."""
@@ -139,6 +147,7 @@ class Bench:
         if regenerated:
             against = question.options[chosen.best]
             chosen = multiple_choice.choose(self.chat, question.text, question.options, seed, evidence, "", against)
+        agreed = self._agreement(question, seed, thought) if thought and self.samples else None
         parts = [part for part in (answer.parts if answer else ()) if isinstance(part, SourcePlanPart)]
         return McqRow(
             set=name,
@@ -161,11 +170,18 @@ class Bench:
             search_seconds=round(_searching(answer), 4),
             asked={part.source: len(part.queries) for part in parts},
             sources={part.source: part.passages for part in parts},
+            agreement=agreed,
         )
 
-    def _thought(self, question: McqQuestion, seed: str) -> str:
+    def _thought(self, question: McqQuestion, seed: str, sample: int = 0) -> str:
         order = multiple_choice.orders(len(question.options), seed)[0]
-        return multiple_choice.reasoning(self.chat, question.text, question.options, order)
+        return multiple_choice.reasoning(self.chat, question.text, question.options, order, sample)
+
+    def _agreement(self, question: McqQuestion, seed: str, thought: str) -> float | None:
+        """How far further chains of thought agree with ``thought`` (LUQ)."""
+        thoughts = [self._thought(question, seed, number) for number in range(1, self.samples + 1)]
+        lines = [thought[start:end] for start, end in sentences(thought)]
+        return agreement(self.judge(pairs(lines, [text for text in thoughts if text.strip()])))
 
     def _agrees(self, question: McqQuestion, choice: int, evidence: tuple[Evidence, ...], arm: str) -> bool:
         if not evidence or arm.endswith(COHERENCE.name):

@@ -6,7 +6,8 @@
 - Position bias: how far the mean probability of a place is from its share, at most; it is taken before the orders are
   averaged. ``flips`` is the share of single orders whose choice was another than the averaged one.
 - Uncertainty: the entropy of the averaged probabilities, divided by that of a guess; its AUROC says how well it tells
-  wrong choices from right ones (0.5: not at all), ``None`` where all are right or all wrong.
+  wrong choices from right ones (0.5: not at all), ``None`` where all are right or all wrong. Beside it, for chains of
+  thought that were drawn several times, the AUROC of their disagreement (LUQ, ``verification.sampling``).
 - Overhead: what is neither the model's nor the search's share of the time.
 """
 
@@ -45,6 +46,7 @@ class ArmScore:
     bias: float
     flips: float
     auroc: float | None
+    luq_auroc: float | None
     calls: float
     tokens_in: float
     tokens_out: float
@@ -135,6 +137,7 @@ def _score(
         bias=bias(rows),
         flips=_mean([row.flips for row in rows]),
         auroc=auroc([entropy(row.probabilities) for row in rows], [not row.right for row in rows]),
+        luq_auroc=_luq_auroc(rows),
         calls=_mean([row.calls for row in rows]),
         tokens_in=_mean([row.tokens_in for row in rows]),
         tokens_out=_mean([row.tokens_out for row in rows]),
@@ -145,6 +148,12 @@ def _score(
         asked=_by_source([row.asked for row in rows]),
         sources=_by_source([row.sources for row in rows]),
     )
+
+
+def _luq_auroc(rows: Sequence[McqRow]) -> float | None:
+    """How well disagreement of the chains of thought tells wrong choices, of the rows where it was judged."""
+    judged = [(1 - row.agreement, not row.right) for row in rows if row.agreement is not None]
+    return auroc([uncertainty for uncertainty, _ in judged], [wrong for _, wrong in judged]) if judged else None
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -201,11 +210,11 @@ def rank_scores(scores: Sequence[ArmScore], arms: Sequence[str]) -> dict[str, fl
 
 def accuracy_table(result: McqReport) -> tuple[tuple[Message | str, ...], Sequence[tuple[str, ...]]]:
     """Column names and rows: accuracy, test, abstention, bias, uncertainty."""
-    names = ("set", "arm", "accuracy", "interval", "p_holm", "abstained", "answered", "bias", "flips", "auroc")
+    names = ("set", "arm", "accuracy", "interval", "p_holm", "abstained", "answered", "bias", "flips", "auroc", "luq")
     rows = [
         (score.set, score.arm, f"{score.accuracy:.3f}", f"{shown(score.low)} - {shown(score.high)}",
          shown(score.p_holm), f"{score.abstained:.1%}", shown(score.answered), f"{score.bias:.3f}",
-         f"{score.flips:.1%}", shown(score.auroc))
+         f"{score.flips:.1%}", shown(score.auroc), shown(score.luq_auroc))
         for score in result.scores
     ]  # fmt: skip
     return tuple(Message(f"evaluation.mcq_column.{name}") for name in names), rows

@@ -49,6 +49,7 @@ from localmed.retrieval.tiers import Tier
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
+from localmed.workflows.agreeing import said_again
 from localmed.workflows.answering import PART_MISSING, UNNAMED, Written, downgraded, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
@@ -221,7 +222,8 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
         own: tuple[Statement, ...] = yield from _own_knowledge(question)
         if own:
-            return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN))
+            more = yield from said_again(question, own, plan)
+            return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN, *more))
     if DECOMPOSITION.name not in plan.roles:
         return (yield from abstained_with_nearest(answer, searched))
     return (yield from _by_sub_questions(answer, request, searched, plan))

@@ -15,6 +15,7 @@ from localmed.errors import InputError, UsageError
 from localmed.evaluation import mcq, mcq_files, mcq_report
 from localmed.evaluation.mcq import Bench, McqRow, Meter
 from localmed.evaluation.mcq_files import McqQuestion, McqSet
+from localmed.ports import UNWATCHED, Stance
 from tests.scripted import ScriptedChat
 from tests.values import evidence
 
@@ -267,3 +268,30 @@ def test_a_first_call_may_say_resume(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").touch()
     assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
     assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
+
+
+def test_chains_of_thought_that_disagree_are_told_by_the_judge() -> None:
+    """Two sentences against two samples; what a sample leaves open does not count."""
+    temperatures: list[float] = []
+
+    class Drawing(ScriptedChat):
+        def complete(self, request: Any, watch: Any = UNWATCHED) -> Any:
+            temperatures.append(request.temperature)
+            return super().complete(request, watch)
+
+    stances = [Stance(1.0, 0.0, 0.0), Stance(0.0, 1.0, 0.0), Stance(0.25, 0.5, 0.25), Stance(0.0, 0.0, 0.0)]
+    read: list[tuple[str, str]] = []
+
+    def judge(pairs: Any) -> list[Stance]:
+        read.extend(pairs)
+        return stances
+
+    chat = Drawing(lambda messages: "Zinc helps. Iron does not." if "step by step" in messages[0].content else "A")
+    row = replace(bench(chat), judge=judge, samples=2).row("vitamins", QUESTION, "cot")
+    assert row.agreement == 0.75
+    assert len(read) == 4
+    assert temperatures == [0.0, 0.7, 0.7]
+    assert bench(chat).row("vitamins", QUESTION, "cot").agreement is None
+    rows = [replace(row, id=str(n), answer=n % 2, choice=0, agreement=0.9 if n % 2 == 0 else 0.2) for n in range(4)]
+    (score,) = mcq_report.report(rows, {}, {}, 1).scores
+    assert score.luq_auroc == 1.0
