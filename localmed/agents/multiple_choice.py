@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from localmed.agents import evidence as shown
 from localmed.agents.chat import TURN_TOKENS, fit
 from localmed.domain import Evidence
+from localmed.errors import ModelError
 from localmed.language import detect
 from localmed.ports import CountingChat, Message, Request
 from localmed.verification.sampling import TEMPERATURE
@@ -63,6 +64,19 @@ def orders(count: int, seed: str) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(first[shift:] + first[:shift]) for shift in range(count))
 
 
+def undecided(count: int) -> Chosen:
+    """No choice among ``count`` options."""
+    return Chosen((1 / count,) * count, (1 / count,) * count, 0.0, True)
+
+
+def _fitting(fixed: Sequence[int], passages: Sequence[int], reply: int, context: int) -> tuple[int, ...]:
+    """The places of the passages that fit; none where not even the first does."""
+    try:
+        return fit(fixed, passages, reply, context).kept
+    except ModelError:
+        return ()
+
+
 def listed(options: Sequence[str], order: Sequence[int]) -> str:
     """The options in ``order``, each after its letter."""
     return "\n".join(f"{letter}. {options[place]}" for letter, place in zip(LETTERS, order, strict=False))
@@ -86,7 +100,8 @@ def choose(
 ) -> Chosen:
     """The choice of ``chat``; ``thought`` is its reasoning, ``against`` the option that the evidence spoke against.
 
-    Evidence that does not fit the context is left out, the last first; raise ``ModelError`` where not even one fits.
+    Evidence that does not fit the context is left out, the last first, at worst all. Raise ``ModelError`` where the
+    question alone does not fit.
     """
     language, every_order = detect(question), orders(len(options), seed)
     branches = [f"\n\n{listed(options, order)}\n{_ANSWER[language]}" for order in every_order]
@@ -96,7 +111,7 @@ def choose(
     passages = [shown.evidence_text((piece,)) for piece in evidence]
     if passages:
         counts = chat.count([_CHOOSE[language], text, max(branches, key=len), *passages])
-        kept = fit(counts[:3], counts[3:], TURN_TOKENS * len(options), chat.identity.context).kept
+        kept = _fitting(counts[:3], counts[3:], TURN_TOKENS * len(options), chat.identity.context)
         text = "\n".join((*(passages[place] for place in kept), text))
     prefix = (Message("system", _CHOOSE[language]), Message("user", text))
     choices = chat.choose(prefix, branches, tuple(LETTERS[: len(options)]))

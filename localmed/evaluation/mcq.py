@@ -21,6 +21,7 @@ from localmed.agents import multiple_choice
 from localmed.agents.asking import COHERENCE
 from localmed.domain import Answer, AnswerStatus, Evidence, digest
 from localmed.domain.parts import SourcePlanPart
+from localmed.errors import ModelError
 from localmed.evaluation import rows
 from localmed.evaluation.mcq_files import McqQuestion, McqSet
 from localmed.language import sentences
@@ -90,7 +91,8 @@ class Meter:
 class McqRow:
     """What an arm made of a question. ``seconds`` is all of it, of which the model and the search took theirs.
 
-    ``agreement`` is that of the chain of thought with others drawn (LUQ), where somebody judged.
+    ``agreement`` is that of the chain of thought with others drawn (LUQ), where somebody judged. What is ``too_long``
+    for the model's context even without evidence has no choice (-1), and is wrong.
 
     ``asked`` counts the queries to each source, ``sources`` the passages that each gave (plan arms).
     """
@@ -116,6 +118,7 @@ class McqRow:
     asked: Mapping[str, int]
     sources: Mapping[str, int]
     agreement: float | None = None
+    too_long: bool = False
 
     @property
     def right(self) -> bool:
@@ -141,20 +144,26 @@ class Bench:
         answer = self.context(question.text, arm) if arm not in (CHAT, COT) else None
         evidence = answer.evidence if answer else ()
         seed = f"{self.seed} {name} {question.id}"
-        thought = self._thought(question, seed) if arm == COT else ""
-        chosen = multiple_choice.choose(self.chat, question.text, question.options, seed, evidence, thought)
-        regenerated = arm.startswith(MAIRAG) and not self._agrees(question, chosen.best, evidence, arm)
-        if regenerated:
-            against = question.options[chosen.best]
-            chosen = multiple_choice.choose(self.chat, question.text, question.options, seed, evidence, "", against)
-        agreed = self._agreement(question, seed, thought) if thought and self.samples else None
+        thought, regenerated, agreed, too_long = "", False, None, False
+        try:
+            thought = self._thought(question, seed) if arm == COT else ""
+            chosen = multiple_choice.choose(self.chat, question.text, question.options, seed, evidence, thought)
+            regenerated = arm.startswith(MAIRAG) and not self._agrees(question, chosen.best, evidence, arm)
+            if regenerated:
+                against = question.options[chosen.best]
+                chosen = multiple_choice.choose(self.chat, question.text, question.options, seed, evidence, "", against)
+            agreed = self._agreement(question, seed, thought) if thought and self.samples else None
+        except ModelError as error:
+            if error.message.code not in TOO_LONG:
+                raise
+            chosen, too_long = multiple_choice.undecided(len(question.options)), True
         parts = [part for part in (answer.parts if answer else ()) if isinstance(part, SourcePlanPart)]
         return McqRow(
             set=name,
             id=question.id,
             arm=arm,
             answer=question.answer,
-            choice=chosen.best,
+            choice=-1 if too_long else chosen.best,
             probabilities=tuple(round(value, 6) for value in chosen.probabilities),
             places=tuple(round(value, 6) for value in chosen.places),
             flips=round(chosen.flips, 4),
@@ -171,6 +180,7 @@ class Bench:
             asked={part.source: len(part.queries) for part in parts},
             sources={part.source: part.passages for part in parts},
             agreement=agreed,
+            too_long=too_long,
         )
 
     def _thought(self, question: McqQuestion, seed: str, sample: int = 0) -> str:
@@ -189,6 +199,7 @@ class Bench:
         return self.agrees(f"{question.text} {question.options[choice]}", evidence)
 
 
+TOO_LONG = frozenset({"agents.no_room", "chat.prompt_too_long", "chat.decision_too_long", "chat.server_too_long"})
 SEARCHES = frozenset({"search", "look_up", "cite"})
 
 

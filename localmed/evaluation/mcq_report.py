@@ -54,6 +54,7 @@ class ArmScore:
     overhead: float
     passages: float
     regenerated: float
+    too_long: float
     asked: Mapping[str, float]
     sources: Mapping[str, float]
 
@@ -145,6 +146,7 @@ def _score(
         overhead=max(0.0, seconds - working) / seconds if seconds else 0.0,
         passages=_mean([row.passages for row in rows]),
         regenerated=_mean([row.regenerated for row in rows]),
+        too_long=_mean([row.too_long for row in rows]),
         asked=_by_source([row.asked for row in rows]),
         sources=_by_source([row.sources for row in rows]),
     )
@@ -249,6 +251,11 @@ def facts(result: McqReport) -> tuple[Message, ...]:
             message("evaluation.facts.mcq_left_out", set=name, count=count)
             for name, count in result.left_out.items()
             if count
+        ),
+        *(
+            message("evaluation.facts.mcq_too_long", set=score.set, arm=score.arm, share=score.too_long)
+            for score in result.scores
+            if score.too_long
         ),
         *((message("evaluation.facts.mcq_named"),) if not result.measured else ()),
         *(message("evaluation.facts.made", name=name, value=value) for name, value in result.made_with.items()),

@@ -11,7 +11,7 @@ import pytest
 
 from localmed.agents import multiple_choice
 from localmed.domain import Answer, AnswerStatus, Provenance
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError, ModelError, UsageError
 from localmed.evaluation import mcq, mcq_files, mcq_report
 from localmed.evaluation.mcq import Bench, McqRow, Meter
 from localmed.evaluation.mcq_files import McqQuestion, McqSet
@@ -295,3 +295,21 @@ def test_chains_of_thought_that_disagree_are_told_by_the_judge() -> None:
     rows = [replace(row, id=str(n), answer=n % 2, choice=0, agreement=0.9 if n % 2 == 0 else 0.2) for n in range(4)]
     (score,) = mcq_report.report(rows, {}, {}, 1).scores
     assert score.luq_auroc == 1.0
+
+
+def test_a_question_that_does_not_fit_ends_no_batch_and_evidence_gives_way() -> None:
+    class Short(ScriptedChat):
+        def choose(self, prefix: Any, branches: Any, labels: Any, watch: Any = UNWATCHED) -> Any:
+            if sum(self.count([message.content for message in prefix])) > self.identity.context:
+                raise ModelError("chat.decision_too_long", context=1, needed=2)
+            return super().choose(prefix, branches, labels, watch)
+
+    assert bench(Short({"": "A"}, context=5)).row("vitamins", QUESTION, "chat").choice == -1
+    long = replace(nothing_found("Q?", "retrieval"), evidence=(evidence("1", "Zinc. " * 400),))
+    chat = Short({"": "A"}, context=150)
+    row = replace(bench(chat), context=lambda _question, _arm: long).row("vitamins", QUESTION, "retrieval")
+    assert row.choice >= 0, "the evidence was left out"
+    assert not row.too_long
+    failing = ScriptedChat([])  # says nothing: a model that fails ends the batch
+    with pytest.raises(ModelError):
+        bench(failing).row("vitamins", QUESTION, "chat")
