@@ -19,6 +19,7 @@ from typing import Any
 
 from localmed.agents import multiple_choice
 from localmed.agents.asking import COHERENCE
+from localmed.agents.multiple_choice import Chosen
 from localmed.domain import Answer, AnswerStatus, Evidence, digest
 from localmed.domain.parts import SourcePlanPart
 from localmed.errors import ModelError
@@ -94,7 +95,7 @@ class McqRow:
     ``agreement`` is that of the chain of thought with others drawn (LUQ), where somebody judged. What is ``too_long``
     for the model's context even without evidence has no choice (-1), and is wrong.
 
-    ``asked`` counts the queries to each source, ``sources`` the passages that each gave (plan arms).
+    ``queries`` counts the queries to each source, ``sources`` the passages that each gave (plan arms).
     """
 
     set: str
@@ -115,7 +116,7 @@ class McqRow:
     seconds: float
     model_seconds: float
     search_seconds: float
-    asked: Mapping[str, int]
+    queries: Mapping[str, int]
     sources: Mapping[str, int]
     agreement: float | None = None
     too_long: bool = False
@@ -124,6 +125,16 @@ class McqRow:
     def right(self) -> bool:
         """Whether the choice is the right option."""
         return self.choice == self.answer
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A choice and how it came about."""
+
+    chosen: Chosen
+    regenerated: bool = False
+    agreement: float | None = None
+    too_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,32 +155,26 @@ class Bench:
         answer = self.context(question.text, arm) if arm not in (CHAT, COT) else None
         evidence = answer.evidence if answer else ()
         seed = f"{self.seed} {name} {question.id}"
-        thought, regenerated, agreed, too_long = "", False, None, False
         try:
-            thought = self._thought(question, seed) if arm == COT else ""
-            chosen = multiple_choice.choose(self.chat, question.text, question.options, seed, evidence, thought)
-            regenerated = arm.startswith(MAIRAG) and not self._agrees(question, chosen.best, evidence, arm)
-            if regenerated:
-                against = question.options[chosen.best]
-                chosen = multiple_choice.choose(self.chat, question.text, question.options, seed, evidence, "", against)
-            agreed = self._agreement(question, seed, thought) if thought and self.samples else None
+            attempt = self._chosen(question, arm, evidence, seed)
         except ModelError as error:
             if error.message.code not in TOO_LONG:
                 raise
-            chosen, too_long = multiple_choice.undecided(len(question.options)), True
+            attempt = Attempt(multiple_choice.undecided(len(question.options)), too_long=True)
+        chosen = attempt.chosen
         parts = [part for part in (answer.parts if answer else ()) if isinstance(part, SourcePlanPart)]
         return McqRow(
             set=name,
             id=question.id,
             arm=arm,
             answer=question.answer,
-            choice=-1 if too_long else chosen.best,
+            choice=-1 if attempt.too_long else chosen.best,
             probabilities=tuple(round(value, 6) for value in chosen.probabilities),
             places=tuple(round(value, 6) for value in chosen.places),
             flips=round(chosen.flips, 4),
             measured=chosen.measured,
             abstained=answer is not None and answer.status is AnswerStatus.ABSTAINED,
-            regenerated=regenerated,
+            regenerated=attempt.regenerated,
             passages=len(evidence),
             calls=self.chat.calls,
             tokens_in=self.chat.tokens_in,
@@ -177,11 +182,22 @@ class Bench:
             seconds=round(time.perf_counter() - began, 4),
             model_seconds=round(self.chat.seconds, 4),
             search_seconds=round(_searching(answer), 4),
-            asked={part.source: len(part.queries) for part in parts},
+            queries={part.source: len(part.queries) for part in parts},
             sources={part.source: part.passages for part in parts},
-            agreement=agreed,
-            too_long=too_long,
+            agreement=attempt.agreement,
+            too_long=attempt.too_long,
         )
+
+    def _chosen(self, question: McqQuestion, arm: str, evidence: tuple[Evidence, ...], seed: str) -> Attempt:
+        """The choice, taken again where the evidence speaks against it; raise ``ModelError`` where nothing fits."""
+        text, options = question.text, question.options
+        thought = self._thought(question, seed) if arm == COT else ""
+        chosen = multiple_choice.choose(self.chat, text, options, seed, evidence, thought)
+        agreed = self._agreement(question, seed, thought) if thought and self.samples else None
+        if not arm.startswith(MAIRAG) or self._agrees(question, chosen.best, evidence, arm):
+            return Attempt(chosen, agreement=agreed)
+        against = options[chosen.best]
+        return Attempt(multiple_choice.choose(self.chat, text, options, seed, evidence, "", against), regenerated=True)
 
     def _thought(self, question: McqQuestion, seed: str, sample: int = 0) -> str:
         order = multiple_choice.orders(len(question.options), seed)[0]

@@ -55,7 +55,7 @@ class ArmScore:
     passages: float
     regenerated: float
     too_long: float
-    asked: Mapping[str, float]
+    queries: Mapping[str, float]
     sources: Mapping[str, float]
 
 
@@ -147,7 +147,7 @@ def _score(
         passages=_mean([row.passages for row in rows]),
         regenerated=_mean([row.regenerated for row in rows]),
         too_long=_mean([row.too_long for row in rows]),
-        asked=_by_source([row.asked for row in rows]),
+        queries=_by_source([row.queries for row in rows]),
         sources=_by_source([row.sources for row in rows]),
     )
 
@@ -228,7 +228,7 @@ def cost_table(result: McqReport) -> tuple[tuple[Message | str, ...], Sequence[t
     rows = [
         (score.set, score.arm, f"{score.calls:.1f}", f"{score.tokens_in:.0f}", f"{score.tokens_out:.0f}",
          f"{score.seconds:.1f}", f"{score.overhead:.1%}", f"{score.passages:.1f}",
-         " ".join(f"{name} {score.asked[name]:.1f}/{score.sources.get(name, 0):.1f}" for name in score.asked) or "-")
+         " ".join(f"{name} {count:.1f}/{score.sources.get(name, 0):.1f}" for name, count in score.queries.items()) or "-")
         for score in result.scores
     ]  # fmt: skip
     return tuple(Message(f"evaluation.mcq_column.{name}") for name in names), rows
@@ -285,7 +285,7 @@ def with_questions(sets: Sequence[McqSet], rows: Sequence[McqRow]) -> str:
 
 def as_csv(result: McqReport) -> str:
     """One line a set and arm."""
-    names = [field.name for field in fields(ArmScore) if field.name not in ("asked", "sources")]
+    names = [field.name for field in fields(ArmScore) if field.name not in ("queries", "sources")]
     rows: list[Sequence[object]] = [(*names, "rank score")]
     rows += ((*(getattr(score, name) for name in names), result.ranks[score.arm]) for score in result.scores)
     return csv_text(rows)

@@ -203,7 +203,7 @@ def test_evidence_that_speaks_against_a_choice_is_told_and_it_is_taken_again() -
         shown.append(messages[-1].content)
         return "A"
 
-    def found(question: str, arm: str) -> Answer:
+    def context(question: str, arm: str) -> Answer:
         return replace(
             nothing_found(question, arm), status=AnswerStatus.ANSWERED, evidence=(evidence("1", "Ascorbic acid."),)
         )
@@ -215,13 +215,13 @@ def test_evidence_that_speaks_against_a_choice_is_told_and_it_is_taken_again() -
         return False
 
     chat = Meter(ScriptedChat(answer))
-    row = Bench(chat, found, agrees, 1).row("vitamins", QUESTION, "mairag")
+    row = Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "mairag")
     assert row.regenerated
     assert row.calls == 2
     assert "speak against" in shown[-1]
     assert len(judged) == 1
-    assert not Bench(chat, found, agrees, 1).row("vitamins", QUESTION, "mairag-without-coherence").regenerated
-    assert not Bench(chat, found, agrees, 1).row("vitamins", QUESTION, "retrieval").regenerated
+    assert not Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "mairag-without-coherence").regenerated
+    assert not Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "retrieval").regenerated
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
