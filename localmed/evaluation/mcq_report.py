@@ -228,10 +228,16 @@ def cost_table(result: McqReport) -> tuple[tuple[Message | str, ...], Sequence[t
     rows = [
         (score.set, score.arm, f"{score.calls:.1f}", f"{score.tokens_in:.0f}", f"{score.tokens_out:.0f}",
          f"{score.seconds:.1f}", f"{score.overhead:.1%}", f"{score.passages:.1f}",
-         " ".join(f"{name} {count:.1f}/{score.sources.get(name, 0):.1f}" for name, count in score.queries.items()) or "-")
+         _sources(score))
         for score in result.scores
     ]  # fmt: skip
     return tuple(Message(f"evaluation.mcq_column.{name}") for name in names), rows
+
+
+def _sources(score: ArmScore) -> str:
+    """Queries to, and passages from, each source."""
+    counts = (f"{name} {count:.1f}/{score.sources.get(name, 0):.1f}" for name, count in score.queries.items())
+    return " ".join(counts) or "-"
 
 
 def shown(value: float | None) -> str:
