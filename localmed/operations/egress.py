@@ -127,7 +127,20 @@ def _step(name: str, alone: list[str], folder: Path) -> Step:
 
 def watched(trace: Path) -> list[str]:
     """How a command is run under strace, which writes to ``trace``."""
-    return [*TRACER, "-f", "--seccomp-bpf", "-qq", "-s", "0", "-e", f"trace={','.join(CALLS)}", "-e", "signal=none", "-o", str(trace)]
+    return [
+        *TRACER,
+        "-f",
+        "--seccomp-bpf",
+        "-qq",
+        "-s",
+        "0",
+        "-e",
+        f"trace={','.join(CALLS)}",
+        "-e",
+        "signal=none",
+        "-o",
+        str(trace),
+    ]
 
 
 def calls(lines: Iterable[str]) -> Iterator[Call]:
