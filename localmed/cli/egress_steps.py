@@ -24,6 +24,7 @@ QUESTION = "When are antibiotics given in septic shock?"
 TEXT = "Sepsis: the first hour\n\nGive antibiotics within one hour of recognition of septic shock. Measure lactate.\n"
 MANIFEST = 'name = "proof"\ntitle = "Proof"\nkind = "guideline"\n'
 USER, PASSWORD = "proof", "a password for one minute"
+BETWEEN_COOKIES = "; "  # RFC 6265
 PORT = 8765  # nothing else listens here: the namespace is new
 WAIT = 300.0  # seconds for the server to load under strace
 UP = 0x1 | 0x40  # IFF_UP and IFF_RUNNING, from <net/if.h>
@@ -112,7 +113,7 @@ class Browser:
         connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=WAIT)
         origin = f"http://127.0.0.1:{PORT}"
         headers = {
-            "Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items()),
+            "Cookie": BETWEEN_COOKIES.join(f"{name}={value}" for name, value in self.cookies.items()),
             "Origin": origin,
             "Sec-Fetch-Site": "same-origin",
             "Accept": accept,
