@@ -85,6 +85,16 @@ def listing(session: Session) -> list[Kept]:
     return answers
 
 
+def recalled(session: Session) -> frozenset[str]:
+    """The answers of the session's user that cite a document which is withdrawn now, whenever they were given."""
+    query = "SELECT cited.answer, cited.document FROM cited JOIN answers ON cited.answer = answers.id WHERE user = ?"
+    with suppress(NoLibrary), session.workspace() as workspace, rows(session.data) as state:
+        withdrawn = workspace.withdrawn()
+        pairs = state.execute(query, (session.caller.user,))
+        return frozenset(answer for answer, document in pairs if document in withdrawn)
+    return frozenset()
+
+
 def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:
     try:
         values = json.loads(unseal(data, sealed, "answer", id_, user))

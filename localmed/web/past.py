@@ -20,7 +20,13 @@ def listing(visit: Asking) -> Response:
     answers = [
         (kept, datetime.fromtimestamp(kept.time).strftime("%Y-%m-%d %H:%M")) for kept in history.listing(visit.session)
     ]
-    return pages.page(visit, "history.html", answers=answers, days=visit.site.settings.web.history_days)
+    return pages.page(
+        visit,
+        "history.html",
+        answers=answers,
+        recalled=history.recalled(visit.session),
+        days=visit.site.settings.web.history_days,
+    )
 
 
 @router.post("/history/{answer_id}/forget")
