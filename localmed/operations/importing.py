@@ -66,6 +66,24 @@ def import_paths(
     return report
 
 
+def import_collections(
+    session: Session, parts: Mapping[str, tuple[Path, Path]], hooks: Hooks = SILENT
+) -> dict[str, Report]:
+    """Import a folder with its manifest file for each collection, all in one generation; nothing if one cannot be."""
+    with session.change("import", " ".join(parts)) as change, following(hooks.cancel_only()):
+        started, advance = hooks.counter()
+        importers = {}
+        for name, (folder, file) in parts.items():
+            importers[name] = _importer(session, manifest_of(session, name, file), advance, file)
+            importers[name].find([folder])
+        if failed := together(list(importers.values()), session.settings, session.encoder, False, started, advance):
+            raise next(iter(failed.values()))
+        reports = {name: importer.report for name, importer in importers.items()}
+        change.generation = max(report.generation for report in reports.values())
+        change.outcome = "finished"
+    return reports
+
+
 def _importer(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:
     importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
     return importer(session.settings, manifest, session.encoder, advance, file)
