@@ -45,6 +45,8 @@ class Signals:
     headings, ``alone`` by it without them; ``title`` by title and headings; ``missing`` how rare the rarest topic is
     that stands nowhere in the passage; ``passing`` is 1 where the question is about one name alone and the passage is
     neither titled so nor defines it; ``unfilled`` is 1 where a value is asked for and no sentence gives one.
+    ``lacking`` are the subjects that stand nowhere in it, ``absent`` is the share of those that a table knows,
+    if it ``knows`` any.
     """
 
     score: float
@@ -56,6 +58,13 @@ class Signals:
     passing: float
     unfilled: float
     lacking: tuple[Topic, ...] = ()
+    absent: float = 0.0
+    knows: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether the passage names every thing that the tables know, and gives the value that is asked for."""
+        return self.knows and not self.absent and not self.unfilled
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -87,6 +96,8 @@ def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
         ),
         float(bool(query.slots) and not filled),
         lacking,
+        query.topics.absent(whole),
+        any(topic.subject and topic.listed for topic in query.topics.topics),
     )
 
 
