@@ -27,7 +27,7 @@ from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
 from localmed.retrieval.relevance import searched_text, weigh
-from localmed.retrieval.topics import HALF, topics
+from localmed.retrieval.topics import HALF, terms_of, topics
 from localmed.verification.copies import copies
 from localmed.verification.furniture import furniture
 from localmed.verification.matching import alike, stems
@@ -244,7 +244,7 @@ class Extractive:
         Of the things asked about that the tables know: a target of blood pressure is none of HbA1c.
         """
         listed = [topic for topic in topics(question, self._index).topics if topic.listed and topic.subject]
-        words = [frozenset(self._index.analyse(searched_text(piece.passage))) for piece in evidence]
+        words = [frozenset(terms_of(searched_text(piece.passage), self._index)) for piece in evidence]
         held = [frozenset(at for at, topic in enumerate(listed) if topic.held(terms) >= HALF) for terms in words]
         return {place for place, own in enumerate(held) if not any(own < other for other in held)}
 

@@ -25,6 +25,7 @@ from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.relevance import searched_text, weigh
 from localmed.retrieval.signals import Query
+from localmed.retrieval.topics import terms_of
 from localmed.verification import scope
 from localmed.verification.badge import Criteria, Vote
 
@@ -72,7 +73,8 @@ class JudgingRules:
                  if one.marker in passages]  # fmt: skip
         return any(
             query.fills(quote)
-            and query.topics.coverage(self._index.analyse(" ".join((passage.title, *passage.headings, quote)))) >= NAMED
+            and query.topics.coverage(terms_of(" ".join((passage.title, *passage.headings, quote)), self._index))
+            >= NAMED
             for passage, quote in cited
         )
 

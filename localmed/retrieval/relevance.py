@@ -168,7 +168,8 @@ def reason(question: str, read: Sequence[Signals], index: LexicalIndex) -> Messa
 
 def _nowhere(topic: Topic, index: LexicalIndex) -> bool:
     """Whether the library surely has no name of ``topic``: its names are known in every language that it holds."""
-    if any(index.holds_terms(name) for name in topic.names):
+    pairs = [[term for term in name if term.isascii() or len(term) < 3] for name in topic.names]
+    if any(index.holds_terms(name) for name in pairs):
         return False
     ascii_names = {all(term.isascii() for term in name) for name in topic.names}
     unknown = [language for language, ascii_name in (("en", True), ("zh", False)) if ascii_name not in ascii_names]

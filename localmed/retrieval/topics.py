@@ -17,7 +17,7 @@ from localmed import language
 from localmed.clinical import asking, qualifiers, synonyms
 from localmed.library.lexical import LexicalIndex, stems
 
-_AMOUNT = re.compile(r"[\d.,/:%-]+(?:mg|g|kg|mcg|ml|l|mmol|iu|h|hr|hrs|d|yo|y|yr)?$")
+_HEADED = re.compile("[高低]血.")
 _JOINED = re.compile(r"(?:[ ,/()-]|\b(?:of|the|a|an|and)\b)*")
 EVERYDAY = 0.25  # of a word's weight, if it names nothing
 MOST_NAMES = 60  # of a topic: a medicine with all its brands, a class with its members
@@ -84,12 +84,23 @@ class Topics:
         return 0 < len(terms) <= FIRST and not self.missing(terms)
 
 
+def terms_of(text: str, index: LexicalIndex) -> list[str]:
+    """The index terms of ``text`` as topics are looked for in it.
+
+    Of 高血钾 all three characters: its pairs stand in a text on 高血压 and 血钾 too.
+    """
+    return [*index.analyse(text), *_HEADED.findall(text)]
+
+
 def topics(question: str, index: LexicalIndex) -> Topics:
     """What ``question`` names."""
     folded, read, done, asks = _without_people(question), list[tuple[Topic, int, int]](), 0, set[str]()
     for named in synonyms.named(question):
         read += _words(folded, done, named.start, index)
-        names = [frozenset(index.analyse(name, for_query=True)) for name in named.names[:MOST_NAMES]]
+        names = [
+            frozenset((*index.analyse(name, for_query=True), *_HEADED.findall(name)))
+            for name in named.names[:MOST_NAMES]
+        ]
         everyday = named.asking or named.written in asking.everyday()
         asks |= {named.written} if named.asking else set()
         topic = _thing(named.written, tuple(name for name in names if name), index, not everyday, listed=named.thing)
@@ -136,7 +147,7 @@ def _words(folded: str, start: int, end: int, index: LexicalIndex) -> Iterator[t
         terms = frozenset(index.analyse(word, for_query=True))
         place = max(folded.find(word, place, end), place)
         if terms:
-            subject = word not in everyday and not terms <= everyday and not _AMOUNT.match(word) and len(word) > 1
+            subject = word not in everyday and not terms <= everyday and not word.isdigit() and len(word) > 1
             yield _thing(word, (terms,), index, subject, exact=len(terms) == 1), place, place + len(word)
 
 
@@ -155,5 +166,6 @@ def _thing(
     listed: bool = False,
 ) -> Topic:
     rarest = max(index.rarity(["\x00"]))
-    rarity = min((max(index.rarity(sorted(name))) for name in names), default=rarest) / rarest
+    rarities = (max(index.rarity(sorted(term for term in name if not _HEADED.match(term)))) for name in names)
+    rarity = min(rarities, default=rarest) / rarest
     return Topic(written, tuple(names), rarity * (1.0 if subject else EVERYDAY), rarity, subject, exact, listed)

@@ -182,6 +182,8 @@ def test_a_reason_is_only_given_where_it_is_surely_true(lexical: LexicalIndex, q
 
 def test_a_passage_that_names_nothing_of_what_is_asked_about_holds_no_answer(lexical: LexicalIndex) -> None:
     assert chance("高钾血症怎么处理", "低钾血症怎么处理：补钾。", lexical) == 0
+    assert chance("高钾血症怎么处理", "高血压用药后复查血钾，怎么处理见下。", lexical) == 0
+    assert chance("高钾血症怎么处理", "高血钾时静推葡萄糖酸钙。", lexical) > 0
     assert chance("How is asthma treated?", "Sepsis is treated with fluids.", lexical) == 0
 
 
