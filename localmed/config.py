@@ -1,8 +1,7 @@
 """Settings: one TOML file read into frozen values, the paths under the data folder, and every bound with its unit.
 
 The file is ``$LOCALMED_CONFIG``, else ``localmed.toml`` in the data folder, else the defaults below. The data folder is
-``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown key is an error: a misspelt bound
-must not pass for a set one.
+``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown key is an error, so is a misspelt one.
 """
 
 from __future__ import annotations

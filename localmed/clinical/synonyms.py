@@ -74,6 +74,11 @@ def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
     return brands
 
 
+def is_condition(written: str) -> bool:
+    """Whether ``written`` is the name of a condition in the table."""
+    return key(fold(written)) in _in_section("conditions")
+
+
 @cache
 def _others() -> frozenset[str]:
     """The names of places and of people."""
@@ -85,6 +90,7 @@ def _asking() -> frozenset[str]:
     return _in_section("asking")
 
 
+@cache
 def _in_section(name: str) -> frozenset[str]:
     lines = table("synonyms")["same"][name].splitlines()
     return frozenset(key(name) for line in lines for part in fold(line).split("|") for name in listed(part))
