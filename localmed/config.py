@@ -356,8 +356,7 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
             changes[name] = within(value, path, file, type(value))
         else:
             name = type(current).__name__ if type(current) in (bool, int, float, str) else "table"
-            kind = message(f"settings.kind_{name}")
-            raise BadSettings("settings.type", file=file, path=path, kind=kind)
+            raise BadSettings("settings.type", file=file, path=path, kind=message(f"settings.kind_{name}"))
     return dataclasses.replace(settings, **changes)
 
 
