@@ -283,8 +283,8 @@ def _warnings(case: Case, statements: tuple[Statement, ...]) -> Step[tuple[Part,
     if case.record is None:
         return ()
     shown = " ".join(statement.text for statement in citations.shown(statements))
-    asked = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
-    named = tuple(dict.fromkeys(asked))[:LOOKED_UP] if case.record.medications else ()
+    ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
+    named = tuple(dict.fromkeys(ingredients))[:LOOKED_UP] if case.record.medications else ()
     cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
