@@ -94,6 +94,8 @@ HEAVY = {
     "uvicorn": (("web/serving.py",), True),
     "webview": (("desktop.py",), True),
     "argon2": (("operations/accounts.py",), True),
+    "ldap3": (("operations/directory.py",), True),
+    "joserfc": (("operations/oidc.py",), True),
     "cryptography": (("operations/sealing.py",), True),
     "lxml": (("ingest/readers/docx.py", "ingest/readers/pptx.py", "ingest/readers/html.py"), True),
     "scipy": (("evaluation/measures.py",), True),
