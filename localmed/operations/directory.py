@@ -74,7 +74,7 @@ def _searched(looking: Any, base: str, query: str, settings: LdapSettings) -> li
     )
     with _translated():
         looking.search(
-            base, query, attributes=wanted, size_limit=MOST_GROUPS, time_limit=max(1, round(settings.seconds))
+            base, query, attributes=attributes, size_limit=MOST_GROUPS, time_limit=max(1, round(settings.seconds))
         )
         return [entry for entry in looking.response or () if entry.get("type") == "searchResEntry"]
 
