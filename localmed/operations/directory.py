@@ -69,9 +69,7 @@ def _entry(looking: Any, user: str, settings: LdapSettings) -> Mapping[str, Any]
 
 
 def _searched(looking: Any, base: str, query: str, settings: LdapSettings) -> list[Mapping[str, Any]]:
-    wanted = (
-        [settings.name_attribute, settings.group_attribute] if settings.group_attribute else [settings.name_attribute]
-    )
+    attributes = list(filter(None, (settings.name_attribute, settings.group_attribute)))
     with _translated():
         looking.search(
             base, query, attributes=attributes, size_limit=MOST_GROUPS, time_limit=max(1, round(settings.seconds))
