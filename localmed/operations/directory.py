@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -163,7 +162,7 @@ def _translated() -> Iterator[None]:
 
 
 @cache
-def _ldap3() -> ModuleType:
+def _ldap3() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of pyasn1's names, which ldap3 2.9 still uses
         import ldap3
