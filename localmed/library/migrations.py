@@ -130,6 +130,14 @@ STATE: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX tokens_user ON tokens (user);
     """,
+    """
+    ALTER TABLE accounts ADD COLUMN subject TEXT NOT NULL DEFAULT '';
+    ALTER TABLE accounts ADD COLUMN signed_in REAL NOT NULL DEFAULT 0;
+    CREATE TABLE sign_ons (
+        state TEXT PRIMARY KEY, browser TEXT NOT NULL, nonce TEXT NOT NULL, verifier TEXT NOT NULL,
+        callback TEXT NOT NULL, path TEXT NOT NULL, begun REAL NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 
 VECTORS: tuple[str, ...] = (
