@@ -31,8 +31,8 @@ def identifiers(text: str) -> tuple[str, ...]:
 def _patterns() -> tuple[re.Pattern[str], ...]:
     words = table("identifiers")
     zh, en = words["zh"], words["en"]
-    given = rf"(?![{zh['no_name']}])[\u4e00-\u9fff]"
-    name = rf"(?:{_any(zh['double'])}|[{zh['surnames']}])(?:{given}){{1,2}}?"
+    letter = rf"(?![{zh['no_name']}])[\u4e00-\u9fff]"
+    name = rf"(?:{_any(zh['double'])}|[{zh['surnames']}])(?:{letter}){{1,2}}?"
     labels, number = _any([*en["numbers"], *zh["numbers"]]), r"[A-Za-z]{0,4}\d[\dA-Za-z-]{2,24}"
     titles, before = _any(en["titles"]), _any(en["before"])
     sources = (
