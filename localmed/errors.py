@@ -9,10 +9,12 @@
     |-- InputError                    3   a file was refused; it goes to quarantine with this reason
     |   `-- LimitExceeded                 a file went over a named bound
     |-- Busy                          4   another writer holds the library, or too many wait for a model
+    |   `-- Unreachable                   the hospital's directory or sign-on provider does not answer
     |-- LibraryError                  5   what is stored cannot be used
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
     |   `-- WrongEncoder                  the generation was built with another encoder
+    |-- CanariesLost                7   a change would lose canary questions, and is not served
     `-- ModelError                    6   a model could not be loaded or did not answer
         |-- Rejected                      what a model replied cannot be used
         `-- Cancelled                     whoever asked has given up (130, as after Ctrl-C)
@@ -127,6 +129,10 @@ class Busy(LocalmedError):
     exit_code = 4
 
 
+class Unreachable(Busy):
+    """The hospital's directory or sign-on provider does not answer, or cannot prove who it is."""
+
+
 class LibraryError(LocalmedError):
     """What is stored cannot be used."""
 
@@ -143,6 +149,12 @@ class Damaged(LibraryError):
 
 class WrongEncoder(LibraryError):
     """The generation was built with another encoder; encoders never mix."""
+
+
+class CanariesLost(LocalmedError):
+    """A change was kept back: questions that what is served answers as they must be would no longer be."""
+
+    exit_code = 7
 
 
 class ModelError(LocalmedError):

@@ -30,7 +30,7 @@ LEVELS = (
     ("agents", "verification"),
     ("retrieval", "ingest", "models"),
     ("library",),
-    ("ports", "config", "language", "confined", "children", "environment", "files", "web_settings"),
+    ("ports", "config", "language", "confined", "children", "environment", "files", "web_settings", "night_settings"),
     ("hooks", "messages", "clinical", "domain", "errors", "bounds", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
@@ -58,6 +58,7 @@ ALLOWED = {
     ("cli", "web"),  # `localmed serve` starts it
     ("cli", "desktop"),
     ("config", "web_settings"),
+    ("config", "night_settings"),
 }
 FORBIDDEN = {
     ("agents", "ingest"), ("verification", "ingest"), ("workflows", "ingest"), ("evaluation", "ingest"),
@@ -94,6 +95,8 @@ HEAVY = {
     "uvicorn": (("web/serving.py",), True),
     "webview": (("desktop.py",), True),
     "argon2": (("operations/accounts.py",), True),
+    "ldap3": (("operations/directory.py",), True),
+    "joserfc": (("operations/oidc.py",), True),
     "cryptography": (("operations/sealing.py", "operations/signing.py"), True),
     "tuf": (("operations/signing.py", "operations/trust.py"), True),
     "securesystemslib": (("operations/signing.py",), True),

@@ -155,6 +155,28 @@ STATE: tuple[str, ...] = (
     CREATE INDEX tokens_user ON tokens (user);
     """,
     """
+    CREATE TABLE holds (
+        collection TEXT NOT NULL, path TEXT NOT NULL, sha256 TEXT NOT NULL, reason TEXT NOT NULL, user TEXT NOT NULL,
+        time TEXT NOT NULL, PRIMARY KEY (collection, path, sha256)
+    ) WITHOUT ROWID;
+    CREATE TABLE refreshes (
+        id INTEGER PRIMARY KEY, started TEXT NOT NULL, finished TEXT NOT NULL DEFAULT '',
+        outcome TEXT NOT NULL DEFAULT 'interrupted', report TEXT NOT NULL DEFAULT ''
+    );
+    CREATE TABLE alerts (kind TEXT PRIMARY KEY, time TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE accepted (
+        canary TEXT PRIMARY KEY, reason TEXT NOT NULL, user TEXT NOT NULL, time TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+    """
+    ALTER TABLE accounts ADD COLUMN subject TEXT NOT NULL DEFAULT '';
+    ALTER TABLE accounts ADD COLUMN signed_in REAL NOT NULL DEFAULT 0;
+    CREATE TABLE sign_ons (
+        state TEXT PRIMARY KEY, browser TEXT NOT NULL, nonce TEXT NOT NULL, verifier TEXT NOT NULL,
+        callback TEXT NOT NULL, path TEXT NOT NULL, begun REAL NOT NULL
+    ) WITHOUT ROWID;
+    """,
+    """
     CREATE TABLE stops_sum (only INTEGER PRIMARY KEY CHECK (only = 1), sum INTEGER NOT NULL);
     CREATE VIEW stops_now AS SELECT checksum(coalesce((SELECT group_concat(line) FROM (
         SELECT json_array(kind, name, reason, user, time) AS line FROM stops ORDER BY kind, name
@@ -173,7 +195,7 @@ STATE: tuple[str, ...] = (
         UPDATE stops_sum SET sum = (SELECT sum FROM stops_now);
     END;
     """,
-    _summed("accounts", "user", ("role", "groups", "source", "password", "disabled")),
+    _summed("accounts", "user", ("role", "groups", "source", "password", "disabled", "subject"), ("signed_in",)),
     _summed("logins", "token", ("user", "created", "form"), ("seen",)),
     _summed("tokens", "digest", ("id", "user", "expires"), ("name", "created")),
 )

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from localmed.errors import LocalmedError, UnknownName, UsageError
+from localmed.operations import sign_on
 from localmed.site import Site
 from localmed.web import (
     account_pages,
@@ -29,6 +30,7 @@ from localmed.web import (
     pages,
     past,
     practice,
+    refreshes,
     safety,
     search,
     sources,
@@ -42,7 +44,7 @@ from localmed.web.protection import Protection
 ROUTERS = (
     home.router, login.router, start.router,
     uploads.router, safety.router, health.router,
-    collections.router, documents.router, governance.router, generations.router,
+    collections.router, documents.router, governance.router, generations.router, refreshes.router,
     ask.router, sources.router, search.router, past.router,
     practice.router, orders.router,
     api.router, chat_completions.router, token_pages.router,
@@ -57,6 +59,7 @@ def create(site: Site, names: Collection[str] = ()) -> FastAPI:
     app.state.site = site
     app.state.described = chat_completions.router.routes
     settings = site.settings
+    sign_on.checked(settings.web)
     app.state.queue = Queue.of(settings.web)
     for router in ROUTERS:
         app.include_router(router)
