@@ -112,7 +112,7 @@ def store(session: Session, account: Account, subject: str = "") -> None:
     Raise ``UsageError`` where the name belongs to another account, or an administrator has disabled it.
     """
     with rows(session.data) as state:
-        query = "SELECT role, groups, source, disabled, subject FROM accounts WHERE user = ?"
+        query = "SELECT role, groups, source, disabled, subject FROM sound_accounts WHERE user = ?"
         before = state.execute(query, (account.user,)).fetchone()
     role, groups, source, disabled, known = before or ("", "[]", account.source, 0, subject)
     if source != account.source or known != subject:

@@ -48,7 +48,7 @@ def readers(settings: Settings) -> dict[str, Callable[[], Any]]:
         "account": lambda: accounts.account(settings.data, "nurse"),
         "accounts": lambda: accounts.accounts(settings.data),
         "login": lambda: logins.current(settings.data, login, web),
-        "token": lambda: tokens.current(settings.data, token),
+        "token": lambda: tokens.current(settings.data, token, web),
         "password": lambda: accounts.sign_in(settings.data, "nurse", PASSWORD, web),
     }
 
