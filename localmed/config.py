@@ -97,6 +97,9 @@ class SearchSettings:
     guideline_weight: float = 0.25  # of the map's ranking in the fusion; tuned
     guideline_similarity: float = 0.3  # least, of question and summary
     guideline_coverage: float = 0.3  # least share of the question's weight in a summary, where no similarity is known
+    glossary: str = (
+        ""  # a file of two columns, English and Chinese: the hospital's own names, searched across languages
+    )
 
 
 @dataclass(frozen=True, slots=True)

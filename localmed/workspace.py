@@ -8,6 +8,7 @@ the provenance that an answer states.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
@@ -32,7 +33,7 @@ from localmed.ports import NOT_JUDGED, CountingChat, Entailment, Stance, Watch
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
-from localmed.retrieval.search import Found, HybridSearch
+from localmed.retrieval.search import Found, HybridSearch, interleaved
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.verification.sections import section_of
 from localmed.workflows.finding import Plan
@@ -122,6 +123,13 @@ class Workspace:
             judge=self._site.entailment.name if self._site.entailment.languages else "",
             chat=frozenset(name for name in self.roles.on if self.roles.by(ROLES[name]) == "chat"),
             day=self.library.holding.day,
+            languages=self._languages(),
+        )
+
+    def _languages(self) -> tuple[str, ...]:
+        """The languages of the documents that the encoder knows."""
+        return tuple(
+            name for name in self.library.catalogue.languages() if name in self._site.encoder.identity.languages
         )
 
     def _jury(self) -> tuple[str, ...]:
@@ -224,12 +232,15 @@ class Workspace:
         return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
 
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
-        """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
+        """Hybrid search, in every language that the library holds; raise ``UnknownName`` for an unknown collection."""
         self._known(filters)
         text, most = clean(question), self._keywords()
         rules = RoleRules(self.library, self._site)
         keywords: Keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
-        return self.finder.search(text, filters, limit, keywords.words, reranked)
+        result = self.finder.search(text, filters, limit, keywords.words, reranked)
+        others = [] if filters.language else [name for name in self._languages() if name != result.language]
+        beside = [self.finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
+        return interleaved(result, beside, limit)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
         """The card of ``term``, ``None`` where the graph does not know it."""

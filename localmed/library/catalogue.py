@@ -329,6 +329,11 @@ class Catalogue:
         rows = self._database.execute("SELECT collection, COUNT(*), SUM(passages) FROM documents GROUP BY collection")
         return {name: (documents, passages) for name, documents, passages in rows}
 
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the documents."""
+        rows = self._database.execute("SELECT DISTINCT language FROM documents ORDER BY language")
+        return tuple(row[0] for row in rows)
+
     def passages_by_document(self) -> dict[str, int]:
         """How many passages each document should have."""
         return dict(self._database.execute("SELECT id, passages FROM documents WHERE passages > 0"))

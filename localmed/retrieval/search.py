@@ -3,6 +3,10 @@
 Dense search takes part only when the question's language is one the encoder knows; otherwise search is lexical and
 says so. Any text is a valid question: one without a single searchable word finds nothing, which is not an error.
 
+A search limited to a language that was not asked in goes across: by meaning, and by the names that a bilingual bridge
+knows (``bridge``). Its passages compete among themselves only: beside them those of the question's own language would
+all come first.
+
 Fusion is reciprocal rank fusion (Cormack, Clarke & Büttcher 2009) at two levels: passages, and the documents they come
 from. Each index gives two rankings: its passages, and their documents by best passage. A passage scores the sum of
 ``weight / (k + rank)`` over all of them. Passages of one document otherwise crowd the list and push the right document
@@ -22,6 +26,7 @@ from localmed.domain import Hit, SearchFilter
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.ports import Embedder, Reranker, encode_both
+from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.keywords import KeywordStep, Rows, degrade
 from localmed.retrieval.rerank import rerank
@@ -30,6 +35,7 @@ from localmed.retrieval.topics import other_names
 if TYPE_CHECKING:
     from localmed.ports import Vectors, Weights
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
+OWN = 2  # hits in the question's language before each in another: ranks of two languages cannot be compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class HybridSearch:
         self, library: Library, encoder: Embedder, settings: SearchSettings, reranker: Reranker | None = None
     ) -> None:
         """Search ``library``, whose vectors must be ``encoder``'s (raise ``WrongEncoder`` if not)."""
+        self.bridge = Bridge(lambda: library.graph, settings.glossary)
         library.require(encoder.identity)
         self._library, self._encoder, self._settings, self._reranker = library, encoder, settings, reranker
         self._map = GuidelineMap(library, settings)
@@ -74,13 +81,15 @@ class HybridSearch:
         text = question[: settings.query_characters]
         spoken = language.detect(text)
         number = max(settings.candidates, limit)
-        known = spoken in self._encoder.identity.languages and bool(language.words(text))
+        across = filters.language if filters.language not in ("", spoken) else ""
+        known = {spoken, across or spoken} <= {*self._encoder.identity.languages} and bool(language.words(text))
+        named = self.bridge.words(text, across) if across else self._named(text)
         vector, weights = self._encoded(text) if known else (None, {})
         hooks.check()
-        lexical, dense = self._both(text, vector, number, filters)
+        lexical, dense = self._both(named, vector, number, filters)
         opened = self._map.find(text, vector, filters)
-        inside = self._both(text, vector, number, replace(filters, documents=opened)) if opened else ([], [])
-        required, steps = self._by_keywords(keywords, number, filters)
+        inside = self._both(named, vector, number, replace(filters, documents=opened)) if opened else ([], [])
+        required, steps = self._by_keywords(() if across else keywords, number, filters)
         weighted = (
             (lexical, settings.lexical_weight),
             (dense, settings.dense_weight),
@@ -90,7 +99,8 @@ class HybridSearch:
         )
         rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
         fused = fuse(rankings, settings.rrf_k, self._map.bonus(opened))
-        reranker = self._reranker if known and reranked else None  # one by meaning knows the encoder's languages
+        # One by meaning knows the encoder's languages, but ranks those of another no better than the fusion does.
+        reranker = self._reranker if known and reranked and not across else None
         hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
         if reranker:
             hits = rerank(text, hits, reranker, settings)[:limit]
@@ -114,12 +124,14 @@ class HybridSearch:
         vectors, weights = encode_both(self._encoder, [question], "query")
         return vectors[0], weights[0]
 
-    def _both(self, question: str, vector: Vectors | None, number: int, filters: SearchFilter) -> tuple[Rows, Rows]:
+    def _named(self, question: str) -> str:
+        return f"{question} {other_names(question, self._library.lexical)}"
+
+    def _both(self, named: str, vector: Vectors | None, number: int, filters: SearchFilter) -> tuple[Rows, Rows]:
         """The best passages by words and, where there is a vector, by meaning; an index of weight 0 is not asked."""
         settings, lexical, dense = self._settings, [], []
         if settings.lexical_weight:
             boost, terms = settings.title_boost, settings.query_terms
-            named = f"{question} {other_names(question, self._library.lexical)}"
             lexical = self._library.search_lexical(named, number, filters, boost, terms)
         if settings.dense_weight and vector is not None:
             dense = self._library.search_dense(vector, number, filters)
@@ -143,6 +155,17 @@ class HybridSearch:
                 raise missing(self._library.path, passage)
             hits.append(Hit(passages[passage], score, similarity, dense_rank, lexical_rank, lexical_score))
         return tuple(hits)
+
+
+def interleaved(result: Found, others: Sequence[Found], limit: int) -> Found:
+    """The best ``limit`` hits of a search and of those across languages: after each ``OWN`` hits one of each other."""
+    waiting = [iter(other.hits) for other in others]
+    hits: list[Hit] = []
+    for place, hit in enumerate(result.hits, 1):
+        hits += [hit] + ([other for other in (next(one, None) for one in waiting) if other] if place % OWN == 0 else [])
+    hits += [hit for one in waiting for hit in one]
+    by_id = {hit.passage.id: hit for hit in reversed(hits)}
+    return replace(result, hits=tuple(by_id[name] for name in dict.fromkeys(hit.passage.id for hit in hits))[:limit])
 
 
 # --- fusion -----------------------------------------------------------------------------------------------------------
