@@ -94,9 +94,12 @@ HEAVY = {
     "uvicorn": (("web/serving.py",), True),
     "webview": (("desktop.py",), True),
     "argon2": (("operations/accounts.py",), True),
-    "cryptography": (("operations/sealing.py",), True),
+    "cryptography": (("operations/sealing.py", "operations/signing.py"), True),
+    "tuf": (("operations/signing.py", "operations/trust.py"), True),
+    "securesystemslib": (("operations/signing.py",), True),
     "lxml": (("ingest/readers/docx.py", "ingest/readers/pptx.py", "ingest/readers/html.py"), True),
     "scipy": (("evaluation/measures.py",), True),
+    "krippendorff": (("evaluation/agreement.py",), True),
     "rapidocr": (("ingest/ocr/child.py",), True),
     "cv2": (("ingest/ocr/child.py",), True),
     "onnxruntime": ((), True),  # rapidocr imports it

@@ -49,6 +49,7 @@ COMMANDS = {
     "collections": Entry(
         "collections", short_help="List, create and update collections, set their priority and access."
     ),
+    "pack": Entry("pack", short_help="Content packs on a stick: build, inspect, import; all signed."),
     "reindex": Entry("reindex", short_help="Bring the library to the encoder that was chosen."),
     "generations": Entry("generations", short_help="List, verify and roll back library generations."),
     "repair": Entry("repair", short_help="After damage: show what can be put right from what is whole, then do it."),
@@ -58,8 +59,10 @@ COMMANDS = {
     "desktop": Entry("desktop", short_help="Open the pages in a window on this machine."),
     "tokens": Entry("tokens", short_help="Tokens for programs that call the API: make, list, revoke."),
     "doctor": Entry("doctor", short_help="Check machine, software, models and library; say what to do."),
+    "incident": Entry("incident", short_help="Export an answer with everything that it came from, to look into it."),
     "audit": Entry("audit", short_help="Check, export and keep the head of the log of who did what."),
     "eval": Entry("evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
+    "review": Entry("review", short_help="Have people rate answers, blinded; read the filled forms."),
 }
 
 
