@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from localmed.agents.asking import RELEVANCE, AnswerInput, Draft, Relevance
-from localmed.domain import AnswerStatus, Badge, ConflictKind, Evidence, Hit, Kind, Message, SearchFilter, Status, message
+from localmed.domain import (
+    AnswerStatus,
+    Badge,
+    ConflictKind,
+    Evidence,
+    Hit,
+    Kind,
+    Message,
+    SearchFilter,
+    Status,
+    message,
+)
 from localmed.presentation.answer import conflict_reason
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
