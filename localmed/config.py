@@ -1,8 +1,7 @@
 """Settings: one TOML file read into frozen values, the paths under the data folder, and every bound with its unit.
 
 The file is ``$LOCALMED_CONFIG``, else ``localmed.toml`` in the data folder, else the defaults below. The data folder is
-``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown key is an error: a misspelt bound
-must not pass for a set one.
+``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown key is an error: it may be misspelt.
 """
 
 from __future__ import annotations
@@ -97,9 +96,7 @@ class SearchSettings:
     guideline_weight: float = 0.25  # of the map's ranking in the fusion; tuned
     guideline_similarity: float = 0.3  # least, of question and summary
     guideline_coverage: float = 0.3  # least share of the question's weight in a summary, where no similarity is known
-    glossary: str = (
-        ""  # a file of two columns, English and Chinese: the hospital's own names, searched across languages
-    )
+    glossary: str = ""  # a file of two columns, the site's own names in English and Chinese (retrieval/bridge.py)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 from localmed import __version__
 from localmed.agents import judging
 from localmed.agents.appraisal import APPRAISAL
-from localmed.agents.asking import KEYWORDS, Keywords, KeywordsInput
+from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
+from localmed.agents.relevance_rules import RelevanceRules
 from localmed.agents.role_rules import Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
 from localmed.agents.safety import site_message
@@ -69,7 +70,7 @@ class Workspace:
         """What answers the requests of one run of a flow; what the rules remember ends with the run."""
         library, search = self.library, self.settings.search
         return Services(
-            search=lambda question, filters, limit, keywords: self.finder.search(question, filters, limit, keywords),
+            search=self._search,
             look_up=self.look_up,
             read=self.read,
             sections=self.sections,
@@ -241,6 +242,13 @@ class Workspace:
         others = [] if filters.language else [name for name in self._languages() if name != result.language]
         beside = [self.finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
         return interleaved(result, beside, limit)
+
+    def _search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]) -> Found:
+        """The search of a flow, which leaves one without a chance before all of it is reranked."""
+        rules = RelevanceRules(self.library.lexical, self._site.encoder.identity.slug, self.settings.ask)
+        reranker = self._site.reranker.name if self._site.reranker else ""
+        worth = partial(rules.promising, question, reranker=reranker) if RELEVANCE.name in self.roles.on else None
+        return self.finder.search(question, filters, limit, keywords, worth=worth)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
         """The card of ``term``, ``None`` where the graph does not know it."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from localmed.agents import asking
 from localmed.agents.roles import Rules
 from localmed.config import AskSettings
+from localmed.domain import Hit
+from localmed.language import detect
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.across import fitted_across, other_language, probabilities
 from localmed.retrieval.bridge import NAMED_ONLY, Bridge
 from localmed.retrieval.relevance import WEAK, fitted, judged, reason
+
+CHANCE = 0.1  # least probability of the best of a search's first passages at which the others are read
 
 
 class RelevanceRules:
@@ -40,6 +45,15 @@ class RelevanceRules:
             return relevance
         best = max(read, key=lambda row: row[0])[1] if read else None
         return replace(relevance, reason=reason(task.question, best, self._index))
+
+    def promising(self, question: str, hits: Sequence[Hit], reranker: str) -> bool:
+        """Whether a search with ``hits``, reranked, may yet answer: a tier without a chance is left before it is read.
+
+        With a reranker whose scores nothing was fitted on every search may.
+        """
+        judge = fitted(self._encoder, reranker, detect(question))
+        chances = (row[0] for row in judged(question, hits, self._index, judge))
+        return not judge.calibrated or any(chance >= CHANCE for chance in chances)
 
     def _across(self, task: asking.RelevanceInput) -> asking.Relevance:
         """The same of passages that are all in another language."""

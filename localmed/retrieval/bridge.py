@@ -11,7 +11,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 
 from localmed import language
@@ -79,18 +79,25 @@ class Bridge:
                 known = graph.concept(concept)
                 yield Term(run, tuple(name.text for name in known.names) if known else ())
 
-    @cached_property
+    @property
     def _glossary(self) -> tuple[Names, dict[str, tuple[str, ...]]]:
-        """The site's table by each name; raise ``BadSettings`` for a file that is none."""
-        rows: dict[str, tuple[str, ...]] = {}
-        for pair in _pairs(self._path) if self._path else ():
-            for one, other in (pair, pair[::-1]):
-                name = key(language.fold(one))
-                rows[name] = (*rows.get(name, ()), other)
-        return Names(rows), rows
+        path = Path(self._path)
+        return _read_glossary(self._path, path.stat().st_mtime_ns if self._path and path.is_file() else 0)
 
 
 NAMED_ONLY = Bridge()  # by the tables that come with the project
+
+
+@lru_cache(maxsize=2)
+def _read_glossary(path: str, changed: int) -> tuple[Names, dict[str, tuple[str, ...]]]:
+    """The site's table, last ``changed`` then, by each name; raise ``BadSettings`` for a file that is none."""
+    del changed
+    rows: dict[str, tuple[str, ...]] = {}
+    for pair in _pairs(path) if path else ():
+        for one, other in (pair, pair[::-1]):
+            name = key(language.fold(one))
+            rows[name] = (*rows.get(name, ()), other)
+    return Names(rows), rows
 
 
 def _pairs(path: str) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ from localmed.ports import Embedder, Reranker, encode_both
 from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.keywords import KeywordStep, Rows, degrade
-from localmed.retrieval.rerank import rerank
+from localmed.retrieval.rerank import Worth, rerank
 from localmed.retrieval.topics import other_names
 
 if TYPE_CHECKING:
@@ -72,10 +72,12 @@ class HybridSearch:
         limit: int,
         keywords: Sequence[str] = (),
         reranked: bool = True,
+        worth: Worth | None = None,
     ) -> Found:
         """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first.
 
-        Without ``reranked`` in the order of the fused rankings, which a window shows at once.
+        Without ``reranked`` in the order of the fused rankings, which a window shows at once; ``worth`` says whether
+        more than the first are reranked (see ``rerank``).
         """
         settings = self._settings
         text = question[: settings.query_characters]
@@ -103,7 +105,7 @@ class HybridSearch:
         reranker = self._reranker if known and reranked and not across else None
         hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
         if reranker:
-            hits = rerank(text, hits, reranker, settings)[:limit]
+            hits = rerank(text, hits, reranker, settings, worth)[:limit]
         use_dense = known and bool(settings.dense_weight)
         return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened)
 
