@@ -331,8 +331,7 @@ class Catalogue:
 
     def languages(self) -> tuple[str, ...]:
         """The languages of the documents."""
-        rows = self._database.execute("SELECT DISTINCT language FROM documents ORDER BY language")
-        return tuple(row[0] for row in rows)
+        return tuple(row[0] for row in self._database.execute("SELECT DISTINCT language FROM documents ORDER BY 1"))
 
     def passages_by_document(self) -> dict[str, int]:
         """How many passages each document should have."""

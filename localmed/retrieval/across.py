@@ -26,7 +26,7 @@ from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.relevance import NEVER
 
 NAMES = ("similarity", "held", "sentence", "unfilled", "named")
-ENOUGH = 3  # things named; more say no more
+ENOUGH = 3  # topics named; more say no more
 UNKNOWN = 0.5  # share of nothing
 _ROW = re.compile(r"[^\n]+")
 
@@ -35,10 +35,10 @@ _ROW = re.compile(r"[^\n]+")
 class AcrossQuery:
     """A question as it is held against passages in another language.
 
-    Its things, each by the terms of its names, and the values that it asks for.
+    Its topics, each by the terms of its names, and the values that it asks for.
     """
 
-    things: tuple[tuple[frozenset[str], ...], ...]
+    topics: tuple[tuple[frozenset[str], ...], ...]
     slots: tuple[asking.Slot, ...]
 
     @classmethod
@@ -52,8 +52,8 @@ class AcrossQuery:
         return cls(tuple(filter(None, analysed)), asking.slots(question))
 
     def held(self, terms: frozenset[str]) -> float:
-        """The share of the things that ``terms`` name."""
-        named = [any(name <= terms for name in names) for names in self.things]
+        """The share of the topics that ``terms`` name."""
+        named = [any(name <= terms for name in names) for names in self.topics]
         return sum(named) / len(named) if named else UNKNOWN
 
     def signals(self, hit: Hit, index: LexicalIndex, least: float) -> tuple[float, ...]:
@@ -68,7 +68,7 @@ class AcrossQuery:
             self.held(context.union(*terms)),
             max((self.held(held) for held, filled in zip(terms, fill, strict=True) if filled), default=0.0),
             float(bool(self.slots) and not any(fill)),
-            min(len(self.things), ENOUGH) / ENOUGH,
+            min(len(self.topics), ENOUGH) / ENOUGH,
         )
 
     def _fills(self, sentence: str) -> bool:
@@ -103,7 +103,7 @@ def probabilities(
     query = AcrossQuery.of(question, hits[0].passage.language, bridge, index)
     least = min((hit.similarity for hit in hits if hit.similarity is not None), default=0.0)
     read = (query.signals(hit, index, least) for hit in hits)
-    return tuple(judge.probability(values) if query.things else 0.0 for values in read)
+    return tuple(judge.probability(values) if query.topics else 0.0 for values in read)
 
 
 def other_language(question_language: str, hits: Sequence[Hit]) -> bool:

@@ -47,14 +47,14 @@ class Bridge:
 
     def terms(self, question: str, target: str) -> tuple[Term, ...]:
         """What ``question`` names, by its names in the language ``target``; what has none is left out."""
-        found = dict[str, Term]()
+        by_name = dict[str, Term]()
         for term in self._named(question):
             fitting = tuple(name for name in term.names if _is_in(name, target))
-            before = found.get(term.written)
+            before = by_name.get(term.written)
             if fitting:
                 names = dict.fromkeys((*(before.names if before else ()), *fitting))
-                found[term.written] = Term(term.written, tuple(names), term.asking)
-        return tuple(found.values())
+                by_name[term.written] = Term(term.written, tuple(names), term.asking)
+        return tuple(by_name.values())
 
     def words(self, question: str, target: str) -> str:
         """The words by which ``question`` is searched in the language ``target``."""

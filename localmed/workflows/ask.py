@@ -221,9 +221,9 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     other: TierSearch = yield from finding.across(request, plan)
     if other.leading:
         beside = initial_answer(question, searched + other, provenance)
-        found: Answer = yield from _answered(beside, other.leading, None, plan)
-        if found.status is AnswerStatus.ANSWERED:
-            return found
+        across: Answer = yield from _answered(beside, other.leading, None, plan)
+        if across.status is AnswerStatus.ANSWERED:
+            return across
     searched += other
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
         own: tuple[Statement, ...] = yield from _own_knowledge(question)

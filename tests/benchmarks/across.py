@@ -39,14 +39,14 @@ class Measured:
     green: int
 
 
-def measured(session: Session, asked: list[dict[str, Any]]) -> list[Measured]:
-    """Ask all of ``asked``."""
-    return [_measured(session, language, [one for one in asked if one["language"] == language]) for language in OTHER]
+def measured(session: Session, items: list[dict[str, Any]]) -> list[Measured]:
+    """Ask all of ``items``."""
+    return [_measured(session, language, [one for one in items if one["language"] == language]) for language in OTHER]
 
 
-def _measured(session: Session, language: str, asked: list[dict[str, Any]]) -> Measured:
-    answers = [(question, session.ask(question["text"], SearchFilter())) for question in asked]
-    answerable = [question for question in asked if question["answerable"]]
+def _measured(session: Session, language: str, items: list[dict[str, Any]]) -> Measured:
+    answers = [(question, session.ask(question["text"], SearchFilter())) for question in items]
+    answerable = [question for question in items if question["answerable"]]
     return Measured(
         language,
         len(answerable),

@@ -56,8 +56,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 def test_a_question_is_searched_under_its_names_in_the_other_language(library: Library) -> None:
     assert library.catalogue.languages() == ("en", "zh")
     search = HybridSearch(library, BothLanguages(), SearchSettings(dense_weight=0.0))
-    found = search.search("抽搐时劳拉西泮推多少", SearchFilter(language="en"), 5)
-    assert [one.passage.title for one in found.hits] == ["Status epilepticus"]  # by words alone nothing is shared
+    result = search.search("抽搐时劳拉西泮推多少", SearchFilter(language="en"), 5)
+    assert [one.passage.title for one in result.hits] == ["Status epilepticus"]  # by words alone nothing is shared
     assert (
         search.search("How much lorazepam for a fit?", SearchFilter(language="zh"), 5).hits[0].passage.title == "惊厥"
     )
