@@ -1,7 +1,7 @@
 """Settings: one TOML file read into frozen values, the paths under the data folder, and every bound with its unit.
 
 The file is ``$LOCALMED_CONFIG``, else ``localmed.toml`` in the data folder, else the defaults below. The data folder is
-``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown key is an error: it may be misspelt.
+``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown or misspelt key is an error.
 """
 
 from __future__ import annotations
@@ -145,6 +145,7 @@ class WorkflowSettings:
 
     off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments, verify
     own_knowledge: bool = False  # a model's answer without a source, labelled unverified, where nothing was found
+    own_samples: int = 0  # more answers drawn beside such a one, to tell whether the model says the same again
     m_eval_kinds: tuple[str, ...] = ("literature",)  # of collections whose studies are held against an answer
     m_eval_found: int = 15  # of them by BM25; the paper's number (M-Eval)
     m_eval_kept: int = 9  # of them judged, the most reliable; the paper's
@@ -230,7 +231,7 @@ class HostSettings:
 class LibrarySettings:
     """Generations and indexes."""
 
-    keep_generations: int = 3
+    keep_generations: int = 3  # whose documents differ (library/pruning.py)
     index_above: int = 50_000  # rows; flat search over fewer answers within the time limit
     writer_memory_bytes: int = 64 * 2**20  # Tantivy's writer heap
     batch: int = 1024  # passages encoded and written together
@@ -277,8 +278,7 @@ def chosen_models(
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
     ``library`` is the slug of its encoder: a built-in one is kept where none was chosen. A judge of entailment that is
-    not ``registered`` gives way to none, and so does MaxSim beside a registered encoder. Raise ``BadSettings`` for a
-    profile that is not known and for MaxSim chosen beside such an encoder.
+    not ``registered`` gives way to none, MaxSim beside a registered encoder too (raise ``BadSettings`` if chosen so).
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])

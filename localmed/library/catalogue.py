@@ -148,15 +148,8 @@ class Catalogue:
 
     def put_collection(self, collection: Collection) -> None:
         """Add or replace a collection."""
-        values = (
-            collection.name,
-            collection.title,
-            collection.priority,
-            collection.language,
-            collection.source,
-            collection.licence,
-            collection.kind.value,
-        )
+        names = ("name", "title", "priority", "language", "source", "licence")
+        values = (*(getattr(collection, name) for name in names), collection.kind.value)
         self._database.execute("INSERT OR REPLACE INTO collections VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     # --- files -----------------------------------------------------------------------------------------------------

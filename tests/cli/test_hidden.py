@@ -143,6 +143,7 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "incident": "x", "audit verify": "", "audit head": "", "audit export": "", "audit erase": "x --yes",
     "tokens make": "x", "tokens list": "", "tokens revoke": "x",
     "review export": "{files}/lines.jsonl", "review import": "{files}/sheet.csv --key {files}/kept.json",
+    "eval mcq": "--set jsonl:{files}/lines.jsonl --out {new}",
     "eval badges": "", "eval claims": "", "eval links": "", "eval retrieval": "", "eval stance": "",
 }  # fmt: skip
 VALUES = {  # of options that take a text, by name; else "sepsis"
@@ -289,6 +290,16 @@ def test_a_kept_answer_is_resolved_against_the_catalogue(hospital: Hospital, tmp
     assert not image.exists()
     assert "not be read" in hospital.nurse("replay", str(hospital.files / "recording.json")).failed(2)
     hospital.localmed.ok("--as-group", "doctors", "replay", str(hospital.files / "recording.json"))
+
+
+def test_the_id_of_a_hidden_successor_is_not_told(hospital: Hospital) -> None:
+    for call in (("documents", "list", "--status", "superseded"), ("ask", QUESTION, "--status", "superseded"),
+                 ("search", "sepsis", "--status", "superseded")):  # fmt: skip
+        shown = hospital.nurse(*call, "--json").out
+        assert hospital.document[:12] not in shown, call
+        assert "Older sepsis leaflet" in shown, call
+    (older,) = hospital.nurse("documents", "list", "--status", "superseded", "--json").json
+    assert hospital.document[:12] not in hospital.nurse("documents", "show", older["id"], "--json").out
 
 
 def test_settings_elsewhere_narrow_and_never_widen(
