@@ -41,14 +41,11 @@ class Weights:
 def spoken_to_a_program(sentence: str) -> bool:
     """Whether ``sentence`` scores above the bound of its language."""
     language = detect(sentence)
-    return len(sentence) >= LEAST and language in LANGUAGES and score(sentence, language) > 0
-
-
-def score(sentence: str, language: str) -> float:
-    """The score of ``sentence`` above the bound of ``language``, one of ``LANGUAGES``."""
+    if len(sentence) < LEAST or language not in LANGUAGES:
+        return False
     weights = loaded()[language]
     values = features(sentence, language).items()
-    return weights.bias + sum(value * weights.by_feature.get(name, 0.0) for name, value in values)
+    return weights.bias + sum(value * weights.by_feature.get(name, 0.0) for name, value in values) > 0
 
 
 def features(sentence: str, language: str) -> dict[str, float]:
