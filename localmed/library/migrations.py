@@ -145,6 +145,14 @@ STATE: tuple[str, ...] = (
         canary TEXT PRIMARY KEY, reason TEXT NOT NULL, user TEXT NOT NULL, time TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE accounts ADD COLUMN subject TEXT NOT NULL DEFAULT '';
+    ALTER TABLE accounts ADD COLUMN signed_in REAL NOT NULL DEFAULT 0;
+    CREATE TABLE sign_ons (
+        state TEXT PRIMARY KEY, browser TEXT NOT NULL, nonce TEXT NOT NULL, verifier TEXT NOT NULL,
+        callback TEXT NOT NULL, path TEXT NOT NULL, begun REAL NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 
 VECTORS: tuple[str, ...] = (
