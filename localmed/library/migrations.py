@@ -130,6 +130,14 @@ STATE: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX tokens_user ON tokens (user);
     """,
+    """
+    CREATE TABLE tries (
+        user TEXT NOT NULL, address TEXT NOT NULL, count INTEGER NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY (user, address)
+    ) WITHOUT ROWID;
+    ALTER TABLE accounts DROP COLUMN failures;
+    ALTER TABLE accounts DROP COLUMN locked_until;
+    """,
 )
 
 VECTORS: tuple[str, ...] = (

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from localmed.domain.accounts import Account
-from localmed.errors import UsageError
+from localmed.errors import Busy, UsageError
 from localmed.messages import LANGUAGES
 from localmed.operations import accounts, logins
 from localmed.session import Session, caller_of
@@ -40,10 +40,16 @@ def sign_in(
     """Sign in; a wrong password leads back to the form."""
     site = visit.site
     try:
-        account = accounts.sign_in(site.data, user, password, site.settings.web)
-    except UsageError as error:
-        return pages.page(visit, "login.html", 401, next=pages.local(next), error=error.full_message)
+        account = accounts.sign_in(site.data, user, password, site.settings.web, address_of(visit))
+    except (UsageError, Busy) as error:
+        status = 429 if isinstance(error, Busy) else 401
+        return pages.page(visit, "login.html", status, next=pages.local(next), error=error.full_message)
     return signed_in(visit, account, pages.local(next))
+
+
+def address_of(visit: Visit) -> str:
+    """The network address of the visitor's computer; behind a proxy on this machine the one that it names."""
+    return visit.request.client.host if visit.request.client else ""
 
 
 def signed_in(visit: Visit, account: Account, path: str) -> Response:
@@ -85,11 +91,11 @@ def change_password(
     """Another password, for whoever knows the present one; every login of the account ends, this one begins anew."""
     site, user = visit.site, visit.session.caller.user
     try:
-        account = accounts.sign_in(site.data, user, password, site.settings.web)
+        account = accounts.sign_in(site.data, user, password, site.settings.web, address_of(visit))
         if fresh != again:
             raise UsageError("account.differ")
         accounts.set_password(visit.session, user, fresh)
-    except UsageError as error:
+    except (UsageError, Busy) as error:
         return pages.page(visit, "account.html", 400, error=error.full_message)
     return signed_in(visit, account, "/account?notice=saved")
 

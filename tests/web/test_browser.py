@@ -47,7 +47,7 @@ def test_from_the_first_start_to_the_first_answer(
 
 
 def test_a_citation_opens_the_marked_page_beside_the_answer(client: Clients, browser: OpenWindow) -> None:
-    window = browser(client, viewport=WIDE)
+    window = browser(client, viewport={"width": 1400, "height": 450})
     window.sign_in("reader")
     page = window.page
     ask(window)
@@ -58,6 +58,10 @@ def test_a_citation_opens_the_marked_page_beside_the_answer(client: Clients, bro
     while not page.evaluate("document.querySelector('[data-pane] img').naturalWidth"):
         page.wait_for_timeout(50)
     assert page.evaluate("document.activeElement.closest('[data-pane]') !== null")
+    page.locator("[data-pane] img").evaluate(  # the pane is scrolled to the mark
+        "(image) => new Promise((done) => { const look = () => image.closest('[data-pane]').scrollTop > 50"
+        " ? done() : setTimeout(look, 50); look(); })"
+    )
     page.click("[data-pane] >> text=Page before")
     page.wait_for_selector("[data-pane] >> text=To the cited page")
     page.click("[data-pane] >> text=Larger")
