@@ -97,6 +97,7 @@ HEAVY = {
     "cryptography": (("operations/sealing.py",), True),
     "lxml": (("ingest/readers/docx.py", "ingest/readers/pptx.py", "ingest/readers/html.py"), True),
     "scipy": (("evaluation/measures.py",), True),
+    "krippendorff": (("evaluation/agreement.py",), True),
     "rapidocr": (("ingest/ocr/child.py",), True),
     "cv2": (("ingest/ocr/child.py",), True),
     "onnxruntime": ((), True),  # rapidocr imports it

@@ -61,6 +61,7 @@ COMMANDS = {
     "doctor": Entry("doctor", short_help="Check machine, software, models and library; say what to do."),
     "audit": Entry("audit", short_help="Check, export and keep the head of the log of who did what."),
     "eval": Entry("evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
+    "review": Entry("review", short_help="Have people rate answers, blinded; read the filled forms."),
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from localmed.domain import Message, Parameter, message
 from localmed.errors import ModelError
 from localmed.evaluation import badges, claims, links
+from localmed.evaluation.agreement import ReviewReport
 from localmed.evaluation.badges import BadgeReport
 from localmed.evaluation.claims import ClaimsReport
 from localmed.evaluation.links import LinkReport
@@ -28,6 +29,7 @@ FONTS = {  # with Chinese, which the library's own font has not; the first that 
     "zh": ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Microsoft YaHei",
            "SimHei", "Droid Sans Fallback"),
 }  # fmt: skip
+MARKERS = "osD^v"  # a system each
 PANEL_INCHES = 3.4  # of one judge's confusion, either way
 
 
@@ -114,6 +116,29 @@ def draw_badges(report: BadgeReport, folder: Path, language: str = FALLBACK) -> 
     _bars(figure.subplots(), bars, styles, lambda name: f"{_say(language, f'column.{name}')} ", backgroundcolor="white")
     figure.suptitle(_say(language, "evaluation.plot.badges", count=report.questions), fontsize=11)
     return _saved(figure, badges.alternative(report), folder, "plot", language)
+
+
+def draw_review(report: ReviewReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
+    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a row a dimension, a marker a system."""
+    names = [row.dimension for row in report.agreements]
+    figure = _figure(INCHES[0] * 0.7, 1.4 + 0.4 * len(names))
+    axes = figure.subplots()
+    for place, system in enumerate(report.systems):
+        for score in (score for score in report.scores if score.system == system):
+            row = names.index(score.dimension) + 0.6 * (place + 1) / (len(report.systems) + 1) - 0.3
+            spread = [[max(0.0, score.mean - (score.mean if score.low is None else score.low))],
+                      [max(0.0, (score.mean if score.high is None else score.high) - score.mean)]]  # fmt: skip
+            marker = MARKERS[place % len(MARKERS)]
+            axes.errorbar(score.mean, row, xerr=spread, fmt=marker, color="black", capsize=2, markersize=5,
+                          markerfacecolor="white" if place % 2 else "black",
+                          label=system if score.dimension == names[0] else None)  # fmt: skip
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="x", color="0.85", linewidth=0.6)
+    axes.legend(fontsize=8)
+    figure.suptitle(_say(language, "review.plot_title", form=report.form), fontsize=11)
+    values = tuple(f"{score.dimension}, {score.system}: {score.mean:.3f}" for score in report.scores)
+    return _saved(figure, message("review.plot", values=values), folder, "plot", language)
 
 
 def _figure(width: float, height: float) -> Any:

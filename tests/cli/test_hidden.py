@@ -139,6 +139,7 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "generations prune": "", "generations rollback": "", "generations upgrade": "", "generations verify": "",
     "repair": "", "models": "", "models add": "{files}", "models list": "", "models plan": "",
     "models remove": "qwen3-8b", "models use": "reranker none", "models verify": "", "host": "--status", "doctor": "",
+    "review export": "{files}/lines.jsonl", "review import": "{files}/sheet.csv --key {files}/kept.json",
     "eval badges": "", "eval claims": "", "eval links": "", "eval retrieval": "", "eval stance": "",
 }  # fmt: skip
 VALUES = {  # of options that take a text, by name; else "sepsis"
