@@ -56,8 +56,8 @@ def status_of(error: LocalmedError) -> int:
 def reply(request: Request, error: LocalmedError, visit: Visit | None = None) -> Response:
     """What the visitor is told; a visitor who is not signed in is led to do so. Without ``visit`` it is anybody's."""
     if wants_json(request):
-        lines = error.messages if for_programs(request) else told(error, visit or visits.anybody(request))
-        return JSONResponse(_json(lines, visits.language_of(request)), status_of(error), headers_of(error))
+        parts = error.messages if for_programs(request) else told(error, visit or visits.anybody(request))
+        return JSONResponse(_json(parts, visits.language_of(request)), status_of(error), headers_of(error))
     if error.message.code == "web.error.signed_out":
         return pages.redirect("/login", next=request.url.path if request.method == "GET" else "", notice="signed_out")
     visitor = visit or visits.anybody(request)
