@@ -13,12 +13,14 @@ on (held-out figures, and what is known of that sample: tests/benchmarks/RESULTS
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from localmed import hooks, language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
+from localmed.errors import ModelError
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.ports import Embedder, Reranker, encode_both
@@ -68,14 +70,18 @@ class HybridSearch:
     ) -> Found:
         """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first.
 
-        Without ``reranked`` in the order of the fused rankings, which a window shows at once.
+        Without ``reranked`` in the order of the fused rankings, which a window shows at once; by words alone where the
+        encoder does not answer, so that a window finds passages while its models are down.
         """
         settings = self._settings
         text = question[: settings.query_characters]
         spoken = language.detect(text)
         number = max(settings.candidates, limit)
         known = spoken in self._encoder.identity.languages and bool(language.words(text))
-        vector, weights = self._encoded(text) if known else (None, {})
+        vector: Vectors | None = None
+        weights: Weights = {}
+        with nullcontext() if reranked else suppress(ModelError):
+            vector, weights = self._encoded(text) if known else (None, {})
         hooks.check()
         lexical, dense = self._both(text, vector, number, filters)
         opened = self._map.find(text, vector, filters)
@@ -94,7 +100,7 @@ class HybridSearch:
         hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
         if reranker:
             hits = rerank(text, hits, reranker, settings)[:limit]
-        use_dense = known and bool(settings.dense_weight)
+        use_dense = vector is not None and bool(settings.dense_weight)
         return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened)
 
     def _by_keywords(
