@@ -34,7 +34,7 @@ def command() -> None:
 
 
 @command.command("verify")
-@click.option("--head", "head_file", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
+@click.option("--head", "head_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="A head that was taken off the machine.")  # fmt: skip
 @json_option
 @click.pass_context

@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from localmed import children
 from localmed.config import Settings, load
 from localmed.errors import InputError, LocalmedError, UsageError, reason
+from localmed.files import contents
 from localmed.site import Site
 from localmed.web import application
 
@@ -59,6 +60,8 @@ class Address:
         """
         if not self.certificate and not self.plain and not loopback(self.host):
             raise UsageError("web.serve.plain", host=self.host)
+        for file in filter(None, (self.certificate, self.key)):
+            contents(file)  # OpenSSL would wait for a pipe and read a device without an end
         if self.certificate:
             try:
                 ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)

@@ -103,7 +103,7 @@ def test_verify_names_the_file_that_changed(empty: Localmed, qwen: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("models", "add", "/no/such/file"), 2),
+        (("models", "add", "/no/such/file"), 3),
         (("models", "add", "BAD"), 3),
         (("models", "add", "BAD", "--as", "../x", "--role", "chat"), 2),
         (("models", "add", "BAD", "--role", "poet"), 2),

@@ -9,7 +9,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection, SearchFilter, Status, message
-from localmed.errors import UsageError
+from localmed.errors import InputError, UsageError
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.library import Library, build
 from tests.fakes import HashedWords, answers, described, documents, import_into, jsonl, verify, write
@@ -109,7 +109,7 @@ def test_an_empty_folder_is_refused(settings: Settings, corpus: Path) -> None:
 
 
 def test_a_missing_path_is_refused(settings: Settings, corpus: Path) -> None:
-    with pytest.raises(UsageError, match="does not exist"):
+    with pytest.raises(InputError, match="does not exist"):
         import_into(settings, corpus / "no")
 
 
@@ -122,7 +122,7 @@ def test_a_folder_and_its_file_named_together_count_once(settings: Settings, cor
 
 def test_a_pipe_is_refused_instead_of_waited_for(settings: Settings, corpus: Path) -> None:
     os.mkfifo(corpus / "pipe.txt")
-    with pytest.raises(UsageError, match="not a file"):
+    with pytest.raises(InputError, match="not a file"):
         import_into(settings, corpus / "pipe.txt")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import ReadBounds, Settings
-from localmed.errors import UsageError
+from localmed.errors import InputError, UsageError
 from localmed.files import Opener
 from localmed.ingest import sources
 from localmed.library import originals
@@ -199,7 +199,7 @@ def test_hidden_and_odd_names_are_found_or_passed_over(corpus: Path) -> None:
     sources_found, skipped = sources.find([corpus])
     assert {source.name for source in sources_found} == {"A.TXT", "指南 1.md"}
     assert [Path(line.path).name for line in skipped] == ["b.doc", "dangling.txt", "pipe.txt"]
-    with pytest.raises(UsageError):
+    with pytest.raises(InputError):
         sources.find([corpus / "dangling.txt"])
 
 

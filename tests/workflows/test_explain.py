@@ -335,7 +335,7 @@ def test_a_leaflet_is_one_page_that_loads_nothing(order: str) -> None:
         assert no not in page, no
     for part in parts(answer, LinePart):
         assert str(escape(part.text)) in page, "every line is there, word for word"
-    assert all(f'id="s{piece.marker}"' in page for piece in answer.evidence)
+    assert all(f'id="{answer.language}{piece.marker}"' in page for piece in answer.evidence)
 
 
 def test_a_leaflet_says_that_nothing_was_restated_and_tells_of_no_commands() -> None:
