@@ -23,8 +23,11 @@ QUESTION = "What is the loading dose of vancomycin?"
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, Route)]
 FOR_PROGRAMS = ("/api/", "/v1/", "/health/")
 SERIOUS = ("serious", "critical")
-AXE = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}  # 24 px: WCAG 2.2, 2.5.8
-CONTRAST = {"resultTypes": ["violations"], "runOnly": ["color-contrast"]}
+AXE: dict[str, object] = {
+    "resultTypes": ["violations"],
+    "rules": {"target-size": {"enabled": True}},
+}  # 24 px: WCAG 2.2, 2.5.8
+CONTRAST: dict[str, object] = {"resultTypes": ["violations"], "runOnly": ["color-contrast"]}
 NARROW = 320  # pixels: 1280 at 400 % (WCAG 2.2, 1.4.10); 640 is 200 %
 WIDE_ON_PURPOSE = ".scroll, .sheet, iframe, pre"  # what scrolls by itself
 TOO_WIDE = """(allowed) => document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth

@@ -64,12 +64,11 @@ class Browser:
     @contextmanager
     def connected(self) -> Iterator[http.client.HTTPConnection]:
         """A connection of its own, so that any worker may take it."""
-        options = {"timeout": PATIENCE}
-        line = (
-            http.client.HTTPSConnection("127.0.0.1", self.port, context=self.trusted, **options)
-            if self.trusted
-            else http.client.HTTPConnection("127.0.0.1", self.port, **options)
-        )
+        line: http.client.HTTPConnection
+        if self.trusted:
+            line = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.trusted, timeout=PATIENCE)
+        else:
+            line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             yield line
         finally:
@@ -109,7 +108,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         .not_valid_after(now + timedelta(days=1)).add_extension(x509.BasicConstraints(True, 0), critical=True)
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.KeyUsage(True, *[False] * 4, True, *[False] * 3), critical=True)
+        .add_extension(x509.KeyUsage(digital_signature=True, key_cert_sign=True, content_commitment=False,
+                                     key_encipherment=False, data_encipherment=False, key_agreement=False,
+                                     crl_sign=False, encipher_only=False, decipher_only=False), critical=True)
         .sign(key, hashes.SHA256())
     )  # fmt: skip
     chain, private = folder / "ward.pem", folder / "ward.key"
