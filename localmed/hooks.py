@@ -61,6 +61,7 @@ class Hooks:
     """What a caller is told. ``progress`` gets what is done of a total (0: not known) and a name, such as a file's.
 
     ``passages`` gets the best passages of a search as soon as they are there, where a chat model will take its time.
+    ``answer_id`` is the id under which the caller will keep the answer, for the audit log ("": it is not kept).
     """
 
     started: Callable[[Message], object] = _ignore
@@ -69,6 +70,7 @@ class Hooks:
     passages: Callable[[Sequence[Passage]], object] = _ignore
     cancel: Cancel = Cancel()  # noqa: RUF009  (one that nobody sets)
     recorder: Recorder | None = None
+    answer_id: str = ""
 
     def cancel_only(self) -> Hooks:
         """Hooks that only may end the work: for what is within work that counts its own progress."""

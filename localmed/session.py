@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.workflows.explain import ExplainInput
     from localmed.workspace import Workspace
 
+DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited ones that the audit log names, and of each one's id: 48 bits
 RUNS = 3  # of a workflow while what it rests on is withdrawn again and again
 
 
@@ -57,6 +58,15 @@ class Outcome:
     subject: str
     outcome: str = "done"
     generation: int = 0
+
+
+def subject_of(answer: Answer, answer_id: str) -> str:
+    """What the audit log says of an answer: its length and badge, the id that it is kept by, the documents it cites."""
+    badge = answer.verification.badge
+    documents = dict.fromkeys(evidence.passage.document_id[:DOCUMENT_CHARACTERS] for evidence in answer.evidence)
+    size = f"{len(answer.statements)} statements" + (f", badge {badge}" if badge is not Badge.NONE else "")
+    sources = " ".join(("documents", *list(documents)[:DOCUMENTS])) if documents else ""
+    return "; ".join(filter(None, (size, f"answer {answer_id}" if answer_id else "", sources)))
 
 
 def for_reader(settings: Settings, granted: Sequence[str], chosen: Sequence[str]) -> Settings:
@@ -273,9 +283,7 @@ class Session:
                     break
         else:
             raise Busy("library.changing")
-        badge = answer.verification.badge
-        subject = f"{len(answer.statements)} statements" + (f", badge {badge}" if badge is not Badge.NONE else "")
-        self.note(answer.workflow, subject, answer.status.value, answer=answer)
+        self.note(answer.workflow, subject_of(answer, hooks.answer_id), answer.status.value, answer=answer)
         remarks = (*self.unaudited, *unchecked(self.data))
         self.unaudited.clear()
         return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer

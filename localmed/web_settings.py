@@ -20,5 +20,6 @@ class WebSettings:
     answers_waiting: int = 16  # behind them, then 429; half of the threads that answer requests stay free for search
     answers_for_one: int = 3  # of one user, at work and waiting
     body_bytes: int = 2 * 2**20  # of a request that is no upload; a question or record has some thousand characters
+    incident_question: bool = False  # whether an exported incident holds what was asked though nobody reported it
     second_person: bool = False  # whether what somebody uploads must be published by another, who stands as approver
     question_characters: int = 20_000  # of what is typed: a question of a case; what is longer is refused with a word

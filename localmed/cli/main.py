@@ -59,6 +59,7 @@ COMMANDS = {
     "accounts": Entry("accounts", short_help="Accounts of localmed serve: list, a new password for one."),
     "tokens": Entry("tokens", short_help="Tokens for programs that call the API: make, list, revoke."),
     "doctor": Entry("doctor", short_help="Check machine, software, models and library; say what to do."),
+    "incident": Entry("incident", short_help="Export an answer with everything that it came from, to look into it."),
     "audit": Entry("audit", short_help="Check, export and keep the head of the log of who did what."),
     "eval": Entry("evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
     "review": Entry("review", short_help="Have people rate answers, blinded; read the filled forms."),

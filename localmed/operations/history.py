@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localmed.domain import Answer, Status
+from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Damaged, NoLibrary, UnknownName
 from localmed.library.state import rows
@@ -44,9 +45,16 @@ class Kept:
     answer: Answer
 
 
-def keep(session: Session, login: str, asked_text: str, answer: Answer, earlier: Sequence[str] = ()) -> str:
+def new_id() -> str:
+    """The id of an answer that is yet to be made."""
+    return secrets.token_urlsafe(12)
+
+
+def keep(
+    session: Session, login: str, asked_text: str, answer: Answer, earlier: Sequence[str] = (), id_: str = ""
+) -> str:
     """Keep ``answer`` for the session's user; return its id. ``login`` is where it was asked ("": by a program)."""
-    user, id_ = session.caller.user, secrets.token_urlsafe(12)
+    user, id_ = session.caller.user, id_ or new_id()
     values = {"asked": asked_text, "earlier": list(earlier[-EARLIER:]), "answer": answer_json(answer)}
     sealed = seal(session.data, json.dumps(values, ensure_ascii=False).encode(), "answer", id_, user)
     documents = {evidence.passage.document_id for evidence in answer.evidence}
@@ -83,6 +91,16 @@ def listing(session: Session) -> list[Kept]:
         with suppress(Damaged):
             answers.append(_opened(session.data, session.caller.user, *row))
     return answers
+
+
+def of_anybody(session: Session, id_: str) -> tuple[str, Kept]:
+    """Whoever asked, and the answer ``id_`` that was kept for them, for safety officers; raise ``UnknownName``."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        row = state.execute("SELECT user, id, time, sealed FROM answers WHERE id = ?", (id_,)).fetchone()
+    if row is None:
+        raise UnknownName("history.gone")
+    return row[0], _opened(session.data, *row)
 
 
 def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:

@@ -44,8 +44,8 @@ def weeks(session: Session) -> list[Week]:
                 run = (f"{year}-W{number:02d}", entry.action)
                 outcomes, badges = counts.setdefault(run, (Counter(), Counter()))
                 outcomes[entry.outcome] += 1
-                if BADGE in entry.subject:
-                    badges[entry.subject.rpartition(BADGE)[2]] += 1
+                if BADGE in (size := entry.subject.partition(";")[0]):
+                    badges[size.rpartition(BADGE)[2]] += 1
     newest = sorted({week for week, _ in counts}, reverse=True)[:SHOWN]
     return [
         Week(week, workflow, outcomes.total(), tuple(sorted(outcomes.items())), tuple(sorted(badges.items())))

@@ -153,10 +153,10 @@ def answer_value(kept: Kept, language: str) -> dict[str, Any]:
 
 def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier: tuple[str, ...] = ()) -> Response:
     """The answer of ``work`` as JSON, or as events."""
-    queued = admitted(visit, work)
+    queued, id_ = admitted(visit, work)
 
     def value_of(answer: Answer) -> dict[str, Any]:
-        return answer_value(kept_answer(visit, asked_text, answer, earlier), visit.language)
+        return answer_value(kept_answer(visit, asked_text, answer, id_, earlier), visit.language)
 
     def shown(event: Event) -> Any:
         if event.kind == "answer":

@@ -7,6 +7,7 @@ sources and a follow-up are found by its id.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
@@ -81,32 +82,32 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
         if event.kind == "passages":
             return pages.fragment(visit, "passages.html", found=event.value)
         if event.kind == "answer":
-            kept = kept_answer(visit, asked_text, event.value, earlier)
+            kept = kept_answer(visit, asked_text, event.value, id_, earlier)
             return {"html": pages.fragment(visit, "answer_body.html", **values_of(visit, kept)), "path": path_of(kept)}
         return streams.in_words(event, visit)
 
-    queued = admitted(visit, work)
+    queued, id_ = admitted(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
-    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(queued), earlier)))
+    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(queued), id_, earlier)))
 
 
-def admitted(visit: Visit, work: Work) -> Work:
-    """``work`` with a place in the queue, which it waits in; raise ``Busy`` where there is none."""
+def admitted(visit: Visit, work: Work) -> tuple[Work, str]:
+    """``work`` with a place in the queue, which it waits in, and the id of its answer; raise ``Busy`` without one."""
     queue: Queue = visit.request.app.state.queue
-    place = queue.enter(visit.session.caller.user)
+    place, id_ = queue.enter(visit.session.caller.user), history.new_id()
 
     def queued(hooks: Hooks, tell: Tell) -> Answer:
         with queue.turn(place, hooks):
-            return work(hooks, tell)
+            return work(replace(hooks, answer_id=id_), tell)
 
-    return queued
+    return queued, id_
 
 
-def kept_answer(visit: Visit, asked_text: str, answer: Answer, earlier: tuple[str, ...] = ()) -> Kept:
+def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, earlier: tuple[str, ...] = ()) -> Kept:
     """``answer``, kept for the visitor; its pages are drawn ahead. For every page that shows an answer."""
     login = visit.login.id if visit.login else ""
-    id_ = history.keep(visit.session, login, asked_text, answer, earlier)
+    history.keep(visit.session, login, asked_text, answer, earlier, id_)
     page_images.draw_ahead(visit.session, answer)
     return Kept(id_, asked_text, earlier, 0.0, answer)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -90,11 +91,11 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
         del tell
         return visit.session.ask(text, SearchFilter(), None, earlier, hooks)
 
-    queued, id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
+    (queued, answer_id), id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
-        pieces = _pieces(visit, queued, id_, text, earlier)
+        pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, earlier=earlier))
         return StreamingResponse(pieces, media_type="text/event-stream", headers=streams.HEADERS)
-    kept = kept_answer(visit, text, streams.finish(queued), earlier)
+    kept = kept_answer(visit, text, streams.finish(queued), answer_id, earlier)
     spoken = {"role": "assistant", "content": content_of(kept, visit.language), "refusal": None}
     choice = {"index": 0, "message": spoken, "finish_reason": "stop", "logprobs": None}
     usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # nothing is counted
@@ -111,10 +112,7 @@ def content_of(kept: Kept, language: str) -> str:
     return "\n\n".join(filter(None, (*lines, plain(shown), *shown.notes)))
 
 
-async def _pieces(visit: Visit, work: Work, id_: str, text: str, earlier: tuple[str, ...]) -> AsyncIterator[str]:
-    def kept_of(answer: Answer) -> Kept:
-        return kept_answer(visit, text, answer, earlier)
-
+async def _pieces(visit: Visit, work: Work, id_: str, kept_of: Callable[[Answer], Kept]) -> AsyncIterator[str]:
     async for event in streams.follow(visit, work):
         if event.kind == "answer":
             kept = await run_in_threadpool(kept_of, event.value)

@@ -1,4 +1,4 @@
-"""The safety officer's page: what is stopped, stopping and lifting; how often the system abstains; reports of readers.
+"""The safety officer's page: stops, how often the system abstains, reports of readers, answers exported to look into.
 
 Rates come from the audit log, which names no question: they outlast the history of those who asked.
 """
@@ -11,8 +11,10 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
-from localmed.operations import feedback, lookups, stops, weekly
+from localmed.operations import feedback, incident, lookups, stops, weekly
 from localmed.operations.audit import Audit
+from localmed.presentation.answer import view
+from localmed.presentation.plain import plain
 from localmed.web import pages
 from localmed.web.visits import Safety
 
@@ -43,6 +45,14 @@ def overview(visit: Safety) -> Response:
         entries=entries[::-1],
         entries_count=head.number if head else 0,
     )
+
+
+@router.post("/incident")
+def export(visit: Safety, answer_id: Annotated[str, Form()] = "") -> Response:
+    """The archive of an answer to look into."""
+    made = incident.export(visit.session, answer_id.strip(), lambda answer: plain(view(answer, visit.language)))
+    headers = {"content-disposition": f'attachment; filename="incident-{answer_id.strip()}.zip"'}
+    return Response(made.archive, media_type="application/zip", headers=headers)
 
 
 @router.post("/stop")

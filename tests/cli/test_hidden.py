@@ -124,7 +124,7 @@ def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield from walked(main, ())
 
 
-UNTIL_STOPPED = {("serve",)}  # print an address only; what their pages show is walked in tests/web
+UNTIL_STOPPED = {("serve",), ("desktop",)}  # print an address only; what their pages show is walked in tests/web
 ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's own, {document} the hidden one
     "import": "{files}/answer.txt -c ward", "ask": "Q", "plan": "Q", "ebm": "Q", "verify": "{files}/answer.txt",
     "replay": "{files}/recording.json", "explain": "{files}/order.txt", "departments": "fever", "search": "Q",
@@ -139,6 +139,9 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "generations prune": "", "generations rollback": "", "generations upgrade": "", "generations verify": "",
     "repair": "", "models": "", "models add": "{files}", "models list": "", "models plan": "",
     "models remove": "qwen3-8b", "models use": "reranker none", "models verify": "", "host": "--status", "doctor": "",
+    "models test": "",
+    "incident": "x", "audit verify": "", "audit head": "", "audit export": "", "audit erase": "x --yes",
+    "tokens make": "x", "tokens list": "", "tokens revoke": "x",
     "review export": "{files}/lines.jsonl", "review import": "{files}/sheet.csv --key {files}/kept.json",
     "eval badges": "", "eval claims": "", "eval links": "", "eval retrieval": "", "eval stance": "",
 }  # fmt: skip
