@@ -8,6 +8,7 @@ the provenance that an answer states.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
@@ -23,7 +24,7 @@ from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
 from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status
-from localmed.errors import BadSettings, UnknownName
+from localmed.errors import BadSettings, ModelError, UnknownName
 from localmed.hooks import Hooks
 from localmed.language import clean, detect
 from localmed.library.library import Library
@@ -224,11 +225,15 @@ class Workspace:
         return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
 
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
-        """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
+        """Hybrid search; raise ``UnknownName`` for a collection that does not exist.
+
+        Without ``reranked`` it does without what models say while they are down (``HybridSearch.search``).
+        """
         self._known(filters)
         text, most = clean(question), self._keywords()
-        rules = RoleRules(self.library, self._site)
-        keywords: Keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
+        rules, keywords = RoleRules(self.library, self._site), Keywords()
+        with nullcontext() if reranked else suppress(ModelError):
+            keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
         return self.finder.search(text, filters, limit, keywords.words, reranked)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:

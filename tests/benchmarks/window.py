@@ -44,7 +44,7 @@ from tests.benchmarks.common import Place, Row, met, percentile
 QUESTIONS = tomllib.loads((starter.CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
 READERS = 50
 AT_WORK = 4  # readers who never pause, for the capacity
-UNLOADED, CAPACITY, HALF, TWICE = 40, 40.0, 300.0, 60.0  # visits; seconds
+UNLOADED, CAPACITY, HALF, TWICE = 20, 30.0, 300.0, 60.0  # visits; seconds
 WARM_UP = 60.0  # seconds of the half load before memory is looked at
 MOST_GROWTH = 0.05
 PATIENCE = 120.0  # seconds until a request counts as failed
