@@ -49,6 +49,7 @@ COMMANDS = {
     "collections": Entry(
         "collections", short_help="List, create and update collections, set their priority and access."
     ),
+    "pack": Entry("pack", short_help="Content packs on a stick: build, inspect, import; all signed."),
     "reindex": Entry("reindex", short_help="Bring the library to the encoder that was chosen."),
     "generations": Entry("generations", short_help="List, verify and roll back library generations."),
     "repair": Entry("repair", short_help="After damage: show what can be put right from what is whole, then do it."),

@@ -33,7 +33,12 @@ RIGHTS: Mapping[SessionRole, frozenset[Right]] = {
     SessionRole.ADMIN: frozenset(Right),  # could give themselves any role: what they do is audited
 }
 # The right that a change needs, by the first word of its name in the audit log; all others change the library.
-NEEDS: Mapping[str, Right] = {"model": Right.MODELS, "account": Right.ACCOUNTS, "safety": Right.SAFETY}
+NEEDS: Mapping[str, Right] = {
+    "model": Right.MODELS,
+    "account": Right.ACCOUNTS,
+    "safety": Right.SAFETY,
+    "trust": Right.ACCOUNTS,  # whose packs are taken in
+}
 
 
 @dataclass(frozen=True, slots=True)

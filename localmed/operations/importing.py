@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.pipeline import Importer, Progress, Report
+from localmed.ingest.pipeline import Importer, Progress, Report, together
 
 if TYPE_CHECKING:
     from localmed.domain.previews import FilePreview
@@ -60,6 +60,24 @@ def import_paths(
         if near_copies:
             change.outcome = "near copies"
     return report
+
+
+def import_collections(
+    session: Session, parts: Mapping[str, tuple[Path, Path]], hooks: Hooks = SILENT
+) -> dict[str, Report]:
+    """Import a folder with its manifest file for each collection, all in one generation; nothing if one cannot be."""
+    with session.change("import", " ".join(parts)) as change, following(hooks.cancel_only()):
+        started, advance = hooks.counter()
+        importers = {}
+        for name, (folder, file) in parts.items():
+            importers[name] = _importer(session, manifest_of(session, name, file), advance, file)
+            importers[name].find([folder])
+        if failed := together(list(importers.values()), session.settings, session.encoder, False, started, advance):
+            raise next(iter(failed.values()))
+        reports = {name: importer.report for name, importer in importers.items()}
+        change.generation = max(report.generation for report in reports.values())
+        change.outcome = "finished"
+    return reports
 
 
 def _importer(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:

@@ -34,7 +34,7 @@ from localmed.operations.audit import Audit, missing
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
 # What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
 OURS = re.compile(
-    r"generations|current(\.new)?|files|vectors|corpora|kept|models|host|ocr|unpacked|\w+\.lock|localmed\.toml"
+    r"generations|current(\.new)?|files|packs|trust|vectors|corpora|kept|models|host|ocr|unpacked|uploads|\w+\.lock|localmed\.toml"
     r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?|history\.key|whole_check\.json"
     r"|desktop\.json"
 )

@@ -1,0 +1,1 @@
+"""The offline bundle: built on a connected machine, installed on one without a network."""

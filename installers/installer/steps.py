@@ -1,0 +1,224 @@
+"""Installing: verify, copy, preflight, build the environment, try it without a network, switch. Or nothing at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import preflight
+import signatures
+from place import USER, Place
+from signatures import Refused
+
+SECONDS = 1800  # for one step of pip or of the self-test on a slow machine
+QUESTION = "What is the blood pressure target for most adults with hypertension?"
+Tell = Callable[..., None]
+
+
+def install(bundle: Path, anchor: Path, place: Place, tell: Tell) -> str:
+    """Install ``bundle`` and let it serve; return the version's name. Raise ``Refused`` with nothing switched."""
+    trusted = _verified(bundle, anchor, place)
+    tell("verified", count=len(trusted.files), day=trusted.expires[:10])
+    place.versions.mkdir(parents=True, exist_ok=True)
+    staging = place.prefix / ".staging"
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        described = _staged(bundle, trusted, staging, tell)
+        size = sum(size for size, _ in trusted.files.values())
+        findings = list(preflight.examine(described, size, place.prefix))
+        for level, code, parameters in findings:
+            tell(code, level=level, **parameters)
+        preflight.checked(findings)
+        name = str(described["name"])
+        _environment(staging, place.versions / name, place, tell)
+        try:
+            _self_test(place.versions / name, tell)
+        except Refused:
+            if place.served() != name:
+                shutil.rmtree(place.versions / name, ignore_errors=True)
+            raise
+        _finish(staging, bundle, trusted, name, place, tell)
+        return name
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        if place.versions.exists() and not any(place.versions.iterdir()):
+            place.remove(purge=False)  # a first installation that failed leaves nothing
+
+
+def _verified(bundle: Path, anchor: Path, place: Place) -> signatures.Trusted:
+    kept, known = place.installer / "root.json", place.installer / "known.json"
+    root = kept.read_bytes() if kept.exists() else anchor.read_bytes()
+    versions = dict(json.loads(known.read_text())) if known.exists() else {}
+    return signatures.verify(bundle / "metadata", root, versions)
+
+
+def _staged(bundle: Path, trusted: signatures.Trusted, staging: Path, tell: Tell) -> dict[str, Any]:
+    """Copy every file of the bundle while its hash is compared; return what the bundle says of itself."""
+    for number, (name, (size, sha256)) in enumerate(sorted(trusted.files.items()), 1):
+        signatures.copied(bundle / "targets" / name, staging / name, size, sha256, name)
+        if number % 50 == 0 or number == len(trusted.files):
+            tell("copied", done=number, total=len(trusted.files))
+    try:
+        return dict(json.loads((staging / "bundle.json").read_text("utf-8")))
+    except (OSError, ValueError):
+        raise Refused("metadata", name="bundle.json") from None
+
+
+def _environment(staging: Path, target: Path, place: Place, tell: Tell) -> None:
+    """A virtual environment from the wheels of ``staging`` alone, each by its hash."""
+    if target.exists() and place.served() == target.name:
+        raise Refused("serves", name=target.name)
+    shutil.rmtree(target, ignore_errors=True)
+    tell("environment", name=target.name)
+    try:
+        _run([sys.executable, "-I", "-m", "venv", str(target)], "environment_failed")
+        pip = [
+            str(target / "bin" / "python"),
+            "-I",
+            "-m",
+            "pip",
+            "install",
+            "--no-index",
+            "--require-hashes",
+            "--no-deps",
+        ]
+        wheels = ["--find-links", str(staging / "wheels"), "--only-binary", ":all:", "--no-cache-dir", "--quiet",
+                  "--disable-pip-version-check", "--requirement", str(staging / "requirements.txt")]  # fmt: skip
+        _run([*pip, *wheels], "environment_failed")
+        _run([str(target / "bin" / "python"), "-I", "-m", "pip", "check"], "environment_failed")
+        share = target / "share" / "localmed"
+        for name in ("bundle.json", "sbom.cdx.json", "requirements.txt", "debian", "evidence"):
+            _copy(staging / name, share / name)
+        packages = next((target / "lib").glob("python3.*")) / "site-packages"
+        _copy(staging / "corpora", packages / "corpora")
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    elif source.exists():
+        shutil.copyfile(source, target)
+
+
+def _self_test(version: Path, tell: Tell) -> None:
+    """Import a guideline and answer from it, with an empty network; raise ``Refused`` for anything but an answer."""
+    tell("self_test")
+    alone = preflight.namespace()
+    if not alone:
+        raise Refused("no_namespace")
+    corpora = next((version / "lib").glob("python3.*")) / "site-packages" / "corpora"
+    data = version / "self-test"
+    localmed = [*alone, str(version / "bin" / "python"), "-P", "-m", "localmed", "--data", str(data)]
+    manifest = str(corpora / "starter-guidelines.toml")
+    try:
+        _run([*localmed, "import", str(corpora / "starter" / "guidelines"), "-c", "starter-guidelines",
+              "--manifest", manifest], "self_test_failed")  # fmt: skip
+        answer = json.loads(_run([*localmed, "ask", QUESTION, "--json"], "self_test_failed"))
+        if answer.get("status") != "answered" or not answer.get("statements"):
+            raise Refused("self_test_failed", reason=str(answer.get("status")))
+    except ValueError:
+        raise Refused("self_test_failed", reason="JSON") from None
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+
+
+def _finish(staging: Path, bundle: Path, trusted: signatures.Trusted, name: str, place: Place, tell: Tell) -> None:
+    """Units, models, trust; then the switch, last."""
+    values = {"PREFIX": str(place.prefix), "DATA": str(place.data), "USER": USER}
+    place.write_outside(staging, values)
+    if not place.trial:
+        system(["systemd-sysusers"])
+    place.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _take_over(staging, trusted, place, name, tell)
+    if not place.trial:
+        owner = shutil.which("chown")
+        if owner:
+            system([owner, "-R", f"{USER}:{USER}", str(place.data)])
+    place.installer.mkdir(exist_ok=True)
+    for file in ("installer.pyz", "install.sh"):
+        shutil.copyfile((staging if file == "installer.pyz" else bundle) / file, place.installer / file)
+    (place.installer / "install.sh").chmod(0o755)
+    (place.installer / "root.json").write_bytes(trusted.root)
+    (place.installer / "known.json").write_text(json.dumps(trusted.versions))
+    place.switch(name)
+    if not place.trial:
+        system(["systemctl", "daemon-reload"])
+        system(["systemctl", "enable", "--now", "localmed.service", "localmed-refresh.timer"])
+    tell("installed", name=name, prefix=str(place.prefix), data=str(place.data))
+
+
+def _take_over(staging: Path, trusted: signatures.Trusted, place: Place, name: str, tell: Tell) -> None:
+    """The bundle's root, models and packs into the data folder; a pack taken in before is not a fault."""
+    localmed = [str(place.versions / name / "bin" / "python"), "-P", "-m", "localmed", "--data", str(place.data)]
+    root = staging / "root.json"
+    root.write_bytes(trusted.root)
+    _run([*localmed, "pack", "trust", str(root), "--yes"], "data_failed")
+    for model in sorted((staging / "models").glob("*")):
+        tell("model", name=model.name)
+        _run([*localmed, "models", "add", str(model), "--as", model.name], "data_failed")
+    for pack in sorted((staging / "packs").glob("*")):
+        tell("pack", name=pack.name)
+        _run([*localmed, "pack", "import", str(pack)], "data_failed")
+
+
+def rollback(place: Place, tell: Tell) -> str:
+    """Let the version before serve again, if it passes the self-test; return its name."""
+    name = place.previous.resolve().name if place.previous.is_symlink() else ""
+    if not name or not (place.versions / name / "bin" / "python").exists():
+        raise Refused("no_previous")
+    _self_test(place.versions / name, tell)
+    place.switch(name)
+    if not place.trial:
+        system(["systemctl", "restart", "localmed.service"])
+    tell("rolled_back", name=name)
+    return name
+
+
+def uninstall(place: Place, purge: bool, tell: Tell) -> None:
+    """Take everything away but, unless ``purge``, the data. Raise ``Refused`` while anything of it runs."""
+    if not place.versions.exists():
+        raise Refused("not_installed", folder=str(place.prefix))
+    if not place.trial:
+        system(
+            ["systemctl", "disable", "--now", "localmed.service", "localmed-refresh.timer", "localmed-refresh.service"]
+        )
+    if running := sorted(place.running()):
+        raise Refused("running", processes=" ".join(map(str, running)))
+    for name in place.remove(purge):
+        tell("changed_kept", file=name, level="warning")
+    if not place.trial:
+        system(["systemctl", "daemon-reload"])
+        if purge:
+            system(["userdel", USER])
+    tell("purged" if purge else "removed", data=str(place.data))
+
+
+def _run(command: Sequence[str], code: str) -> str:
+    """Run ``command`` to its end and return what it printed; raise ``Refused`` with its last line otherwise."""
+    left_out = ("PIP_", "PYTHON", "LOCALMED_", "VIRTUAL_ENV", "XDG_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    environment |= {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "LOCALMED_LANGUAGE": "en"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Refused(code, reason=type(error).__name__) from None
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [str(done.returncode)]
+        raise Refused(code, reason=lines[-1][:300])
+    return done.stdout
+
+
+def system(command: Sequence[str]) -> None:
+    """Run a command of the machine's, if it has it: a container has no systemd."""
+    if shutil.which(command[0]) and (command[0] != "systemctl" or Path("/run/systemd/system").exists()):
+        subprocess.run(command, check=False, timeout=SECONDS, capture_output=True)

@@ -1,0 +1,168 @@
+"""``localmed pack``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli.common import echo, json_option, opened, print_json, work_shown
+from localmed.cli.import_files import plain, tell
+from localmed.cli.speaking import confirm, say
+
+if TYPE_CHECKING:
+    from localmed.operations.packs import Imported, Pack
+
+DAYS = 90  # for which a pack may be imported
+SHOWN = 30  # titles of withdrawn documents printed
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False)
+key_option = click.option(
+    "--key", "keys", multiple=True, type=FILE, help="A private key (PEM); several times for several."
+)
+
+
+@click.group("pack")
+def command() -> None:
+    """Content packs: signed sets of documents and withdrawals that travel on a stick.
+
+    A publisher makes two keys and a root, builds and signs; a hospital trusts the root once, inspects and imports.
+    """
+
+
+@command.command("key")
+@click.argument("file", type=FILE)
+def key(file: Path) -> None:
+    """Make an Ed25519 key FILE. Keep the two keys apart from each other, and off every network."""
+    from localmed.operations import signing
+
+    say("signing.key_made", id=signing.make_key(file)[:16], file=str(file))
+
+
+@command.command("root")
+@click.argument("file", type=FILE)
+@key_option
+@click.option("--replaces", type=FILE, help="The root before this one; --before-key gives keys that it trusts.")
+@click.option("--before-key", "before_keys", multiple=True, type=FILE, help="A key of the root that is replaced.")
+def root(file: Path, keys: tuple[Path, ...], replaces: Path | None, before_keys: tuple[Path, ...]) -> None:
+    """Write FILE, the root that says whose signatures hold: both of two keys."""
+    from localmed.operations import signing
+
+    signers, before = (list(map(signing.load_key, paths)) for paths in (keys, before_keys))
+    say("signing.root_made", file=str(file), fingerprint=signing.make_root(file, signers, replaces, before))
+
+
+@command.command("build")
+@click.argument("source", type=FOLDER)
+@click.argument("out", type=FOLDER)
+@click.option("--root", "roots", multiple=True, required=True, type=FILE, help="The root, and those before it.")
+@key_option
+@click.option("--version", type=click.IntRange(1), required=True, help="Higher than that of the pack before.")
+@click.option("--days", type=click.IntRange(1, 3650), default=DAYS, show_default=True, help="How long it may be used.")
+def build(source: Path, out: Path, roots: tuple[Path, ...], keys: tuple[Path, ...], version: int, days: int) -> None:
+    """Make the pack OUT of what is arranged in SOURCE: pack.toml, collections/, documents/, withdrawals.toml."""
+    from localmed.operations import packs
+
+    say("pack.built", folder=str(out), count=packs.build(source, out, roots, keys, version, days))
+    _tell_signed(len(set(keys)))
+
+
+@command.command("sign")
+@click.argument("folder", type=FOLDER)
+@key_option
+def sign(folder: Path, keys: tuple[Path, ...]) -> None:
+    """Add signatures to the pack FOLDER, where the other key is."""
+    from localmed.operations import signing
+
+    _tell_signed(signing.add_signatures(folder, list(map(signing.load_key, keys))))
+
+
+def _tell_signed(count: int) -> None:
+    from localmed.operations.signing import THRESHOLD
+
+    say("signing.signed", count=count, least=THRESHOLD)
+
+
+@command.command("trust")
+@click.argument("file", type=FILE)
+@click.option("--yes", is_flag=True, help="Do not ask: the fingerprint was compared.")
+@click.pass_context
+def trust(ctx: click.Context, file: Path, yes: bool) -> None:
+    """Trust the keys of the root FILE from now on: compare its fingerprint with the publisher's first."""
+    from localmed.operations import packs, signing
+
+    with opened(ctx) as session:
+        signing.read_root(file)
+        say("pack.fingerprint", fingerprint=signing.fingerprint(file))
+        if not yes:
+            confirm("pack.trust")
+        packs.trust_root(session, file)
+        say("pack.trusted")
+
+
+@command.command("inspect")
+@click.argument("folder", type=FOLDER)
+@json_option
+@click.pass_context
+def inspect(ctx: click.Context, folder: Path, as_json: bool) -> None:
+    """Verify the pack FOLDER and say what it holds; nothing is changed."""
+    from localmed.operations import packs
+
+    with opened(ctx) as session:
+        pack = packs.inspect(session, folder)
+    if as_json:
+        print_json(_json(pack))
+    else:
+        _tell(pack)
+
+
+@command.command("import")
+@click.argument("folder", type=FOLDER)
+@json_option
+@click.pass_context
+def import_(ctx: click.Context, folder: Path, as_json: bool) -> None:
+    """Verify the pack FOLDER, put its withdrawals in force, then import its documents.
+
+    Everything is copied and compared first; a pack that was altered, is older than the last one, signed by one key
+    only, or has expired, is refused whole. A later version of a pack takes the place of the one before.
+    """
+    from localmed.operations import packs
+
+    with opened(ctx) as session, work_shown(not as_json) as hooks:
+        done = packs.import_pack(session, folder, hooks)
+    if as_json:
+        reports = {name: plain(report) for name, report in done.reports.items()}
+        print_json({**_json(done.pack), "withdrawn": done.withdrawn, "reports": reports})
+    else:
+        _tell_imported(done)
+
+
+def _tell_imported(done: Imported) -> None:
+    _tell(done.pack)
+    for title in done.withdrawn[:SHOWN]:
+        say("documents.withdrawn", title=title)
+    if len(done.withdrawn) > SHOWN:
+        say("cli.more", count=len(done.withdrawn) - SHOWN)
+    for report in done.reports.values():
+        tell(report)
+
+
+def _tell(pack: Pack) -> None:
+    echo(pack.title, bold=True)
+    expires = pack.verified.expires.date().isoformat()
+    say("pack.verified", name=pack.name, version=pack.version, created=pack.created[:10], expires=expires)
+    say("pack.holds", documents=pack.documents, collections=tuple(pack.collections), count=len(pack.withdrawals))
+
+
+def _json(pack: Pack) -> dict[str, Any]:
+    return {
+        "name": pack.name,
+        "title": pack.title,
+        "version": pack.version,
+        "created": pack.created,
+        "expires": pack.verified.expires.isoformat(),
+        "collections": pack.collections,
+        "documents": pack.documents,
+        "withdrawals": len(pack.withdrawals),
+    }

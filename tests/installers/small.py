@@ -1,0 +1,83 @@
+"""A bundle small enough for tests: one wheel, which stands in for localmed, in the place of a hundred."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+from installers import bundle
+from localmed.operations import signing
+
+# What the self-test and the installer ask of localmed, answered without a library.
+MAIN = """
+import json, pathlib, socket, sys
+data = pathlib.Path(sys.argv[sys.argv.index("--data") + 1])
+data.mkdir(parents=True, exist_ok=True)
+with (data / "asked").open("a") as file:
+    file.write(" ".join(sys.argv[3:5]) + "\\n")
+if "ask" in sys.argv:
+    try:
+        socket.create_connection(("192.0.2.1", 80), 1)
+        sys.exit("there is a network")
+    except OSError:
+        pass
+    print(json.dumps({"status": STATUS, "statements": [1]}))
+"""
+
+
+def wheel(folder: Path, version: str = "0.1.0", status: str = "answered", requires: str = "") -> Path:
+    """A wheel called localmed, which answers with ``status``."""
+    path = folder / f"localmed-{version}-py3-none-any.whl"
+    info = f"localmed-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: localmed\nVersion: {version}\nLicense: AGPL-3.0-or-later\n{requires}"
+    files = {
+        "localmed/__init__.py": "",
+        "localmed/__main__.py": MAIN.replace("STATUS", repr(status)),
+        f"{info}/METADATA": metadata,
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD")))
+    return path
+
+
+def keys(folder: Path) -> tuple[list[Path], Path]:
+    """Two keys and their root."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / "a.pem", folder / "b.pem"]
+    for path in paths:
+        signing.make_key(path)
+    signing.make_root(folder / "root.json", [signing.load_key(path) for path in paths])
+    return paths, folder / "root.json"
+
+
+def build(folder: Path, version: int, signed_by: tuple[list[Path], Path], **changes: Any) -> Path:
+    """A bundle of one wheel."""
+    wheels = folder / f"wheels-{version}"
+    wheels.mkdir(parents=True)
+    wheel(wheels, **{name: changes.pop(name) for name in ("status", "requires") if name in changes})
+    out = folder / f"bundle-{version}"
+    plan = bundle.Plan(out, [signed_by[1]], version, keys=signed_by[0], wheels=wheels)
+    bundle.build(replace(plan, **changes))
+    return out
+
+
+def install(stick: Path, root: Path, *arguments: str, alone: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run ``install.sh`` in an empty network namespace, below ``root``."""
+    root.mkdir(exist_ok=True)
+    command = ["sh", str(stick / "install.sh"), "--root", str(root), *arguments]
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LOCALMED_PYTHON": sys.executable, "LANG": "C.UTF-8"}
+    return subprocess.run(
+        [*(("unshare", "-rn", "--") if alone else ()), *command],
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+        env=environment,
+    )

@@ -1,0 +1,203 @@
+"""A bundle installed, updated, rolled back and removed in an empty network; a wrong one changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.installers import small
+from tests.strict import cannot
+
+pytestmark = pytest.mark.slow
+VERSIONS = "opt/localmed/versions"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _namespaces() -> None:
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rn", "--", "true"], check=False).returncode:
+        cannot("network namespaces are not permitted here")
+
+
+@pytest.fixture(scope="module")
+def publisher(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[list[Path], Path], Path]:
+    """A folder to build in, keys with their root, and the first bundle."""
+    folder = tmp_path_factory.mktemp("publisher")
+    signed_by = small.keys(folder / "keys")
+    return folder, signed_by, small.build(folder, 1, signed_by)
+
+
+def tree(root: Path) -> set[str]:
+    """Every file and link below ``root``."""
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir() or path.is_symlink()}
+
+
+def test_a_machine_from_the_first_bundle_to_the_last(
+    publisher: tuple[Path, tuple[list[Path], Path], Path], tmp_path: Path
+) -> None:
+    """One story, since each installation takes seconds: install, update, roll back, remove, purge."""
+    folder, signed_by, first = publisher
+    root = tmp_path / "machine"
+    done = small.install(first, root)
+    assert done.returncode == 0, done
+    assert (root / "opt/localmed/current").resolve().name == "0.1.0-1"
+    outside = {path for path in tree(root) if not path.startswith(("opt/", "var/"))}
+    assert outside == {
+        "etc/systemd/system/localmed.service",
+        "etc/systemd/system/localmed-refresh.service",
+        "etc/systemd/system/localmed-refresh.timer",
+        "etc/sysusers.d/localmed.conf",
+        "usr/local/bin/localmed",
+        "usr/local/share/applications/localmed.desktop",
+        "usr/local/share/icons/hicolor/scalable/apps/localmed.svg",
+    }
+    for path in outside:
+        assert "@PREFIX@" not in (root / path).read_text(), path
+    bill = json.loads((root / VERSIONS / "0.1.0-1/share/localmed/sbom.cdx.json").read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert [row["hashes"][0]["alg"] for row in bill["components"] if row["name"] == "localmed"] == ["SHA-256"]
+    assert "pack trust" in (root / "var/lib/localmed/asked").read_text()
+
+    # An update whose self-test fails leaves the first version serving, and nothing of itself.
+    before = tree(root)
+    bad = small.build(folder, 2, signed_by, status="abstained")
+    done = small.install(bad, root)
+    assert done.returncode == 3, done
+    assert "abstained" in done.stderr
+    assert tree(root) == before
+
+    third = small.build(folder, 3, signed_by)
+    assert small.install(third, root).returncode == 0
+    assert (root / "opt/localmed/current").resolve().name == "0.1.0-3"
+    assert small.install(first, root).returncode == 3  # older than what was installed
+    assert (root / "opt/localmed/current").resolve().name == "0.1.0-3"
+    assert small.install(root / "opt/localmed/installer", root, "--rollback").returncode == 0
+    assert (root / "opt/localmed/current").resolve().name == "0.1.0-1"
+
+    # Removing waits for what runs; a file that somebody changed is theirs.
+    sleeper = subprocess.Popen([root / VERSIONS / "0.1.0-1/bin/python", "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        done = small.install(root / "opt/localmed/installer", root, "--uninstall", "--keep-data", alone=False)
+        assert done.returncode == 3
+        assert str(sleeper.pid) in done.stderr
+    finally:
+        sleeper.communicate()
+    unit = root / "etc/systemd/system/localmed.service"
+    unit.write_text(unit.read_text() + "# ours\n")
+    done = small.install(third, root, "--uninstall", "--keep-data")
+    assert done.returncode == 0, done
+    assert tree(root) == {"etc/systemd/system/localmed.service", "var/lib/localmed/asked"}
+    unit.unlink()
+
+    assert small.install(first, root).returncode == 0  # again, over the data that was kept
+    assert small.install(first, root, "--uninstall", "--purge").returncode == 0
+    assert not tree(root)
+
+
+def test_a_machine_with_a_file_of_its_own_is_left_alone(
+    publisher: tuple[Path, tuple[list[Path], Path], Path], tmp_path: Path
+) -> None:
+    root = tmp_path / "machine"
+    theirs = root / "etc/systemd/system/localmed.service"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("[Service]\n")
+    done = small.install(publisher[2], root)
+    assert done.returncode == 3
+    assert str(theirs) in done.stderr
+    assert theirs.read_text() == "[Service]\n"
+    assert not (root / "opt/localmed/current").exists()
+
+
+# --- whatever is wrong with the stick ---------------------------------------------------------------------------------
+
+
+def wheel_changed(stick: Path) -> None:
+    path = next((stick / "targets/wheels").glob("*.whl"))
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def wheel_swapped(stick: Path) -> None:
+    small.wheel(stick / "targets/wheels", status="answered", requires="Requires-Dist: elsewhere\n")
+
+
+def wheel_a_link(stick: Path) -> None:
+    path = next((stick / "targets/wheels").glob("*.whl"))
+    path.rename(stick / "elsewhere")
+    path.symlink_to(stick / "elsewhere")
+
+
+def wheel_a_pipe(stick: Path) -> None:
+    path = next((stick / "targets/wheels").glob("*.whl"))
+    path.unlink()
+    os.mkfifo(path)
+
+
+def installer_changed(stick: Path) -> None:
+    with (stick / "targets/installer.pyz").open("ab") as file:
+        file.write(b"x")
+
+
+def root_changed(stick: Path) -> None:
+    path = stick / "metadata/1.root.json"
+    path.write_text(path.read_text() + " ")
+
+
+def metadata_changed(stick: Path) -> None:
+    path = stick / "metadata/targets.json"
+    path.write_text(path.read_text().replace('"length":', '"length":1'))
+
+
+def unit_changed(stick: Path) -> None:
+    path = stick / "targets/systemd/localmed.service"
+    path.write_text(path.read_text().replace("NoNewPrivileges=yes", "NoNewPrivileges=no"))
+
+
+HARMS = [wheel_changed, wheel_swapped, wheel_a_link, wheel_a_pipe, installer_changed, root_changed, metadata_changed,
+         unit_changed]  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+def test_a_stick_that_was_altered_changes_nothing(
+    publisher: tuple[Path, tuple[list[Path], Path], Path], tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    stick, root = tmp_path / "stick", tmp_path / "machine"
+    shutil.copytree(publisher[2], stick)
+    harm(stick)
+    done = small.install(stick, root)
+    assert done.returncode == 3, done
+    assert done.stderr.count("\n") == 1, done
+    assert not tree(root)
+
+
+def test_bundles_out_of_time_or_signed_by_one_are_refused(
+    publisher: tuple[Path, tuple[list[Path], Path], Path], tmp_path: Path
+) -> None:
+    signed_by = publisher[1]
+    past = datetime.now(UTC).replace(microsecond=0) - timedelta(days=400)
+    future = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3650)
+    root = tmp_path / "machine"
+    for version, changes, words in (
+        (4, {"created": past}, "was over on"),
+        (5, {"created": future}, "clock"),
+        (6, {"keys": signed_by[0][:1]}, "not signed by both"),
+    ):
+        done = small.install(small.build(tmp_path, version, signed_by, **changes), root)
+        assert done.returncode == 3
+        assert words in done.stderr
+        assert not tree(root)
+
+
+def test_a_wheel_that_needs_another_is_told_before_it_serves(
+    publisher: tuple[Path, tuple[list[Path], Path], Path], tmp_path: Path
+) -> None:
+    stick = small.build(tmp_path, 7, publisher[1], requires="Requires-Dist: elsewhere\n")
+    done = small.install(stick, tmp_path / "machine")
+    assert done.returncode == 3
+    assert "could not be installed" in done.stderr
+    assert not tree(tmp_path / "machine")
