@@ -1,4 +1,4 @@
-"""A real ``localmed serve``: TLS, two worker processes, a second server on the same data, a model host killed."""
+"""A real ``localmed serve``: TLS, two worker processes, what is too large or forged."""
 
 from __future__ import annotations
 
@@ -182,33 +182,3 @@ def huge_upload(browser: Browser) -> bytes:
             f"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {HUGE}\r\n\r\n--x\r\n".encode()
         )
         return bytes(line.sock.recv(100))
-
-
-@pytest.mark.slow
-def test_a_second_server_of_the_data_folder_and_a_model_host_that_is_killed(data: Path) -> None:
-    first_port, second_port = free_port(), free_port()
-    with serving(data, first_port) as first, serving(data, second_port) as second:
-        assert (len(hosts(first)), len(hosts(second))) == (1, 0), "the second takes the models of the first"
-        reader = Browser(first_port)
-        assert reader.request("POST", "/login", user="reader", password=PASSWORD)[0] == 303
-        assert '"kind": "answer"' in reader.ask()[1]
-        other = Browser(second_port, cookies=reader.cookies)
-        assert "vancomycin" in other.request("GET", "/history")[1], "a login and what it asked are the data folder's"
-        for host in hosts(first):
-            host.kill()
-        assert "25 mg/kg" in reader.form("/search", question=QUESTION)[1], "found by words at once"
-        for browser in (reader, other):
-            assert answered_again(browser), "another host was started"
-        assert len(hosts(first)) + len(hosts(second)) == 1
-
-
-def answered_again(browser: Browser) -> bool:
-    """Whether ``browser`` has an answer before long; until then each question is told why it has none."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        status, events = browser.ask()
-        if '"kind": "answer"' in events:
-            return True
-        assert (status, '"kind": "error"' in events) == (200, True)
-        time.sleep(0.5)
-    return False
