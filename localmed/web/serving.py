@@ -113,7 +113,7 @@ class _Keeper:
                 if self.site.host_status() is not None:
                     pause = LOOK
                     continue
-                LOG.warning("the model host has ended: another one is started")
+                LOG.warning("host.has_ended")
                 pause = min(2 * pause, MOST_PAUSE)
                 self.start()
 
