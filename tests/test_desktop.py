@@ -41,6 +41,7 @@ def test_nothing_answers_where_nothing_listens() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_without_a_window_of_its_own_the_systems_browser_is_led_to_a_server(tmp_path: Path) -> None:
     """The browser is a script that writes down where it was led; Ctrl-C ends the command and its server."""
     led, browser = tmp_path / "led", tmp_path / "browser"
@@ -59,10 +60,10 @@ def test_without_a_window_of_its_own_the_systems_browser_is_led_to_a_server(tmp_
         url = f"http://127.0.0.1:{port}/"
         assert led.read_text().strip() == url
         assert desktop.answers(url)
-        second = subprocess.run(command, capture_output=True, timeout=120, env=environment(), check=False)
+        second = subprocess.run(command, capture_output=True, timeout=300, env=environment(), check=False)
         assert second.returncode == 4
         assert b"open already" in second.stderr
     finally:
         os.kill(opened.pid, signal.SIGINT)
-        opened.communicate(timeout=120)
+        opened.communicate(timeout=300)
     assert not desktop.answers(url)
