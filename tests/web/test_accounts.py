@@ -200,3 +200,16 @@ def test_accounts_are_for_admins_alone(client: Clients, user: str) -> None:
     assert visitor.get("/admin/accounts").status_code == 403
     assert visitor.form("/admin/accounts", user="x", password=PASSWORD, role="admin").status_code == 403
     assert visitor.get("/start/library").status_code == 403
+
+
+def test_two_tabs_are_one_login(client: Clients) -> None:
+    reader = client("reader")
+    other = client()
+    other.http.cookies.set(LOGIN_COOKIE, reader.http.cookies[LOGIN_COOKIE])
+    token = other.token()
+    answers = [tab.form("/ask", form=token, question="dose of vancomycin").url.path for tab in (reader, other)]
+    assert len(set(answers)) == 2, "neither takes the other's place"
+    assert all(path in reader.get("/history").text for path in answers)
+    reader.form("/logout")
+    late = other.http.post("/ask", data={"form": token, "question": "dose of vancomycin"})
+    assert late.url.path == "/login"
