@@ -113,6 +113,8 @@ class _Keeper:
                 if self.site.host_status() is not None:
                     pause = LOOK
                     continue
+                if self.process is not None and self.process.poll() is None:
+                    continue  # it loads its models yet
                 LOG.warning("host.has_ended")
                 pause = min(2 * pause, MOST_PAUSE)
                 self.start()
