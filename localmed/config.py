@@ -230,7 +230,7 @@ class HostSettings:
 class LibrarySettings:
     """Generations and indexes."""
 
-    keep_generations: int = 3
+    keep_generations: int = 3  # whose documents differ (library/pruning.py)
     index_above: int = 50_000  # rows; flat search over fewer answers within the time limit
     writer_memory_bytes: int = 64 * 2**20  # Tantivy's writer heap
     batch: int = 1024  # passages encoded and written together

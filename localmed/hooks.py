@@ -8,7 +8,7 @@ keep their one method. The hooks belong to the thread that the caller called in.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -123,6 +123,13 @@ def pieces(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     for start in range(0, len(items), size):
         check()
         yield items[start : start + size]
+
+
+def checked(items: Iterable[Item]) -> Iterator[Item]:
+    """``items``; after each the caller may have given up."""
+    for item in items:
+        check()
+        yield item
 
 
 def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

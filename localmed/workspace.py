@@ -23,7 +23,7 @@ from localmed.agents.role_table import ROLES, RoleTable, role_table
 from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
 from localmed.config import SERVED_BY
-from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status
+from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
 from localmed.errors import BadSettings, ModelError, UnknownName
 from localmed.hooks import Hooks
 from localmed.language import clean, detect
@@ -85,6 +85,18 @@ class Workspace:
         """The documents that are withdrawn now."""
         statuses = self.library.holding.statuses()
         return frozenset(document for document, status in statuses.items() if status is Status.WITHDRAWN)
+
+    def withdrawal(self, document: str, title: str) -> Message | None:
+        """Which document was withdrawn, when and why, of one that is; None of any other, and of one that is hidden."""
+        if self.library.catalogue.hides(document) or document not in self.withdrawn():
+            return None
+        stored = self.library.catalogue.by_ids([document]).get(document)
+        entry = self.library.holding.withdrawal(document, stored.content if stored else "")
+        if entry is None:
+            return message("answer.withdrawn_by_source", title=title, document=document[:12])
+        return message(
+            "answer.withdrawn_since", title=title, document=document[:12], date=entry.time[:10], reason=entry.reason
+        )
 
     def standing(self, documents: Iterable[str]) -> dict[str, tuple[Status, str]]:
         """The status of each document now, and the date by which it was to be reviewed if that has passed."""

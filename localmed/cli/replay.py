@@ -26,6 +26,7 @@ def command(ctx: click.Context, file: Path, trace: bool, as_json: bool) -> None:
     Says whether the answer is the recorded one; ends with 3 if it is not.
     """
     from localmed.cli.showing import show
+    from localmed.operations import history
     from localmed.workflows.recording import LARGEST
 
     try:
@@ -34,6 +35,7 @@ def command(ctx: click.Context, file: Path, trace: bool, as_json: bool) -> None:
         raise InputError("replay.no_text", file=str(file)) from None
     with opened(ctx) as session:
         answer, same = session.replay(text)
+        answer = history.with_withdrawals(session, answer)
     if as_json:
         print_json(answer_json(answer, answer.language))
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from localmed.cli.common import echo, json_option, opened, print_json
-from localmed.cli.speaking import say, text
+from localmed.cli.speaking import say, text, words
 from localmed.domain import Evidence, Passage, Status
 from localmed.errors import InputError
 
@@ -41,13 +41,14 @@ def command(
     With --answer it is shown as the answer cited it, also after the document or its generation is gone, and with what
     has become of its document since.
     """
-    from localmed.operations import lookups
+    from localmed.operations import history, lookups
 
     with opened(ctx) as session:
         if answer:
             evidence, removed = session.kept_evidence(answer, passage)
         else:
             evidence, removed = lookups.evidence_of(session, passage), False
+        since = history.withdrawals(session, [evidence]) if answer else ()
         marked = _span(span, evidence.passage)
         if image:
             lookups.draw_page(session, evidence, image, page, marked)
@@ -61,6 +62,8 @@ def command(
     echo(f"{evidence.document_title} ({evidence.edition or text('answer.no_date')})", bold=True)
     if evidence.status is not Status.CURRENT:
         echo(text(f"search.standing_{evidence.status.value}"), colour="red")
+    for line in since:
+        echo(words(line), colour="red")
     if evidence.overdue:
         echo(text("search.overdue_since", date=evidence.overdue), colour="red")
     if removed:

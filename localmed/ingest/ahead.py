@@ -28,6 +28,7 @@ from typing import TypeVar, cast
 
 import psutil
 
+from localmed import hooks
 from localmed.config import IngestSettings, ReadBounds
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import COMMAND, Parser
@@ -37,6 +38,7 @@ CHILD_BYTES = 3 * 2**30  # of free memory for a child by default: a page of a sc
 LINE_BYTES = 250  # of memory for a placed line beside its text, measured
 WAITING_BYTES = 2 * 2**30  # of files before their turn, each copied already: four of the largest that are read
 RECORD_BYTES = 1_000  # of memory for a record beside its lines
+LOOK = 0.5  # seconds between two looks whether the import was cancelled, while a child reads
 GRACE = 10.0  # seconds for a thread to end whose child was killed
 
 Request = TypeVar("Request")
@@ -162,7 +164,8 @@ class Parsers(AbstractContextManager["Parsers"]):
             with self._changed:
                 self._turn = job
                 self._changed.notify_all()
-                self._changed.wait_for(partial(self._has_news, job, seen))
+                while not self._changed.wait_for(partial(self._has_news, job, seen), LOOK):
+                    hooks.check()
                 if job.done and not job.items:
                     break
                 seen, item = job.page, self._taken(job) if job.items else None

@@ -75,32 +75,33 @@ def _passages(record: SourceRecord, document: Document, settings: ChunkSettings)
 
 def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
     """The lines joined (see ``parsed.Block``) and the span of each placed line in the result."""
-    text = ""
+    joined = line_ends.Joined()
     spans: list[Span] = []
     for line in lines:
         added = " ".join(line.text.split())
         if not added:
             continue
-        text = line_ends.before(text, added)
-        start = len(text)
+        start = joined.add(added)
         if spans and spans[-1].end > start:  # its hyphen was undone
             spans[-1] = replace(spans[-1], end=start)
-        text += added
         if line.box is not None:
-            spans.append(Span(start, len(text), line.box))
-    return text, tuple(spans)
+            spans.append(Span(start, joined.length, line.box))
+    return joined.text, tuple(spans)
 
 
 def _pieces(text: str, spans: tuple[Span, ...], offset: int, row: bool, paragraph: int, limit: int) -> Iterator[Piece]:
     bounds = [(0, len(text))] if row else sentences(text)
+    first = 0  # of the spans that do not end before the piece
     for start, end in bounds:
         for left, right in _cut(text, start, end, limit):
-            inside = tuple(
-                Span(max(span.start, left) - left, min(span.end, right) - left, span.box)
-                for span in spans
-                if span.start < right and span.end > left
-            )
-            yield Piece(text[left:right], inside, offset + left, row, paragraph)
+            while first < len(spans) and spans[first].end <= left:
+                first += 1
+            inside, at = [], first
+            while at < len(spans) and spans[at].start < right:
+                span = spans[at]
+                inside.append(Span(max(span.start, left) - left, min(span.end, right) - left, span.box))
+                at += 1
+            yield Piece(text[left:right], tuple(inside), offset + left, row, paragraph)
 
 
 def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:

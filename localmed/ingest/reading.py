@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
+from localmed import hooks
 from localmed.config import ChunkSettings
 from localmed.domain import STATED, Document, Message, Parameter, Passage, Status, digest, message
 from localmed.errors import InputError
@@ -202,7 +203,7 @@ def read(content: Content, source: Source, context: Context) -> Reading:
     """What stands in ``source``; raise ``InputError`` if nothing of it can be read or one of its parts ends it."""
     reading = Reading()
     name = source.path.name
-    for part, item in content:
+    for part, item in hooks.checked(content):
         if isinstance(item, Fault):
             reading.faults.append(item)
         elif isinstance(item, Message):
@@ -235,7 +236,7 @@ def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, con
         reading.notes.append(message("import.same_content", what=_called(record), document=twin[:12]))
         reading.settled = reading.settled and bool(here)
         return
-    cut = tuple(chunking.passages(record, document, context.chunk))
+    cut = tuple(hooks.checked(chunking.passages(record, document, context.chunk)))
     if not cut and not record.deleted:
         reading.faults.append(Fault(named(record.key) if record.key else FILE, message("reader.has_no_text")))
         return

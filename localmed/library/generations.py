@@ -316,32 +316,6 @@ def before(data: Path) -> int:
     return earlier[-1]
 
 
-def prune(data: Path, keep: int) -> list[int]:
-    """Remove all but the newest ``keep`` generations; never the one served or its parent, never a leased one.
-
-    Nor what was served before the changes of the last day (``served.py``), unless only one is to be kept.
-    """
-    path = current(data)
-    before = {read_manifest(path).parent, served.settled(folder(data))} if keep > 1 else set()
-    kept = {int(path.name), *before, *numbers(data)[-keep:]}
-    return [number for number in numbers(data) if number not in kept and _remove(path_of(data, number))]
-
-
-def _remove(generation: Path) -> bool:
-    """Remove a generation unless it is leased; its lease is held meanwhile, so that nobody takes one."""
-    try:
-        stream = (generation / LEASE).open("rb")
-    except FileNotFoundError:  # a removal that was interrupted
-        shutil.rmtree(generation, ignore_errors=True)
-        return True
-    with stream:
-        if not files.lock(stream):
-            return False
-        (generation / LEASE).unlink()
-        shutil.rmtree(generation, ignore_errors=True)
-    return True
-
-
 def _files(root: Path) -> list[Path]:
     paths = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock"]
     return sorted(path for path in paths if str(path.relative_to(root)) not in LEFT_OUT)

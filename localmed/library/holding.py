@@ -19,7 +19,7 @@ from pathlib import Path
 from localmed import hooks
 from localmed.domain import Document, SearchFilter, Status
 from localmed.library.catalogue import Catalogue
-from localmed.library.withdrawals import Withdrawals
+from localmed.library.withdrawals import Entry, Withdrawals
 
 
 class Holding:
@@ -43,6 +43,10 @@ class Holding:
         """The date by which a document was to be reviewed, if that has passed; else ""."""
         self._look_up()
         return self._overdue.get(document, "")
+
+    def withdrawal(self, document: str, content: str) -> Entry | None:
+        """The line of the ledger by which a document with this content is withdrawn; None where its source says so."""
+        return self._withdrawals.of(document, content)
 
     def agrees(self, document: Document) -> bool:
         """Whether the status now is one that the row of ``document`` allows: what answers is looked up in indexes."""

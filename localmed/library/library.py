@@ -28,7 +28,7 @@ from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Message, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.files import Opener, open_regular, told_if_full
-from localmed.library import generations, originals
+from localmed.library import generations, originals, pruning
 from localmed.library.access import Access
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, totals
@@ -342,7 +342,7 @@ class Builder:
             self._data, self.path, self.parent, reason, self._encoder.slug, documents, passages
         )
         with suppress(Damaged):  # of what was served when; ``generations prune`` says so
-            generations.prune(self._data, self._settings.keep_generations)
+            pruning.prune(self._data, self._settings.keep_generations)
         return number
 
     def discard(self) -> None:

@@ -5,10 +5,11 @@ A migration is never edited once released: a new one is added, and tested from a
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,8 @@ def open_database(
     ``patience`` is how many seconds it waits for another process's transaction.
     """
     try:
+        if wal:
+            _make(path)
         connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
     except sqlite3.DatabaseError as error:
         raise as_ours(path, error) from None
@@ -251,6 +254,15 @@ def open_database(
             raise
         raise as_ours(path, error) from None
     return connection
+
+
+def _make(path: Path) -> None:
+    """Make an empty ``path`` for its owner alone, where there is none; SQLite's files beside it get its rights.
+
+    Those of one that is there stay: whoever gave a group of the machine the folder to read has chosen them.
+    """
+    with suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tuple[Any, ...]]:

@@ -91,6 +91,12 @@ class Withdrawals:
             contents[entry.content] = entry.withdrawn
         return _true(ids), _true(contents)
 
+    def of(self, document: str, content: str = "") -> Entry | None:
+        """The line by which ``document``, or another with its ``content``, is withdrawn now; None where none is."""
+        own = [entry for entry in self.entries if entry.document == document][-1:]
+        same = [entry for entry in self.entries if content and entry.content == content][-1:]
+        return next((entry for entry in (*own, *same) if entry.withdrawn), None)
+
     def sketched(self) -> list[Entry]:
         """The lines with a sketch by which a document is withdrawn now."""
         newest = {entry.document: entry for entry in self.entries}

@@ -20,7 +20,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries, updates
 from localmed.ingest.pipeline import Progress
-from localmed.library import generations, originals, served
+from localmed.library import generations, originals, pruning, served
 from localmed.library.access import NAME
 from localmed.library.anchors import PLANNED
 from localmed.library.library import Builder, build
@@ -217,7 +217,7 @@ def prune(session: Session) -> tuple[int, int]:
     """
     with session.change("prune", "generations, originals") as change:
         with generations.lock_writer(session.data):
-            generations.prune(session.data, session.settings.library.keep_generations)
+            pruning.prune(session.data, session.settings.library.keep_generations)
             files, size = originals.prune(session.data)
         change.subject, change.outcome = f"{files} originals", f"{size} bytes freed"
     return files, size

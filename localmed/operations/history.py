@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from localmed.domain import Answer, Status
+from localmed.domain import Answer, Evidence, Message, Status
 from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
-from localmed.errors import Damaged, NoLibrary, UnknownName
+from localmed.errors import Damaged, NoLibrary, UnknownName, UsageError
 from localmed.library.state import rows
 from localmed.operations import stops
 from localmed.operations.sealing import seal, unseal
@@ -135,9 +135,40 @@ def _forget_citations(state: sqlite3.Connection) -> None:
     state.execute("DELETE FROM cited WHERE answer NOT IN (SELECT id FROM answers)")
 
 
+def withdrawals(session: Session, sources: Iterable[Evidence]) -> tuple[Message, ...]:
+    """Which of the documents that ``sources`` are of are withdrawn now, when and why; nothing of what is hidden."""
+    hidden = session.hidden()
+    titles = {
+        source.passage.document_id: source.document_title
+        for source in sources
+        if source.passage.collection not in hidden
+    }
+    with suppress(NoLibrary), session.workspace() as workspace:
+        named = (workspace.withdrawal(document, title) for document, title in titles.items())
+        return tuple(line for line in named if line)
+    return ()
+
+
+def with_withdrawals(session: Session, answer: Answer) -> Answer:
+    """``answer`` with a note of each document that it cites and that was withdrawn since."""
+    since = withdrawals(session, _in_force_then(answer))
+    return replace(answer, notes=(*since, *answer.notes)) if since else answer
+
+
+def _in_force_then(answer: Answer) -> list[Evidence]:
+    return [evidence for evidence in answer.evidence if evidence.status is not Status.WITHDRAWN]
+
+
+def require_held(session: Session, answer: Answer) -> None:
+    """Raise ``UsageError``, naming what was withdrawn, unless ``answer`` still ``holds``."""
+    if not holds(session, answer):
+        since = withdrawals(session, _in_force_then(answer))
+        raise UsageError("web.answer.gone_named", documents=since) if since else UsageError("web.answer.gone")
+
+
 def holds(session: Session, answer: Answer) -> bool:
     """Whether nothing that ``answer`` cites was withdrawn, or hidden from the session's user, since it was made."""
-    sources = [evidence for evidence in answer.evidence if evidence.status is not Status.WITHDRAWN]
+    sources = _in_force_then(answer)
     with suppress(NoLibrary), session.workspace() as workspace:
         hidden = session.hidden() | stops.stopped(session.data, stops.COLLECTION)
         withdrawn = workspace.withdrawn()

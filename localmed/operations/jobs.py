@@ -60,7 +60,12 @@ def start(session: Session, kind: str, work: Work) -> str:
 
 def job(session: Session, id_: str) -> Job:
     """The job ``id_``; raise ``UnknownName``."""
-    return next((one for one in jobs(session) if one.id == id_), None) or _unknown()
+    with rows(session.data) as state:
+        query = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs WHERE id = ?"
+        row = state.execute(query, (id_,)).fetchone()
+    if row is None:
+        raise UnknownName("job.unknown")
+    return _job(*row)
 
 
 def jobs(session: Session) -> list[Job]:
@@ -74,10 +79,6 @@ def cancel(session: Session, id_: str) -> None:
     """Let the job ``id_`` end at its next look."""
     with rows(session.data) as state:
         state.execute("UPDATE jobs SET cancelled = 1 WHERE id = ?", (id_,))
-
-
-def _unknown() -> Job:
-    raise UnknownName("job.unknown")
 
 
 def _job(

@@ -13,6 +13,8 @@ import secrets
 import shutil
 import time
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from localmed.session import Session
 
 FOLDER, WAITING, PREVIEW = "uploads", "waiting", "preview.html"
+BEFORE = ".before"  # the file that a publication replaces, until it is done; no upload is called so
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
 PIECE = 2**20  # bytes copied at a time
 
@@ -148,14 +151,31 @@ def publish(session: Session, waiting: Upload, hooks: Hooks) -> Message:
     if not waiting.reads:
         raise UsageError("upload.not_looked")
     manifest = importing.manifest_of(session, waiting.collection, None)
-    target = session.data / FOLDER / waiting.collection / waiting.name
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    shutil.copyfile(file_of(session, waiting), target)
-    report = importing.import_paths(session, [target], manifest, hooks=hooks)
+    with _in_place(session, waiting) as target:
+        report = importing.import_paths(session, [target], manifest, hooks=hooks)
     if session.settings.web.second_person:
         _approve(session, waiting.collection, target)
     _forget(session, waiting)
     return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
+
+
+@contextmanager
+def _in_place(session: Session, waiting: Upload) -> Iterator[Path]:
+    """The file where it is imported from; if that fails or is cancelled, what lay there before is there again."""
+    target = session.data / FOLDER / waiting.collection / waiting.name
+    before = _waiting(session.data) / waiting.id / BEFORE
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        if target.exists() and not before.exists():  # else it was put aside by one that was killed
+            target.replace(before)
+        with told_if_full(session.data):
+            shutil.copyfile(file_of(session, waiting), target)
+        yield target
+    except BaseException:
+        target.unlink(missing_ok=True)
+        if before.exists():
+            before.replace(target)
+        raise
 
 
 def _approve(session: Session, collection: str, file: Path) -> None:

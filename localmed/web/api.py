@@ -250,8 +250,7 @@ def answers(visit: Program) -> Response:
 def answer(visit: Program, answer_id: str) -> Response:
     """One of them, unless something that it cites was withdrawn."""
     kept = history.kept(visit.session, answer_id)
-    if not history.holds(visit.session, kept.answer):
-        raise UsageError("web.answer.gone")
+    history.require_held(visit.session, kept.answer)
     return JSONResponse(answer_value(kept, visit.language))
 
 

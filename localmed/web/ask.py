@@ -121,7 +121,8 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
     """What ``answer_body.html`` is filled with."""
     shown = view(kept.answer, visit.language)
     holds = history.holds(visit.session, kept.answer)
-    return {"kept": kept, "view": shown, "copied": plain(shown), "holds": holds}
+    withdrawals = () if holds else history.withdrawals(visit.session, kept.answer.evidence)
+    return {"kept": kept, "view": shown, "copied": plain(shown), "holds": holds, "withdrawals": withdrawals}
 
 
 @router.get("/answers/{answer_id}")

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from localmed.domain import Answer, SearchFilter
-from localmed.errors import UsageError
 from localmed.hooks import Hooks
 from localmed.language import clean
 from localmed.messages import LANGUAGES
@@ -60,8 +59,7 @@ def leaflet(
 ) -> Response:
     """The explanation as a leaflet, released by a person whose name stands on it and in the audit log."""
     kept = history.kept(visit.session, answer_id)
-    if not history.holds(visit.session, kept.answer):
-        raise UsageError("web.answer.gone")
+    history.require_held(visit.session, kept.answer)
     answer = orders.release(visit.session, kept, clean(released_by))
     own = language if language in LANGUAGES else answer.language
     languages = LANGUAGES if language == BOTH else (own,)

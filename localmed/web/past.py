@@ -17,10 +17,23 @@ router = APIRouter()
 @router.get("/history")
 def listing(visit: Asking) -> Response:
     """The visitor's answers, the newest first."""
+    listed = history.listing(visit.session)
+    since = history.withdrawals(visit.session, (evidence for kept in listed for evidence in kept.answer.evidence))
+    by_document = {dict(line.parameters)["document"]: line for line in since}
     answers = [
-        (kept, datetime.fromtimestamp(kept.time).strftime("%Y-%m-%d %H:%M")) for kept in history.listing(visit.session)
+        (
+            kept,
+            datetime.fromtimestamp(kept.time).strftime("%Y-%m-%d %H:%M"),
+            [by_document[name] for name in _cited(kept) if name in by_document],
+        )
+        for kept in listed
     ]
     return pages.page(visit, "history.html", answers=answers, days=visit.site.settings.web.history_days)
+
+
+def _cited(kept: history.Kept) -> list[str]:
+    """The documents of an answer, as messages name them."""
+    return list(dict.fromkeys(evidence.passage.document_id[:12] for evidence in kept.answer.evidence))
 
 
 @router.post("/history/{answer_id}/forget")

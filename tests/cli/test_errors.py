@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import pymupdf
 import pytest
 
 from localmed import language
@@ -118,6 +119,23 @@ def test_the_originals_are_gone(copied: Localmed, tmp_path: Path) -> None:
     copied("show", hit["passage"]["id"], "--image", str(tmp_path / "page.png")).failed(5)
     assert not (tmp_path / "page.png").exists()
     copied.ok("show", hit["passage"]["id"])
+
+
+def test_an_original_that_was_replaced_is_not_drawn(copied: Localmed, tmp_path: Path) -> None:
+    (hit, *_) = copied.ok("search", "vancomycin loading dose", "--json").json["hits"]
+    (original,) = (path for path in (copied.data / "files").iterdir() if path.read_bytes().startswith(b"%PDF-1.7\n%"))
+    with pymupdf.open(original) as pdf:
+        pdf[0].insert_text((72, 200), "The loading dose is 50 mg/kg.")
+        changed = pdf.tobytes()
+    original.write_bytes(changed)
+    refused = copied("show", hit["passage"]["id"], "--image", str(tmp_path / "page.png")).failed(5)
+    assert original.name in refused
+    assert "Import the document again" in refused
+    assert not (tmp_path / "page.png").exists()
+    for command in (("generations", "verify"), ("doctor", "--full")):
+        ran = copied(*command)
+        assert ran.code == 5, command
+        assert original.name in ran.out.replace("\n", "") + ran.err, command
 
 
 def test_an_image_that_cannot_be_written(localmed: Localmed, tmp_path: Path) -> None:

@@ -291,6 +291,16 @@ def test_a_kept_answer_is_resolved_against_the_catalogue(hospital: Hospital, tmp
     hospital.localmed.ok("--as-group", "doctors", "replay", str(hospital.files / "recording.json"))
 
 
+def test_the_id_of_a_hidden_successor_is_not_told(hospital: Hospital) -> None:
+    for call in (("documents", "list", "--status", "superseded"), ("ask", QUESTION, "--status", "superseded"),
+                 ("search", "sepsis", "--status", "superseded")):  # fmt: skip
+        shown = hospital.nurse(*call, "--json").out
+        assert hospital.document[:12] not in shown, call
+        assert "Older sepsis leaflet" in shown, call
+    (older,) = hospital.nurse("documents", "list", "--status", "superseded", "--json").json
+    assert hospital.document[:12] not in hospital.nurse("documents", "show", older["id"], "--json").out
+
+
 def test_settings_elsewhere_narrow_and_never_widen(
     hospital: Hospital, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from localmed.config import IngestSettings, ReadBounds
-from localmed.errors import InputError, LimitExceeded
+from localmed.errors import Cancelled, InputError, LimitExceeded
+from localmed.hooks import Cancel, Hooks, following
 from localmed.ingest import ahead, readers
 from localmed.ingest.ahead import Parsers, Task
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, named
@@ -203,3 +204,11 @@ def test_how_many_children_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "CHILD_BYTES", 2**50)
     assert ahead.children_of(IngestSettings()) == 1, "more than one would not fit into the memory"
     assert ahead.size_of(Fault(named("a"), named("b"))) > 0
+
+
+def test_a_cancellation_is_seen_while_a_child_reads(tmp_path: Path) -> None:
+    """A text of which nothing has come yet may take its whole time: whoever waits for it can still give up."""
+    cancel = Cancel()
+    threading.Timer(0.3, cancel.cancel).start()
+    with parsers(children=1) as pool, following(Hooks(cancel=cancel)), pytest.raises(Cancelled):
+        outcomes(pool, tasks(tmp_path, "hang-0"))

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from localmed.config import LibrarySettings, Settings
-from localmed.domain import Message, message
+from localmed.domain import Collection, Message, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName, WrongEncoder
-from localmed.library import generations, intact
+from localmed.library import generations, intact, pruning
 from localmed.library.dense import COMPACT_FRAGMENTS
 from localmed.library.generations import Manifest, lock_writer
 from localmed.library.intact import FileEntry
@@ -211,11 +211,27 @@ def test_only_the_last_three_are_kept(filled: Settings, corpus: Path) -> None:
     assert generations.numbers(filled.data) == [3, 4, 5]
 
 
+def test_small_changes_leave_what_was_imported_before_them_to_go_back_to(filled: Settings, corpus: Path) -> None:
+    for number in range(2):
+        another(filled, corpus, number)
+    ward = Collection("ward", "Ward")
+    for number in range(6):
+        with build(filled.data, HashedWords().identity, filled.library) as builder:
+            builder.put_collection(replace(ward, title=f"Ward {number}"))
+            builder.publish(message("generation.made.collection", name="ward"))
+    assert generations.numbers(filled.data) == [1, 2, 8, 9], "of the third import the last, and its parent"
+    (path_of(filled, 8) / "manifest.json").write_text("{}")
+    another(filled, corpus, 3)
+    assert generations.numbers(filled.data) == [2, 8, 9, 10], "what cannot be read takes no place"
+    assert generations.rollback(filled.data, 2) == 2
+    assert answers(filled, "number") == {"New 0"}
+
+
 def test_what_is_served_is_kept_however_old(filled: Settings, corpus: Path) -> None:
     for number in range(2):
         another(filled, corpus, number)
     generations.rollback(filled.data, 1)
-    assert generations.prune(filled.data, 1) == [2]
+    assert pruning.prune(filled.data, 1) == [2]
     verify(filled.data)
 
 
@@ -334,6 +350,6 @@ def test_a_library_that_cannot_be_opened_keeps_no_lease(filled: Settings, corpus
     damage(path_of(filled, 1) / "library.sqlite", "truncated")
     with pytest.raises(Damaged):
         Library.open(filled.data)
-    assert not generations.prune(filled.data, 1)
+    assert not pruning.prune(filled.data, 1)
     with (path_of(filled, 1) / "lease").open("rb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

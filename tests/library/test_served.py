@@ -11,7 +11,7 @@ import pytest
 from localmed.cli.main import run
 from localmed.config import LibrarySettings, Settings
 from localmed.errors import Damaged
-from localmed.library import generations, served
+from localmed.library import generations, pruning, served
 from tests.fakes import import_into, write
 
 
@@ -53,7 +53,7 @@ def test_it_outlives_a_series_until_a_change_is_confirmed(few: Settings, corpus:
     with pytest.raises(SystemExit) as done:
         run(["--data", str(few.data), "generations", "confirm"])
     assert done.value.code == 0
-    generations.prune(few.data, 2)
+    pruning.prune(few.data, 2)
     assert generations.numbers(few.data) == [3, 4]
 
 
@@ -73,7 +73,7 @@ def test_where_it_cannot_be_read_nothing_is_removed(few: Settings, corpus: Path)
     file = generations.folder(few.data) / served.FILE
     file.write_text(file.read_text()[:-5])
     with pytest.raises(Damaged, match="cannot be read"):
-        generations.prune(few.data, 2)
+        pruning.prune(few.data, 2)
     change(few, corpus, 3)
     assert served.swaps(file.parent)[-1].number == 3
     assert datetime.fromisoformat(served.swaps(file.parent)[-1].since) <= datetime.now(UTC)

@@ -11,7 +11,7 @@ import pytest
 from localmed.cli.main import run
 from localmed.config import Settings
 from localmed.errors import Damaged, NoLibrary
-from localmed.library import generations, originals
+from localmed.library import generations, originals, pruning
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import repair
@@ -47,7 +47,7 @@ def test_without_the_link_nothing_is_answered_built_or_removed(
         calls: list[Callable[[], object]] = [
             lambda: Library.open(filled.data),
             lambda: import_into(filled, corpus),
-            lambda: generations.prune(filled.data, 1),
+            lambda: pruning.prune(filled.data, 1),
             lambda: originals.prune(filled.data) if generations.current(filled.data) else None,
         ]
         for call in calls:

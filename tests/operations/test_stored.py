@@ -53,7 +53,20 @@ def flip(path: Path, text: bytes) -> None:
 def test_a_whole_library_has_no_faults(data: Path) -> None:
     (data / "localmed.toml").write_text("", "utf-8")  # the site's settings, as the guide says
     (data / "ocr").mkdir()
+    (data / "uploads" / "ward").mkdir(parents=True)
     assert faults(data) == []
+
+
+def test_what_is_written_to_is_for_its_owner_alone(data: Path) -> None:
+    with opened(Settings(data), HashedWords()) as session:
+        lookups.verified(session, None)
+        for name in ("state.sqlite", "audit.sqlite", "audit.key", "access.json", "withdrawals"):
+            for path in data.glob(f"{name}*"):  # with SQLite's own files beside it
+                assert path.stat().st_mode & 0o077 == 0, path.name
+    (data / "state.sqlite").chmod(0o640)
+    with opened(Settings(data), HashedWords()) as session:
+        lookups.quarantine(session)
+    assert (data / "state.sqlite").stat().st_mode & 0o777 == 0o640, "given to a group on purpose"
 
 
 @pytest.mark.parametrize(

@@ -246,3 +246,21 @@ def test_without_the_log_the_manifest_holds_the_access_file(filled: Settings, co
             with pytest.raises(Damaged) as raised:
                 lookups.collection_names(session)
             assert raised.value.message.code == "access.unknown"
+
+
+@pytest.mark.slow
+def test_who_may_not_write_gets_no_group_by_asking_for_it(tmp_path: Path) -> None:
+    """Whatever the settings say of groups: none, or one; and other settings are not asked in their place."""
+    settings = Settings(tmp_path / "data")
+    folder = write(tmp_path / "documents", {"a.txt": "Sepsis\n\nIn sepsis antibiotics should be given in one hour.\n"})
+    for command in (
+        ("collections", "create", "ward"), ("import", str(folder), "-c", "ward"),
+        ("collections", "access", "ward", "--group", "doctors"),
+    ):  # fmt: skip
+        assert read(settings, *command).returncode == 0
+    (tmp_path / "own.toml").write_text('[reader]\ngroups = ["doctors"]\n')
+    for groups in ("[]", '["nurses"]'):
+        (settings.data / "localmed.toml").write_text(f"[reader]\ngroups = {groups}\n")
+        with closed_to_writing(settings.data):
+            for options in ((), ("--as-group", "doctors")):
+                assert "one hour" not in read(settings, *options, "search", "antibiotics").stdout, (groups, options)

@@ -8,6 +8,7 @@ import stat
 import time
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,15 @@ def test_an_answer_disappears_once_its_document_is_withdrawn(copied_clients: Cli
     assert reader.get(f"{path}/holds").status_code == 410
     page = reader.get(path).text
     assert "25 mg/kg" not in page
-    assert "was withdrawn" in page
+    today = datetime.now(UTC).date().isoformat()
+    named = f"{document.title} ({document.id[:12]}) was withdrawn on {today}: by the manufacturer"
+    assert named in page
+    assert named in reader.get("/history").text
+    leaflet = reader.form(f"{path}/leaflet", released_by="Dr Wu")
+    assert named in leaflet.text
+    changes.set_access(session, document.collection, ["elsewhere"])
+    for address in (path, "/history"):
+        assert "by the manufacturer" not in reader.get(address).text, "of what is hidden nothing is named"
 
 
 def test_a_report_reaches_the_safety_officer_and_outlives_the_history(copied_clients: Clients) -> None:

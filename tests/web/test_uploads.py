@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from localmed.errors import UsageError
-from localmed.operations import jobs, lookups, uploads
+from localmed.errors import Cancelled, UsageError
+from localmed.hooks import Hooks
+from localmed.operations import importing, jobs, lookups, uploads
 from localmed.operations.uploads import Upload, safe_name
 from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
@@ -138,3 +139,31 @@ def test_a_second_person_publishes_and_approves(copied_clients: Clients) -> None
     approved = next(document for document in documents if document.title == "Hand rub")
     assert approved.governance.approver == "admin"
     assert Path(approved.source).name == "hand.md"
+
+
+def test_a_publication_that_fails_leaves_what_lay_there_before(
+    copied_clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    librarian, session = copied_clients("librarian"), session_of(copied_clients)
+    place = copied_clients.settings.data / "uploads" / "ward" / "hand.md"
+    send(librarian, HAND)
+    (upload,) = waiting(copied_clients)
+    with monkeypatch.context() as patched:
+        patched.setattr(importing, "import_paths", refuse)
+        with pytest.raises(Cancelled):
+            uploads.publish(session, upload, Hooks())
+    assert not place.exists(), "an update of the collection would import it"
+    librarian.form(f"/library/upload/{upload.id}/publish")
+    assert waiting(copied_clients) == []
+    send(librarian, HAND.replace(b"20", b"200"))
+    (upload,) = waiting(copied_clients)
+    with monkeypatch.context() as patched:
+        patched.setattr(importing, "import_paths", refuse)
+        with pytest.raises(Cancelled):
+            uploads.publish(session, upload, Hooks())
+    assert place.read_bytes() == HAND
+    assert uploads.file_of(session, upload).exists(), "it still waits"
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    raise Cancelled("workflow.cancelled")

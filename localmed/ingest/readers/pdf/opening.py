@@ -18,6 +18,7 @@ from localmed.domain import message
 from localmed.errors import InputError, reason
 
 MAGIC = b"%PDF-"
+END, END_WITHIN = b"%%EOF", 1024  # bytes; some programs write more behind it
 MAGIC_WITHIN = 1024  # bytes; what readers have always tolerated before the header
 
 _LOOKS_LIKE = (
@@ -60,6 +61,15 @@ def opened(path: Path) -> Any:
     if not pages:
         raise InputError("pdf.no_page", name=path.name)
     return document
+
+
+def cut_off(document: Any, path: Path) -> bool:
+    """Whether the file ends before its end mark and MuPDF had to put it together: what came behind is lost."""
+    if not document.is_repaired:
+        return False
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - END_WITHIN))
+        return END not in file.read()
 
 
 def _damaged(path: Path, error: Exception) -> InputError:

@@ -111,10 +111,10 @@ class Paragraph:
     @property
     def text(self) -> str:
         """Its rows as one text."""
-        whole = ""
+        whole = line_ends.Joined()
         for row in self.rows:
-            whole = line_ends.before(whole, row.text) + row.text
-        return whole
+            whole.add(row.text)
+        return whole.text
 
     @property
     def size(self) -> float:

@@ -27,7 +27,7 @@ from localmed.ingest.readers.pdf.furniture import without_furniture
 from localmed.ingest.readers.pdf.grid import Grid, Separator
 from localmed.ingest.readers.pdf.hyphens import settled
 from localmed.ingest.readers.pdf.layout import reading_order
-from localmed.ingest.readers.pdf.opening import opened
+from localmed.ingest.readers.pdf.opening import cut_off, opened
 from localmed.ingest.readers.pdf.page import Figure, Page, placed_back, read_page
 from localmed.ingest.readers.pdf.paragraphs import (
     Body,
@@ -72,18 +72,21 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
         if index and not index % TOLD:
             yield Working(index + 1, count)
         pages.append(read_page(document, index, bounds.page_characters))
+    cut = cut_off(document, path)
     metadata = cleaned(str((document.metadata or {}).get("title") or ""))
     document.close()
     kept = mapping.options.get("scans")
     yield from read_scans(path, pages, bounds, kept=Path(kept) if kept else None)
     kept, removed = without_furniture(pages)
     if not any(page.characters and not page.garbled for page in kept):
+        if cut:
+            raise InputError("pdf.cut", name=path.name)
         raise InputError(_nothing(path.name, kept), remedy(kept, bounds))
     body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
     flow = _flow(kept, body)
     blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
     title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
-    notes = (*_notes(kept, removed), *lost_notes(flow.carry.lost))
+    notes = (*_notes(kept, removed), *lost_notes(flow.carry.lost), *((message("pdf.end_lost"),) if cut else ()))
     lost = sum(page.lost for page in kept)
     yield SourceRecord("", title, tuple(placed(blocks, kept)), pages=count, notes=notes, lost=lost)
 

@@ -11,7 +11,7 @@ import pytest
 from localmed.config import ReadBounds
 from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
-from localmed.ingest.parsed import FieldMapping, SourceRecord
+from localmed.ingest.parsed import Block, FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.reader import read
 from localmed.ingest.readers.pdf.text import cleaned
 from tests.ingest.readers.pdf import fixtures as make
@@ -329,6 +329,28 @@ def _truncated(path: Path) -> Path:
     return path
 
 
+STARTER = Path(__file__).parents[4] / "corpora" / "starter" / "guidelines" / "type2-diabetes.pdf"
+
+
+def _cut(path: Path, share: float = 0.5) -> Path:
+    whole = STARTER.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    return path
+
+
+def test_what_is_lost_behind_the_cut_end_of_a_file_is_noted(tmp_path: Path) -> None:
+    whole, cut = read_one(STARTER), read_one(_cut(tmp_path / "cut.pdf", 0.9))
+    assert sum(map(characters, whole.blocks)) > sum(map(characters, cut.blocks))
+    assert [note.code for note in cut.notes if note not in whole.notes] == ["pdf.end_lost"]
+    repaired = tmp_path / "repaired.pdf"
+    repaired.write_bytes(STARTER.read_bytes().replace(b"startxref\n", b"startxref\n1"))
+    assert read_one(repaired).notes == whole.notes, "a wrong table of places loses nothing"
+
+
+def characters(block: Block) -> int:
+    return sum(len(line.text) for line in block.lines)
+
+
 def _cyclic(path: Path) -> Path:
     path.write_bytes(
         b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
@@ -346,6 +368,7 @@ def _cyclic(path: Path) -> Path:
         (_write(b"just some words"), "is not a PDF: it does not start like one"),
         (lambda path: make.encrypted(path, "secret"), "needs a password"),
         (_truncated, "is damaged"),
+        (_cut, "is cut off in the middle"),
         (_cyclic, "is damaged"),
         (make.scan, "has no text layer on any of its 2 pages"),
         (lambda path: path, "cannot be read"),

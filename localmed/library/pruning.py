@@ -1,0 +1,85 @@
+"""Which generations are kept: the newest few whose documents differ, and what a rollback would go to.
+
+A change of a title, a priority, a mark or a date makes a generation as an import does, but nobody goes back to it for
+its documents. So generations one after another with the same documents, encoder and concept graph are one *state*, of
+which the newest is kept: a week of small changes does not push the last imports out. Beside these the generation that
+is served, its parent (where a rollback goes to) and what ``served.settled`` names stay, and whatever somebody reads.
+
+Not covered: a state between two others whose documents come back is a state again; one that cannot be read counts for
+none, and stays as long as an older one does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from itertools import groupby
+from pathlib import Path
+
+from localmed import files
+from localmed.errors import Damaged
+from localmed.library import generations, served
+from localmed.library.catalogue import FILE as CATALOGUE
+from localmed.library.generations import LEASE
+
+State = tuple[str, ...]  # equal where a rollback from one to the other would change no document's text
+
+
+def prune(data: Path, keep: int) -> list[int]:
+    """Remove all generations but those of the newest ``keep`` states; never the one served or its parent, nor a leased.
+
+    Nor what was served before the changes of the last day (``served.py``), unless only one is to be kept.
+    """
+    path = generations.current(data)
+    folder = generations.folder(data)
+    before = {generations.read_manifest(path).parent, served.settled(folder)} if keep > 1 else set()
+    numbers = generations.numbers(data)
+    kept = {int(path.name), *before, *newest(data, numbers, keep)}
+    return [number for number in numbers if number not in kept and _remove(generations.path_of(data, number))]
+
+
+def newest(data: Path, numbers: Sequence[int], keep: int) -> set[int]:
+    """The newest generation of each of the ``keep`` newest states, and what cannot be read beside them."""
+    if len(numbers) <= keep:
+        return set(numbers)
+    states = {number: _state(generations.path_of(data, number)) for number in numbers}
+    readable = [number for number in numbers if states[number]]
+    last = [max(state) for _, state in groupby(readable, key=lambda number: states[number])][-keep:]
+    return {*last, *(number for number in numbers if not states[number] and number > min(last, default=0))}
+
+
+def _state(generation: Path) -> State:
+    """Of what ``generation`` is a state; nothing where that cannot be read."""
+    with suppress(Damaged, OSError, sqlite3.Error):
+        manifest = generations.read_manifest(generation)
+        graph = manifest.files.get("graph.sqlite")
+        return (manifest.encoder, graph.sha256 if graph else "", _texts(generation))
+    return ()
+
+
+def _texts(generation: Path) -> str:
+    """A digest of the documents and what was extracted of each, whatever the schema."""
+    digest = hashlib.sha256()
+    uri = f"{(generation / CATALOGUE).absolute().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
+        for document, content in database.execute("SELECT id, content FROM documents ORDER BY id"):
+            digest.update(f"{document} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def _remove(generation: Path) -> bool:
+    """Remove a generation unless it is leased; its lease is held meanwhile, so that nobody takes one."""
+    try:
+        stream = (generation / LEASE).open("rb")
+    except FileNotFoundError:  # a removal that was interrupted
+        shutil.rmtree(generation, ignore_errors=True)
+        return True
+    with stream:
+        if not files.lock(stream):
+            return False
+        (generation / LEASE).unlink()
+        shutil.rmtree(generation, ignore_errors=True)
+    return True
