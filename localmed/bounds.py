@@ -25,6 +25,7 @@ LEAST = {
     "chat.threads": 0,
     "chat.gpu_layers": -1,
     "chat.nice": 0,
+    "workflows.own_samples": 0,
     "host.silent_seconds": 3,  # a host that works gives a sign every second
     "chat.sequences": 2,  # one holds the prefix
 }
@@ -41,6 +42,7 @@ MOST = {
     "chat.nice": 19,
     "chat.sequences": 64,  # what every build of llama.cpp takes
     "workflows.m_eval_found": 100,  # each is read whole
+    "workflows.own_samples": 20,  # each costs as much as the answer
     "keywords.most": 20,  # the searches for n keywords are at worst n * (n + 1) / 2
 }
 MOST_OTHERWISE = 2**53  # what every system call and library takes

@@ -1,8 +1,7 @@
 """Settings: one TOML file read into frozen values, the paths under the data folder, and every bound with its unit.
 
 The file is ``$LOCALMED_CONFIG``, else ``localmed.toml`` in the data folder, else the defaults below. The data folder is
-``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown key is an error: a misspelt bound
-must not pass for a set one.
+``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown or misspelt key is an error.
 """
 
 from __future__ import annotations
@@ -145,6 +144,7 @@ class WorkflowSettings:
 
     off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments, verify
     own_knowledge: bool = False  # a model's answer without a source, labelled unverified, where nothing was found
+    own_samples: int = 0  # more answers drawn beside such a one, to tell whether the model says the same again
     m_eval_kinds: tuple[str, ...] = ("literature",)  # of collections whose studies are held against an answer
     m_eval_found: int = 15  # of them by BM25; the paper's number (M-Eval)
     m_eval_kept: int = 9  # of them judged, the most reliable; the paper's

@@ -176,6 +176,19 @@ class Session:
 
         return self._run("plan", arguments, hooks)
 
+    def context(self, question: str, filters: SearchFilter, arm: str, hooks: Hooks = SILENT) -> Answer:
+        """What ``question`` would be answered from by ``arm`` (see ``workflows.context``), without an answer."""
+        from localmed.workflows.context import ARMS
+
+        if arm not in ARMS:
+            raise UnknownName("workflow.arm", arms=ARMS, name=arm)
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan, sources = workspace.plan(filters), workspace.sources(filters)
+            return clean(question), filters, plan, sources, arm, workspace.provenance()
+
+        return self._run("context", arguments, hooks)
+
     def explain(self, task: ExplainInput, filters: SearchFilter, hooks: Hooks = SILENT) -> Answer:
         """Explain a medical order from the patient's tiers, and answer questions about it."""
         cleaned = replace(task, order=clean(task.order), questions=tuple(map(clean, task.questions)))

@@ -128,6 +128,7 @@ class Workspace:
             further=chosen in self.settings.tiers.further,
             roles=self.roles.on,
             own_knowledge=self.settings.workflows.own_knowledge,
+            own_samples=self.settings.workflows.own_samples,
             audience="patient" if chosen in self.settings.workflows.patient_presets else "staff",
             safety=self._safety(),
             unsupported=self.settings.verification.unsupported,

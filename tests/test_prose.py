@@ -20,7 +20,8 @@ PACKAGE = Path(__file__).parent.parent / "localmed"
 HOMES = ("messages", "presentation", "clinical", "training")
 PROMPTS = (
     "agents/appraisal.py", "agents/asking.py", "agents/chat.py", "agents/chat_entailment.py", "agents/decomposing.py",
-    "agents/evidence.py", "agents/guidance.py", "agents/judging.py", "agents/linking.py", "agents/orders.py",
+    "agents/evidence.py",  "agents/guidance.py", "agents/judging.py", "agents/linking.py",
+    "agents/multiple_choice.py", "agents/orders.py",
     "agents/planning.py", "agents/practice.py", "agents/safety.py",
 )  # fmt: skip
 ALLOWED = {

@@ -17,6 +17,7 @@ from localmed.domain import message
 from localmed.errors import ModelError, Rejected, UsageError
 from localmed.messages import render
 from localmed.ports import UNWATCHED, Choice, CountingChat, Message, Request, Watch
+from localmed.verification.sampling import TEMPERATURE
 
 NOTE_TOKENS = 40  # the note in any tokenizer
 TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
@@ -74,8 +75,11 @@ class ChatRoles:
 
     def _write(self, form: Writing, task: Any) -> Any:
         task, messages, schema = self._fitted(form, task)
+        sample: int = getattr(task, "sample", 0)  # one of several replies to the same input, else the only one
         for attempt in range(TRIES):
-            request = Request(messages, form.max_tokens, schema, seed=attempt)
+            request = Request(
+                messages, form.max_tokens, schema, TEMPERATURE if sample else 0.0, sample * TRIES + attempt
+            )
             try:
                 reply = self._model.complete(request, self._watch)
                 return form.read(task, reply.text if schema is None else reply.value)

@@ -22,6 +22,13 @@ class SynthesisInput(QuestionInput):
     parts: tuple[tuple[str, tuple[Evidence, ...]], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SampleInput(QuestionInput):
+    """The ``sample``-th of several answers to one question, each drawn with a temperature; from 1 on."""
+
+    sample: int
+
+
 def _sub_questions(task: QuestionInput, value: Any) -> tuple[str, ...]:
     questions = dict.fromkeys(" ".join(question.split()) for question in value["questions"])
     return tuple(question for question in questions if question and question != task.question)[:SUB_QUESTIONS]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
+from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_mcq, evaluate_stance, reporting
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
 from localmed.cli.speaking import language
 from localmed.errors import UsageError
@@ -33,6 +33,7 @@ command.add_command(evaluate_stance.command)
 command.add_command(evaluate_badges.command)
 command.add_command(evaluate_claims.command)
 command.add_command(evaluate_links.command)
+command.add_command(evaluate_mcq.command)
 
 
 @command.command("retrieval")

@@ -13,11 +13,12 @@ from typing import Any
 
 from localmed.domain import Message, Parameter, message
 from localmed.errors import ModelError
-from localmed.evaluation import badges, claims, links
+from localmed.evaluation import badges, claims, links, mcq_report
 from localmed.evaluation.agreement import ReviewReport
 from localmed.evaluation.badges import BadgeReport
 from localmed.evaluation.claims import ClaimsReport
 from localmed.evaluation.links import LinkReport
+from localmed.evaluation.mcq_report import McqReport
 from localmed.evaluation.measures import MEASURES
 from localmed.evaluation.report import Report, alternative
 from localmed.evaluation.stance import JudgeScores, StanceReport
@@ -116,6 +117,25 @@ def draw_badges(report: BadgeReport, folder: Path, language: str = FALLBACK) -> 
     _bars(figure.subplots(), bars, styles, lambda name: f"{_say(language, f'column.{name}')} ", backgroundcolor="white")
     figure.suptitle(_say(language, "evaluation.plot.badges", count=report.questions), fontsize=11)
     return _saved(figure, badges.alternative(report), folder, "plot", language)
+
+
+def draw_mcq(report: McqReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
+    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a panel a set, in it a row an arm."""
+    figure = _figure(INCHES[0], 1.6 + 0.3 * len(report.arms))
+    panels = figure.subplots(1, len(report.sets), sharey=True, squeeze=False)[0]
+    for name, axes in zip(report.sets, panels, strict=True):
+        for score in (score for score in report.scores if score.set == name):
+            low, high = score.low or score.accuracy, score.high or score.accuracy
+            spread = [[max(0.0, score.accuracy - low)], [max(0.0, high - score.accuracy)]]
+            row = report.arms.index(score.arm)
+            axes.errorbar(score.accuracy, row, xerr=spread, fmt="s", color="black", capsize=3, markersize=5)
+        axes.set_title(f"{name} (n = {report.sets[name]})", fontsize=10)
+        axes.set_xlim(-0.02, 1.02)
+        axes.grid(axis="x", color="0.85", linewidth=0.6)
+    panels[0].set_yticks(range(len(report.arms)), report.arms, fontsize=9)
+    panels[0].set_ylim(len(report.arms) - 0.5, -0.5)
+    figure.suptitle(_say(language, "evaluation.plot.mcq_title"), fontsize=11)
+    return _saved(figure, mcq_report.alternative(report), folder, "plot", language)
 
 
 def draw_review(report: ReviewReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:

@@ -26,7 +26,7 @@ def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> list[Any]:
     Raise ``UsageError`` if it was made with something else, ``InputError`` where it cannot be read or written.
     """
     kept: list[Any] = []
-    if resume and file.exists():
+    if resume and file.exists() and file.stat().st_size:
         head, *lines = _text(file).split("\n")
         if _parsed(head) != dict(made_with):
             raise UsageError("evaluation.other_run", file=str(file))

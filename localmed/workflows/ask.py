@@ -49,6 +49,7 @@ from localmed.retrieval.tiers import Tier
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
+from localmed.workflows.agreeing import said_again
 from localmed.workflows.answering import PART_MISSING, UNNAMED, Written, downgraded, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
@@ -91,7 +92,7 @@ def ask(
     notes += more
     if len(questions) > 1:
         whole = Search(question, filters, plan.passages)
-        parts, by_part = yield from _searched_each(questions[:SUB_QUESTIONS], question, whole, plan)
+        parts, by_part = yield from searched_each(questions[:SUB_QUESTIONS], question, whole, plan)
         if parts:
             answer = initial_answer(question, by_part + TierSearch(notes=notes), provenance)
             return (yield from _synthesised(answer, parts, len(questions), plan))
@@ -221,7 +222,8 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
         own: tuple[Statement, ...] = yield from _own_knowledge(question)
         if own:
-            return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN))
+            more = yield from said_again(question, own, plan)
+            return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN, *more))
     if DECOMPOSITION.name not in plan.roles:
         return (yield from abstained_with_nearest(answer, searched))
     return (yield from _by_sub_questions(answer, request, searched, plan))
@@ -265,7 +267,7 @@ def _by_sub_questions(answer: Answer, request: Search, searched: TierSearch, pla
     """The answer put together from sub-questions, each searched once."""
     questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
-    parts, more = yield from _searched_each(questions, answer.question, request, plan)
+    parts, more = yield from searched_each(questions, answer.question, request, plan)
     searched += more
     answer = replace(initial_answer(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
@@ -273,7 +275,7 @@ def _by_sub_questions(answer: Answer, request: Search, searched: TierSearch, pla
     return (yield from _synthesised(answer, parts, len(questions), plan))
 
 
-def _searched_each(
+def searched_each(
     questions: tuple[str, ...], whole: str, request: Search, plan: Plan
 ) -> Step[tuple[list[SubQuestion], TierSearch]]:
     """What was found for each part of ``whole``, and all that was searched."""

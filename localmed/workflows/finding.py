@@ -30,7 +30,8 @@ class Plan:
     """How a question is asked: the tiers in order, the passages read of each, the keywords required (0: none).
 
     ``further`` looks one tier beyond the one that answers, for conflicts. ``roles`` are the names of those that are on;
-    ``own_knowledge`` says whether the site allows an answer without a source, labelled so.
+    ``own_knowledge`` says whether the site allows an answer without a source, labelled so; it is compared with
+    ``own_samples`` others of the model.
     ``unsupported`` is what happens to a sentence that its sources do not carry (``config.UNSUPPORTED``), ``jury`` are
     the roles that judge the badge, ``judge`` is the judge of entailment ("": none). ``audience`` is who asks;
     ``safety`` is what the site says to somebody in danger: (language, message). ``chat`` are the roles that a chat
@@ -43,6 +44,7 @@ class Plan:
     further: bool = False
     roles: frozenset[str] = frozenset({"keywords", "relevance", "cited_answer"})
     own_knowledge: bool = False
+    own_samples: int = 0
     audience: Audience = "staff"
     safety: tuple[tuple[str, Message], ...] = ()
     unsupported: str = "withhold"

@@ -50,10 +50,10 @@ def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, pr
     notes += (message("plan.not_there", names=names),) if missing else ()
     language = gathered.sample.language if gathered.sample else detect(question)
     answer = Answer(AnswerStatus.ABSTAINED, question, language, (), (), searched, provenance, notes=notes)
-    return replace(answer, workflow="plan", parts=(*_planned(gathered), *_looked_up(gathered)))
+    return replace(answer, workflow="plan", parts=(*searched_part(gathered), *_looked_up(gathered)))
 
 
-def _planned(gathered: Gathered) -> tuple[SourcePlanPart, ...]:
+def searched_part(gathered: Gathered) -> tuple[SourcePlanPart, ...]:
     """What each source was asked, and how many passages came."""
     return tuple(
         SourcePlanPart(source, gathered.plan.queries(source), len(hits))

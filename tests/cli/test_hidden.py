@@ -143,6 +143,7 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "incident": "x", "audit verify": "", "audit head": "", "audit export": "", "audit erase": "x --yes",
     "tokens make": "x", "tokens list": "", "tokens revoke": "x",
     "review export": "{files}/lines.jsonl", "review import": "{files}/sheet.csv --key {files}/kept.json",
+    "eval mcq": "--set jsonl:{files}/lines.jsonl --out {new}",
     "eval badges": "", "eval claims": "", "eval links": "", "eval retrieval": "", "eval stance": "",
 }  # fmt: skip
 VALUES = {  # of options that take a text, by name; else "sepsis"

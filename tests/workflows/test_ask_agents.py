@@ -14,6 +14,7 @@ from localmed.domain import AnswerStatus, Hit, Origin, SearchFilter, Statement, 
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.retrieval.tiers import Tier
+from localmed.workflows.agreeing import UNJUDGED
 from localmed.workflows.answering import CONFLICTS, DOUBTED, QUOTED
 from localmed.workflows.ask import IN_PARTS, NOT_ENOUGH, OWN, ask
 from localmed.workflows.finding import Plan
@@ -201,6 +202,22 @@ def test_own_knowledge_only_where_the_site_allows_it() -> None:
     assert OWN in answer.notes
     _, requests = replay([search_result(), TOO_LITTLE, ()], plan=ALL)
     assert role_names(requests) == ["relevance", "decomposition"]
+
+
+def test_an_own_answer_is_compared_with_what_the_model_says_again() -> None:
+    sampled = replace(ALL, own_knowledge=True, own_samples=3, judge="nli")
+    halves = (Stance(0.8, 0.2, 0.0), Stance(0.3, 0.4, 0.3))
+    answer, requests = replay([search_result(), TOO_LITTLE, True, own(), own(), REFUSED, own(), halves], plan=sampled)
+    assert message("workflow.agreement", count=2, share=0.75) in answer.notes
+    samples = [request.task for request in requests if isinstance(request, Perform)][3:]
+    assert [task.sample for task in samples] == [1, 2, 3]
+    (judged_pairs,) = [request.pairs for request in requests if isinstance(request, Judge)]
+    assert len(judged_pairs) == 2 * len(own())
+    answer, requests = replay([search_result(), TOO_LITTLE, True, own()], plan=replace(sampled, judge=""))
+    assert UNJUDGED in answer.notes
+    assert len(requests) == 4, "without a judge nothing is drawn"
+    once = [search_result(), TOO_LITTLE, True, own(), own(), REFUSED, REFUSED, halves[:1]]
+    assert UNJUDGED in replay(once, plan=sampled)[0].notes, "of one other answer nothing is told"
 
 
 def test_an_uncertain_model_is_not_asked_for_its_knowledge() -> None:

@@ -1,0 +1,90 @@
+"""What a question would be answered from, by each arm: LINS's agents switched off in turn, and source plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from localmed.agents.asking import RELEVANCE, Relevance, RelevanceInput
+from localmed.agents.decomposing import DECOMPOSITION, SELF_KNOWLEDGE
+from localmed.domain import AnswerStatus, Provenance, SearchFilter
+from localmed.retrieval.search import Found
+from localmed.retrieval.tiers import Tier
+from localmed.workflows.context import ARMS, context
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Cite, Perform, Search
+from localmed.workflows.strategies import Sources
+from tests.values import evidence, hit
+
+PROVENANCE = Provenance("0001", "starter", (), (), "0")
+ALL = frozenset({"relevance", "self_knowledge", "decomposition", "cited_answer", "coherence"})
+PLAN = Plan((Tier(("ward",)),), passages=2, roles=ALL, chat=ALL)
+HITS = (hit("Zinc is given daily."), hit("Iron is given weekly."), hit("Copper is not given."))
+
+
+def driven(arm: str, helps: bool, certain: bool = False) -> tuple[Any, list[str]]:
+    """The flow of ``arm`` with a model that finds help in the first passage, or in none; and what was asked for."""
+    flow = context("How often is zinc given?", SearchFilter(), PLAN, Sources(), arm, PROVENANCE)
+    asked_for: list[str] = []
+    result: Any = None
+    while True:
+        try:
+            request = flow.send(result)
+        except StopIteration as end:
+            return end.value, asked_for
+        single = request if not isinstance(request, tuple) else request[0]
+        asked_for.append(single.name)
+        result = reply(single, helps, certain)
+        result = (result,) if isinstance(request, tuple) else result
+
+
+def reply(request: Any, helps: bool, certain: bool) -> Any:
+    if isinstance(request, Search):
+        return Found(HITS, True, "en")
+    if isinstance(request, Cite):
+        return tuple(evidence(str(place), one.passage.text) for place, one in enumerate(request.hits, request.first))
+    assert isinstance(request, Perform)
+    if request.role is RELEVANCE:
+        assert isinstance(request.task, RelevanceInput)
+        whole = request.task.question.startswith("How often")
+        best = 0.9 if helps or not whole else 0.2
+        return replace(Relevance((), 0.5), probabilities=(best, *[0.15] * (len(request.task.hits) - 1)), quotable=False)
+    if request.role is SELF_KNOWLEDGE:
+        return certain
+    assert request.role is DECOMPOSITION
+    return ("When is zinc given?",)
+
+
+def test_plain_retrieval_takes_what_comes_first() -> None:
+    answer, asked_for = driven("retrieval", helps=False)
+    assert len(answer.evidence) == PLAN.passages
+    assert asked_for == ["search", "cite"], "no agent is asked"
+    assert (answer.status, answer.workflow) == (AnswerStatus.ANSWERED, "context")
+
+
+def test_mairag_keeps_what_helps() -> None:
+    answer, _ = driven("mairag", helps=True)
+    assert [piece.passage.text for piece in answer.evidence] == ["Zinc is given daily."]
+
+
+def test_the_switches_turn_one_agent_off_each() -> None:
+    answer, asked_for = driven("mairag", helps=False, certain=True)
+    assert (answer.status, answer.evidence) == (AnswerStatus.UNVERIFIED, ())
+    assert asked_for[-1] == "self_knowledge"
+    answer, asked_for = driven("mairag-without-self_knowledge", helps=False, certain=True)
+    assert "self_knowledge" not in asked_for
+    assert "decomposition" in asked_for
+    assert answer.evidence, "what was found for the part"
+    answer, asked_for = driven("mairag-without-decomposition", helps=False)
+    assert "decomposition" not in asked_for
+    assert (answer.status, answer.evidence) == (AnswerStatus.ABSTAINED, ())
+    _, asked_for = driven("mairag-without-relevance", helps=False)
+    assert "relevance" not in asked_for
+
+
+@pytest.mark.parametrize("arm", [arm for arm in ARMS if arm.startswith("plan-n") or arm.startswith("plan-o")])
+def test_a_plan_of_no_source_finds_nothing(arm: str) -> None:
+    answer, _ = driven(arm, helps=True)
+    assert (answer.status, answer.evidence) == (AnswerStatus.ABSTAINED, ())
