@@ -161,6 +161,8 @@ def _counts(counted: Counter[str]) -> str:
 def library(data: Path) -> list[Reader]:
     """The starter corpus, imported unless it is there, and the readers, signed in."""
     settings = Settings(data)
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (data / "localmed.toml").write_text("[web]\nidle_minutes = 600\n")  # fifty readers at half load come seldom
     with Site(settings) as site:
         session = Session(site, local_caller(settings))
         if not (data / "current").exists():
