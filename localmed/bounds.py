@@ -1,4 +1,4 @@
-"""What the numbers of the settings may be: what a number may not be below or above, where that is not obvious."""
+"""What the values of the settings may be: what a number may not be below or above, lists of names, texts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ LEAST = {
     "web.history_days": 0,
     "web.password_characters": 8,  # what NIST SP 800-63B asks for at least
     "web.body_bytes": 100_000,
+    "refresh.settle_seconds": 0,
     "chunk.characters": 100,  # a sentence has about 100
     "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
     "read.ocr_memory_bytes": 2 * 2**30,  # an A4 page takes 1.3 GiB
@@ -55,3 +56,17 @@ def within(value: Any, path: str, file: str, kind: type = int) -> Any:
         if not least <= value <= most:  # also for nan
             raise BadSettings("settings.range", file=file, path=path, least=least, most=most)
     return value
+
+
+def names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
+    """``value``, a list of at least ``least`` names; raise ``BadSettings`` for anything else."""
+    if isinstance(value, list) and len(value) >= least and all(isinstance(name, str) and name for name in value):
+        return tuple(value)
+    raise BadSettings("settings.names", file=file, path=path)
+
+
+def text(value: Any, path: str, file: str) -> str:
+    """``value``, a text that is not empty; raise ``BadSettings`` for anything else."""
+    if isinstance(value, str) and value:
+        return value
+    raise BadSettings("settings.text", file=file, path=path)

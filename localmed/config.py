@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from localmed.bounds import within
+from localmed.bounds import names, text, within
 from localmed.domain import message
 from localmed.errors import BadSettings, InputError, toml_place
 from localmed.files import contents
 from localmed.messages import LANGUAGES
+from localmed.night_settings import AlertSettings, BackupSettings, RefreshSettings
 from localmed.web_settings import WebSettings
 
 if TYPE_CHECKING:
@@ -258,6 +259,9 @@ class Settings:
     web: WebSettings = field(default_factory=WebSettings)
     workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
     verification: VerificationSettings = field(default_factory=VerificationSettings)
+    refresh: RefreshSettings = field(default_factory=RefreshSettings)
+    backup: BackupSettings = field(default_factory=BackupSettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
     roles: Mapping[str, str] = field(default_factory=dict)  # role -> "chat", "rules" or "off"; others: SERVED_BY
 
 
@@ -344,11 +348,13 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         if dataclasses.is_dataclass(current) and not isinstance(current, type) and isinstance(value, dict):
             changes[name] = _filled(current, value, file, f"{path}.")
         elif path == "roles" and isinstance(value, dict):
-            changes[name] = {role: _text(value[role], f"roles.{role}", file) for role in value}
+            changes[name] = {role: text(value[role], f"roles.{role}", file) for role in value}
+        elif path == "refresh.folders" and isinstance(value, dict):
+            changes[name] = {key: names(value[key], f"{path}.{key}", file, 1) for key in value}
         elif isinstance(current, Mapping) and isinstance(value, dict):
             changes[name] = {**current, **{preset: _tiers(value[preset], f"{path}.{preset}", file) for preset in value}}
         elif isinstance(current, tuple):
-            changes[name] = _names(value, path, file)
+            changes[name] = names(value, path, file)
         elif isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
             changes[name] = float(within(value, path, file, float))
         elif type(value) is type(current):
@@ -370,19 +376,7 @@ def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
     """A preset: at least one tier, each a list of names."""
     if not isinstance(value, list) or not value:
         raise BadSettings("settings.tiers", file=file, path=path)
-    return tuple(_names(tier, path, file, least=1) for tier in value)
-
-
-def _names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
-    if isinstance(value, list) and len(value) >= least and all(isinstance(name, str) and name for name in value):
-        return tuple(value)
-    raise BadSettings("settings.names", file=file, path=path)
-
-
-def _text(value: Any, path: str, file: str) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise BadSettings("settings.text", file=file, path=path)
+    return tuple(names(tier, path, file, least=1) for tier in value)
 
 
 def _known(value: str, choices: Sequence[str], path: str, file: str) -> None:

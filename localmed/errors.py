@@ -13,6 +13,7 @@
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
     |   `-- WrongEncoder                  the generation was built with another encoder
+    |-- CanariesLost                7   a change would lose canary questions, and is not served
     `-- ModelError                    6   a model could not be loaded or did not answer
         |-- Rejected                      what a model replied cannot be used
         `-- Cancelled                     whoever asked has given up (130, as after Ctrl-C)
@@ -143,6 +144,12 @@ class Damaged(LibraryError):
 
 class WrongEncoder(LibraryError):
     """The generation was built with another encoder; encoders never mix."""
+
+
+class CanariesLost(LocalmedError):
+    """A change was kept back: questions that what is served answers as they must be would no longer be."""
+
+    exit_code = 7
 
 
 class ModelError(LocalmedError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of, narrowed
-from localmed.operations import stops
+from localmed.library.gate import guarded
+from localmed.operations import canary_gate, stops
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
 from localmed.workflows.flow import Driver, flow_named
@@ -275,6 +277,12 @@ class Session:
                     raise UsageError("replay.hidden")
         return replay(text)
 
+    def tried(self, question: str, workspace: Workspace) -> Answer:
+        """What ``ask`` answers ``question`` from ``workspace``, for a look at it: noted nowhere, not allowed or not."""
+        filters = SearchFilter()
+        values = (clean(question), filters, workspace.plan(filters), workspace.provenance(), ())
+        return Driver(workspace.services(SILENT), SILENT).run(flow_named("ask")(*values))
+
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
         if workflow in self.settings.workflows.off:
@@ -338,7 +346,8 @@ class Session:
         intent = self.note_before(action, subject, BEGUN)
         change = Outcome(subject)
         try:
-            yield change
+            with guarded(partial(canary_gate.look, self)):
+                yield change
         except BaseException as error:
             self.note(action, subject, f"failed: {type(error).__name__}", intent=intent)
             raise

@@ -89,7 +89,8 @@ class Site:
 
         It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
         """
-        models, path, apart = (self._models, self._stopped), generations.current(self.data), frozenset(hidden)
+        path, apart = generations.current(self.data), frozenset(hidden)
+        models = self._answers_by(path)
         pooled = self._pool.take((models, path, apart))
         opened = pooled or self._opened(apart)
         opened.library.holding.day = day or self.day()
@@ -101,9 +102,33 @@ class Site:
                 yield opened
             whole = True
         finally:
-            now = (self._models, self._stopped)
-            served = whole and now == models and generations.current(self.data) == opened.library.path
+            served = whole and self._answers_by(path) == models
+            served = served and generations.current(self.data) == opened.library.path
             self._pool.give_back((models, opened.library.path, apart), opened, keep=served)
+
+    def _answers_by(self, path: Path) -> _Answering:
+        """What an open library is good for: these models, and the files of ``path`` as they lie there (one that was
+        mended is another file, of which what is open knows nothing).
+        """
+        return self._models, self._stopped, path.stat().st_mtime_ns
+
+    @contextmanager
+    def candidate(self, generation: Path, hidden: Collection[str] = ()) -> Iterator[Workspace]:
+        """The generation in the folder ``generation``, which is not served (yet), by the models that it would have."""
+        from localmed.library import candidate
+
+        with candidate.opened(self.data, generation, frozenset(hidden), self.day()) as library:
+            if library.manifest.encoder == self.encoder.identity.slug:
+                yield Workspace(library, self)
+                return
+            with self.with_models({"encoder": self.chosen["encoder"]}) as other:
+                yield Workspace(library, other)
+
+    @contextmanager
+    def with_models(self, uses: Mapping[str, str]) -> Iterator[Site]:
+        """This site as it would be with other models (role -> model), for a look."""
+        with Site(self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
+            yield other
 
     def _opened(self, hidden: frozenset[str]) -> Workspace:
         library = Library.open(self.data, hidden, self.day())
@@ -322,8 +347,9 @@ class Site:
         return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
 
 
-# which choice of models and which of them are stopped, which generation, the collections hidden
-_Key = tuple[tuple[int, frozenset[str]], Path, frozenset[str]]
+# which choice of models, which of them are stopped, when a file of the generation was last checked or mended
+_Answering = tuple[int, frozenset[str], int]
+_Key = tuple[_Answering, Path, frozenset[str]]  # with which generation, and the collections hidden
 
 
 class _Pool:

@@ -30,7 +30,7 @@ LEVELS = (
     ("agents", "verification"),
     ("retrieval", "ingest", "models"),
     ("library",),
-    ("ports", "config", "language", "confined", "children", "environment", "files", "web_settings"),
+    ("ports", "config", "language", "confined", "children", "environment", "files", "web_settings", "night_settings"),
     ("hooks", "messages", "clinical", "domain", "errors", "bounds", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
@@ -58,6 +58,7 @@ ALLOWED = {
     ("cli", "web"),  # `localmed serve` starts it
     ("cli", "desktop"),
     ("config", "web_settings"),
+    ("config", "night_settings"),
 }
 FORBIDDEN = {
     ("agents", "ingest"), ("verification", "ingest"), ("workflows", "ingest"), ("evaluation", "ingest"),

@@ -105,6 +105,7 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
 
     ``profile`` and ``reranker`` take the place of those of the settings.
     """
+    from localmed.operations import alerts
     from localmed.session import Session, local_caller
     from localmed.site import Site
 
@@ -116,6 +117,9 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
     ):
         session = Session(site, local_caller(settings, speaking.language()))
         yield session
+        if session.caller.groups is None:
+            for one in alerts.alerts(settings.data):
+                speaking.say("alert.line", err=True, text=one.text)
         for missed in session.unaudited:
             speaking.say("audit.done", err=True, missed=missed)
 

@@ -66,7 +66,7 @@ def command(
     from localmed.operations import importing
 
     dry_run = previewing.dry_run_of(**preview)
-    with _ended_as_by_ctrl_c(), opened(ctx) as session:
+    with ended_as_by_ctrl_c(), opened(ctx) as session:
         if dry_run:
             previewing.run(session, list(paths), collection, manifest, dry_run, as_json)
             return
@@ -84,7 +84,7 @@ def command(
 
 
 @contextmanager
-def _ended_as_by_ctrl_c() -> Iterator[None]:
+def ended_as_by_ctrl_c() -> Iterator[None]:
     """SIGTERM, which a service or a shutdown sends, interrupts as well: copies of documents are not left behind."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

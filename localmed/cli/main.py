@@ -2,7 +2,8 @@
 
 Exit codes: 0 done (an abstention is an answer), 1 unexpected, 2 usage, 3 a file was refused
 (an import that read others as well reports it and ends with 0), 4 another writer, 5 the
-library cannot be used or ``doctor`` found a problem, 6 a model failed or has changed, 130 interrupted.
+library cannot be used or ``doctor`` found a problem, 6 a model failed or has changed, 7 a change was kept back by the
+canary questions, 130 interrupted.
 A traceback appears only with ``--debug``.
 """
 
@@ -52,6 +53,10 @@ COMMANDS = {
     "pack": Entry("pack", short_help="Content packs on a stick: build, inspect, import; all signed."),
     "reindex": Entry("reindex", short_help="Bring the library to the encoder that was chosen."),
     "generations": Entry("generations", short_help="List, verify and roll back library generations."),
+    "refresh": Entry("refresh", short_help="Bring every watched folder in as one change; holds and reports."),
+    "canaries": Entry("canaries", short_help="Questions that every change must go on answering, or declining."),
+    "backup": Entry("backup", short_help="Back everything up while it is served; list and verify backups."),
+    "restore": Entry("restore", short_help="Restore a backup, whole or not at all."),
     "repair": Entry("repair", short_help="After damage: show what can be put right from what is whole, then do it."),
     "models": Entry("models", short_help="List, add, verify and choose models; see what fits this machine."),
     "host": Entry("host", short_help="Keep the models loaded for other commands; see what it does."),

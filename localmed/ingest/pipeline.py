@@ -27,6 +27,7 @@ from localmed.errors import InputError, UsageError
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries
 from localmed.ingest.duplicates import in_order
+from localmed.ingest.leaving import Leaving
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.opening import Opened, Opening
@@ -67,6 +68,7 @@ class Importer:
         self._gone: list[str] = []
         self.report = Report(self._name)
         self.near_copies = False  # take what is nearly the text of a withdrawn document
+        self.leaving = Leaving()
         self._waiting: list[Taken] = []
         self._refused_before: set[str] = set()
         self._descriptions = Descriptions(manifest, settings.chunk, ocr.identity() if settings.read.ocr else "")
@@ -94,13 +96,13 @@ class Importer:
     def compare(self, builder: Builder) -> None:
         """Find what is gone since; raise ``UsageError``, with nothing changed, for a folder that is empty now."""
         files = builder.catalogue.files(self._name).values()
-        self._gone = [*self._removed, *missing(files, self._sources, self._roots)]
+        self._gone = self.leaving.removable([*self._removed, *missing(files, self._sources, self._roots)])
 
     def apply(self, builder: Builder, state: State, retry: bool, started: Started | None) -> None:
         """Bring the collection in step in the generation being built, after ``find`` and ``compare``."""
         if self._manifest.collection not in builder.catalogue.collections():
             builder.put_collection(self._manifest.collection)
-        unread = self._unread(builder, state, self._sources, retry, bool(self._gone))
+        unread = self._unread(builder, state, self._taken(), retry, bool(self._gone))
         if started:
             started(sum(source.bytes for source in unread))
         self._read_all(builder, state, unread, self._gone)
@@ -132,6 +134,16 @@ class Importer:
             self.report.encoded = cache.encoded
         finally:
             cache.close()
+
+    def _taken(self) -> list[Source]:
+        """The sources but those that are left as they are, of which the report says so."""
+        taken = []
+        for source in self._sources:
+            if why := self.leaving.why(source, self._settings.read.file_bytes):
+                self.report.lines.append(Line(str(source.path), "left", why))
+            else:
+                taken.append(source)
+        return taken
 
     # --- what there is to do ---------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from localmed.domain import Message
 
-OUTCOMES = ("read", "unchanged", "quarantined", "skipped", "removed", "note")
+OUTCOMES = ("read", "unchanged", "quarantined", "skipped", "removed", "left", "note")
 
 
 @dataclass(frozen=True, slots=True)

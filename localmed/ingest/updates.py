@@ -10,18 +10,15 @@ Not covered: a folder of which every file was refused; import it again by name.
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localmed.config import Settings
 from localmed.domain import Document
-from localmed.errors import LocalmedError, UsageError, reason
-from localmed.ingest.pipeline import Importer, Progress, Report, Started, together
+from localmed.errors import UsageError, reason
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.state import State
-from localmed.ports import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +54,6 @@ def origins_of(data: Path, catalogue: Catalogue, collection: str) -> Origins:
     if not files and not refused:
         raise UsageError("source.never_imported", collection=collection)
     return origins(files.values(), refused - files.keys())
-
-
-def all_of(
-    importers: Mapping[str, Importer],
-    catalogue: Catalogue,
-    settings: Settings,
-    encoder: Embedder,
-    retry: bool = False,
-    started: Started | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Report | LocalmedError]:
-    """Run the importer of each collection over what it was imported from, all in one generation.
-
-    A collection that cannot be brought in step is left as it is, with the reason in the place of its report.
-    """
-    outcomes: dict[str, Report | LocalmedError] = {}
-    for name, importer in importers.items():
-        try:
-            origin = origins_of(settings.data, catalogue, name)
-            importer.find(origin.paths, origin.missing)
-            outcomes[name] = importer.report
-        except LocalmedError as error:
-            outcomes[name] = error
-    ready = [importers[name] for name, outcome in outcomes.items() if isinstance(outcome, Report)]
-    return outcomes | together(ready, settings, encoder, retry, started, progress)
 
 
 def imported(data: Path, catalogue: Catalogue) -> list[str]:

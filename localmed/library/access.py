@@ -72,7 +72,7 @@ class Access:
 
         Raise ``Damaged`` if it was there once: a lost restriction is not made up for by an empty file.
         """
-        with self._alone():
+        with self.alone():
             self._move()
             if not self.all() and not self._path.exists():
                 self._write({}, 0)
@@ -86,14 +86,14 @@ class Access:
         a group.
         """
         checked(groups)
-        with self._alone():
+        with self.alone():
             self._move()
             kept = {name: sorted(allowed) for name, allowed in self.all().items() if name != collection}
             return self._write(kept | ({collection: sorted(set(groups))} if groups else {}), self.changes() + 1, plan)
 
     def restore(self, kept: Mapping[str, Collection[str]], changes: int, plan: Callable[[Anchor], object]) -> Anchor:
         """Write the file anew, whatever stands there now."""
-        with self._alone():
+        with self.alone():
             self._older.unlink(missing_ok=True)
             return self._write({name: sorted(groups) for name, groups in kept.items()}, changes, plan)
 
@@ -113,7 +113,7 @@ class Access:
         return {}
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
         """One writer at a time, from reading to writing: of two at once the later would lose what the first has set."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with told_if_full(self._path.parent), (self._path.parent / LOCK).open("a") as lock:

@@ -7,10 +7,10 @@
 
 Rules: a generation never changes once published. The next one is built in ``generations/building`` from hard links of
 the Lance and Tantivy files (immutable once written), copies of the SQLite files (they are not; the concept graph is
-copied only before it is changed), and no lock files. It is published by: hash what is new, write and sync the manifest,
-sync every new file and folder (neither engine does), rename, swap the link. A crash before the swap leaves the old
-generation, after it the new one. A reader holds a shared lock on ``lease``, so that pruning never pulls a file from
-under it.
+copied only before it is changed), and no lock files. It is published by: hash what is new, write and sync the
+manifest, sync every new file and folder (neither engine does), let the gate look (``gate.py``), rename, swap the
+link. A crash before the swap leaves the old generation, after it the new one. A reader holds a shared lock on
+``lease``, so that pruning never pulls a file from under it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import IO
 from localmed import files
 from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
-from localmed.library import intact, served
+from localmed.library import gate, intact, served
 from localmed.library.anchors import access_extent, ledger_extent, newest_entry
 from localmed.library.intact import FileEntry, sha256_of
 from localmed.messages import to_text
@@ -264,6 +264,7 @@ def publish(data: Path, built: Path, parent: int, reason: Message, encoder: str,
     manifest = replace(manifest, ledger=ledger_extent(data), audit=newest_entry(data), access=access_extent(data))
     (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(built)
+    gate.look(built)
     target = folder(data) / f"{number:04d}"
     _point(data, number)  # before there is such a generation: one without a link to it is damage
     built.rename(target)
@@ -296,6 +297,7 @@ def rollback(data: Path, number: int | None) -> int:
     if problems:
         raise Damaged("generation.chosen_damaged", name=chosen, problem=problems[0])
     (path / LEASE).touch()  # a prune that was killed may have begun with it
+    gate.look(path)
     switch(data, chosen)
     return chosen
 

@@ -54,8 +54,9 @@ def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whol
         sha256, fresh[name] = hashed(generation / name)
         if sha256 != entries[name].sha256:
             problems[name] = message("generation.file_hash", file=name)
-    if known and not problems and any(looks.get(name) != look for name, look in fresh.items()):
-        remember(generation, {**looks, **fresh})
+    trusted = {name: look for name, look in {**looks, **fresh}.items() if name not in problems}
+    if known and trusted != looks:  # what is damaged is not taken for whole again without being read
+        remember(generation, trusted)
     return list(problems.values())
 
 

@@ -132,6 +132,20 @@ STATE: tuple[str, ...] = (
     CREATE INDEX tokens_user ON tokens (user);
     """,
     """
+    CREATE TABLE holds (
+        collection TEXT NOT NULL, path TEXT NOT NULL, sha256 TEXT NOT NULL, reason TEXT NOT NULL, user TEXT NOT NULL,
+        time TEXT NOT NULL, PRIMARY KEY (collection, path, sha256)
+    ) WITHOUT ROWID;
+    CREATE TABLE refreshes (
+        id INTEGER PRIMARY KEY, started TEXT NOT NULL, finished TEXT NOT NULL DEFAULT '',
+        outcome TEXT NOT NULL DEFAULT 'interrupted', report TEXT NOT NULL DEFAULT ''
+    );
+    CREATE TABLE alerts (kind TEXT PRIMARY KEY, time TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE accepted (
+        canary TEXT PRIMARY KEY, reason TEXT NOT NULL, user TEXT NOT NULL, time TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+    """
     CREATE TABLE tries (
         user TEXT NOT NULL, address TEXT NOT NULL, count INTEGER NOT NULL, until REAL NOT NULL,
         PRIMARY KEY (user, address)

@@ -6,6 +6,7 @@ needs no new generation (a withdrawal, access) is in force on the next question;
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
@@ -23,11 +24,12 @@ from localmed.ingest.pipeline import Progress
 from localmed.library import generations, originals, pruning, served
 from localmed.library.access import NAME
 from localmed.library.anchors import PLANNED
+from localmed.library.candidate import differences
 from localmed.library.library import Builder, build
 from localmed.library.sketches import sketch
 from localmed.library.vectors import VectorCache
 from localmed.library.withdrawals import Withdrawals
-from localmed.operations import governing
+from localmed.operations import canary_gate, governing, holds
 from localmed.operations.importing import manifest_of
 from localmed.ports import Embedder
 
@@ -195,9 +197,18 @@ def rollback(session: Session, number: int | None) -> int:
     named = "before" if number is None else f"{number}"
     with session.change("rollback", f"generation {named}") as change:
         with generations.lock_writer(session.data):
+            left = generations.current(session.data)
             change.generation = generations.rollback(session.data, number)
+            _hold_what_was_left(session, left)
         change.subject, change.outcome = f"generation {change.generation}", "served"
     return change.generation
+
+
+def _hold_what_was_left(session: Session, left: Path) -> None:
+    """The next night must not bring back what a rollback has taken back: what ``left`` had changed goes on hold."""
+    with suppress(LocalmedError, sqlite3.Error):  # it may have been left because it is damaged
+        changed = differences(generations.current(session.data), left)
+        holds.hold(session.data, changed, message("hold.rolled_back", number=int(left.name)), session.caller.user)
 
 
 def confirm(session: Session) -> int:
@@ -293,5 +304,6 @@ def test_chat(session: Session, progress: Callable[[int, int], object]) -> froze
 def use_model(session: Session, role: str, name: str, progress: Progress) -> None:
     """Let ``name``, a registered model or what is built in, serve ``role``; see ``Site.use``."""
     with session.change("model use", name) as change:
+        canary_gate.look_at_models(session, role, name)
         session.site.use(role, name, progress)
         change.outcome = role

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,11 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
 from localmed.ingest.graph_import import GraphImporter
+from localmed.ingest.leaving import Leaving
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report, together
+
+NOTHING_LEFT = Leaving()
 
 if TYPE_CHECKING:
     from localmed.domain.previews import FilePreview
@@ -101,20 +105,60 @@ def update(session: Session, collection: str, retry: bool = False, hooks: Hooks 
     return import_paths(session, origins.paths, manifest, None, retry, origins.missing, hooks=hooks)
 
 
-def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:
-    """As ``update``, every collection that was imported from files, in one generation (``updates.all_of``)."""
-    names = imported(session)
-    with session.change("update", f"{len(names)} collections") as change, following(hooks.cancel_only()):
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a collection is brought in step with: ``paths``, and ``removed`` ones that are gone; ``file`` is a manifest
+    to be kept for later imports, ``leaving`` what is left as it is.
+    """
+
+    manifest: Manifest
+    paths: tuple[Path, ...]
+    removed: tuple[str, ...] = ()
+    file: Path | None = None
+    leaving: Leaving = NOTHING_LEFT
+
+
+def import_together(
+    session: Session, intakes: Mapping[str, Intake], retry: bool = False, hooks: Hooks = SILENT, action: str = "update"
+) -> dict[str, Report | LocalmedError]:
+    """Import into several collections (by name) as **one** generation, which the canaries see before it is served.
+
+    A collection that cannot be brought in step is left as it is, with the reason in the place of its report. What a
+    content pack's import calls, after its withdrawals were put into the ledger.
+    """
+    with session.change(action, f"{len(intakes)} collections") as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
-        importers = {name: _importer(session, manifest_of(session, name, None), advance) for name in names}
-        with session.workspace() as workspace:
-            catalogue = workspace.library.catalogue
-            outcomes = updates.all_of(importers, catalogue, session.settings, session.encoder, retry, started, advance)
+        outcomes: dict[str, Report | LocalmedError] = {}
+        importers = {}
+        for name, intake in intakes.items():
+            importer = _importer(session, intake.manifest, advance, intake.file)
+            importer.leaving = intake.leaving
+            try:
+                importer.find(intake.paths, intake.removed)
+                importers[name] = importer
+                outcomes[name] = importer.report
+            except LocalmedError as error:
+                outcomes[name] = error
+        outcomes |= together(list(importers.values()), session.settings, session.encoder, retry, started, advance)
         change.generation = max((it.generation for it in outcomes.values() if isinstance(it, Report)), default=0)
     for name, outcome in outcomes.items():
         if isinstance(outcome, Report):
             session.note("import", f"{name}: {outcome.tally}", "finished", outcome.generation)
     return outcomes
+
+
+def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:
+    """As ``update``, every collection that was imported from files, in one generation."""
+    intakes: dict[str, Intake] = {}
+    failures: dict[str, Report | LocalmedError] = {}
+    for name in imported(session):
+        try:
+            with session.workspace() as workspace:
+                origins = updates.origins_of(session.data, workspace.library.catalogue, name)
+            intakes[name] = Intake(manifest_of(session, name, None), origins.paths, origins.missing)
+        except LocalmedError as error:
+            failures[name] = error
+    return failures | import_together(session, intakes, retry, hooks)
 
 
 def imported(session: Session) -> list[str]:

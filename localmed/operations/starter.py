@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Collection, Kind, Message, message
-from localmed.errors import UsageError
+from localmed.errors import LocalmedError, UsageError
 from localmed.hooks import Hooks
 from localmed.ingest import manifest as manifests
 from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
+from localmed.operations.importing import Intake
 
 if TYPE_CHECKING:
     from localmed.session import Session
@@ -29,13 +30,13 @@ def _folder(manifest: Path) -> Path:
 
 
 def import_starter(session: Session, hooks: Hooks) -> Message:
-    """Import the starter corpus, a collection after the other; say how much was read."""
+    """Import the starter corpus, all its collections as one generation; say how much was read."""
+    intakes = {file.stem: Intake(manifests.load(file), (_folder(file),), file=file) for file in starter_manifests()}
     documents = 0
-    for number, file in enumerate(found_manifests := starter_manifests()):
-        hooks.cancel.check()
-        hooks.progress(number, len(found_manifests), file.stem)
-        report = importing.import_paths(session, [_folder(file)], manifests.load(file), file, hooks=hooks.cancel_only())
-        documents += report.counts["documents"]
+    for outcome in importing.import_together(session, intakes, hooks=hooks).values():
+        if isinstance(outcome, LocalmedError):
+            raise outcome
+        documents += outcome.counts["documents"]
     return message("job.imported", count=documents, refused=0)
 
 

@@ -30,6 +30,7 @@ from localmed.web import (
     pages,
     past,
     practice,
+    refreshes,
     safety,
     search,
     sources,
@@ -44,7 +45,7 @@ from localmed.web.visits import Visit, visit_of
 ROUTERS = (
     home.router, login.router, start.router,
     uploads.router, safety.router, health.router,
-    collections.router, documents.router, governance.router, generations.router,
+    collections.router, documents.router, governance.router, generations.router, refreshes.router,
     ask.router, sources.router, search.router, past.router,
     practice.router, orders.router,
     api.router, chat_completions.router, token_pages.router,

@@ -23,7 +23,7 @@ from localmed import messages
 from localmed.domain import Message, Parameter, message
 from localmed.domain.accounts import Right
 from localmed.messages import joined
-from localmed.operations import stops
+from localmed.operations import alerts, stops
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
 from localmed.web.visits import THEMES, Visit
@@ -90,9 +90,18 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         idle_seconds=round(60 * visit.site.settings.web.idle_minutes),
         notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
         stops=stops.stops(visit.site.data),
+        alerts=_alerts(visit),
         unaudited=visit.own.unaudited if visit.own else (),
         **values,
     )  # fmt: skip
+
+
+def _alerts(visit: Visit) -> tuple[Message, ...]:
+    """What somebody must look at; readers, who can do nothing about it, are told that the library stands still."""
+    standing = alerts.alerts(visit.site.data) if visit.login else ()
+    if any(visit.may(right) for right in (Right.LIBRARY, Right.SAFETY, Right.MODELS)):
+        return tuple(one.text for one in standing)
+    return (message("alert.for_readers"),) if {one.kind for one in standing} & {"refresh", "canaries", "damage"} else ()
 
 
 def texts(language: str) -> Callable[..., str]:

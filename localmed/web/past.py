@@ -28,7 +28,12 @@ def listing(visit: Asking) -> Response:
         )
         for kept in listed
     ]
-    return pages.page(visit, "history.html", answers=answers, days=visit.site.settings.web.history_days)
+    return pages.page(
+        visit,
+        "history.html",
+        answers=answers,
+        days=visit.site.settings.web.history_days,
+    )
 
 
 def _cited(kept: history.Kept) -> list[str]:

@@ -137,7 +137,14 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "collections priority": "ward 3", "collections readers": "ward", "collections set": "ward",
     "collections update": "ward", "reindex": "", "generations": "", "generations confirm": "", "generations list": "",
     "generations prune": "", "generations rollback": "", "generations upgrade": "", "generations verify": "",
-    "repair": "", "models": "", "models add": "{files}", "models list": "", "models plan": "",
+    "refresh": "", "refresh holds": "", "refresh list": "", "refresh release": "", "refresh show": "1",
+    "canaries": "", "canaries accept": "x --reason y", "canaries watch": "x", "backup": "", "backup list": "",
+    "backup verify": "", "restore": "{files}",
+    "pack key": "{new}", "pack root": "{new} --key {files}/order.txt --key {files}/answer.txt",
+    "pack build": "{files} {new} --root {files}/order.txt --version 1 --key {files}/order.txt --key {files}/answer.txt",
+    "pack sign": "{files} --key {files}/order.txt", "pack trust": "{files}/order.txt", "pack inspect": "{files}",
+    "pack import": "{files}", "repair": "",
+    "models": "", "models add": "{files}", "models list": "", "models plan": "",
     "models remove": "qwen3-8b", "models use": "reranker none", "models verify": "", "host": "--status", "doctor": "",
     "models test": "",
     "incident": "x", "audit verify": "", "audit head": "", "audit export": "", "audit erase": "x --yes",
@@ -152,7 +159,7 @@ VALUES = {  # of options that take a text, by name; else "sepsis"
     "--by": "{document}", "--edition": "2020", "--effective-from": "2020-01-01", "--review-by": "2020-01-01",
     "--group": "nurses", "--reranker": "none", "--variants": "lexical", "--role": "encoder",
 }  # fmt: skip
-NEW = {"--record", "--leaflet", "--image", "--report", "--out"}  # options that name what is written
+NEW = {"--record", "--leaflet", "--image", "--report", "--out", "--page"}  # options that name what is written
 SHOWN_BY_NUMBER = "show 1 --answer {files}/kept.json"
 
 

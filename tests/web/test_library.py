@@ -15,7 +15,8 @@ from localmed.session import Session, local_caller
 from tests.web.conftest import Client, Clients
 
 PAGES = ("/library/collections", "/library/documents", "/library/governance", "/library/governance/ward",
-         "/library/review", "/library/quarantine", "/library/generations", "/library/collections/ward")  # fmt: skip
+         "/library/review", "/library/quarantine", "/library/generations", "/library/refreshes",
+         "/library/collections/ward")  # fmt: skip
 
 
 def session_of(clients: Clients) -> Session:

@@ -1,0 +1,129 @@
+"""``localmed refresh``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table, tell_file, work_shown
+from localmed.cli.import_files import ended_as_by_ctrl_c
+from localmed.cli.speaking import columns, language, say, text, words
+from localmed.domain import message
+from localmed.errors import UsageError
+from localmed.presentation import night_page
+
+if TYPE_CHECKING:
+    from localmed.domain.nights import Night
+
+SHOWN = 30  # files printed; --json and the page have them all
+
+
+@click.group("refresh", invoke_without_command=True)
+@json_option
+@click.pass_context
+def command(ctx: click.Context, as_json: bool = False) -> None:
+    """Bring every watched folder into the library as one change: check, build, ask the canary questions, serve.
+
+    Watched are the folders that collections were imported from, and those of [refresh.folders] of the settings. Until
+    the change is served, and if it is not, what was served answers. Exit code 7: canary questions would be lost.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from localmed.operations.refresh import refresh
+
+    with ended_as_by_ctrl_c(), opened(ctx) as session, work_shown(not as_json) as hooks:
+        night = refresh(session, hooks)
+    _show(night, as_json)
+    if night.errors:
+        sys.exit(UsageError.exit_code)
+
+
+@command.command("list")
+@json_option
+@click.pass_context
+def listed(ctx: click.Context, as_json: bool) -> None:
+    """The refreshes that were made, the newest first."""
+    from localmed.operations import nights
+
+    with opened(ctx) as session:
+        session.may_change()
+        rows = nights.nights(session.data)
+    if as_json:
+        print_json(rows)
+        return
+    table = [
+        (night.number, moment(night.started), text(f"refresh.outcome_{night.outcome}"), night.generation or "-")
+        for night in rows
+    ]
+    print_table(text("refresh.list"), columns("number", "started", "outcome", "generation"), table)
+
+
+@command.command("show")
+@click.argument("number", type=int)
+@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it as a page.")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, number: int, page: Path | None, as_json: bool) -> None:
+    """What refresh NUMBER did: files, withdrawals, canary questions, times, disk."""
+    from localmed.operations import nights
+
+    with opened(ctx) as session:
+        session.may_change()
+        night = nights.night(session.data, number)
+    if page:
+        page.write_text(night_page.page(night, language()), "utf-8")
+        say("refresh.written", file=str(page))
+        return
+    _show(night, as_json)
+
+
+@command.command("holds")
+@json_option
+@click.pass_context
+def held(ctx: click.Context, as_json: bool) -> None:
+    """The files that refreshes leave as they are, because a change with them was kept back or rolled back from."""
+    from localmed.operations import holds
+
+    with opened(ctx) as session:
+        session.may_change()
+        rows = holds.holds(session.data)
+    if as_json:
+        print_json(rows)
+        return
+    table = [(one.path, one.collection, moment(one.time), words(one.reason)) for one in rows]
+    print_table(text("hold.list"), columns("path", "collection", "time", "reason"), table)
+
+
+@command.command("release")
+@click.argument("paths", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All that are on hold.")
+@click.pass_context
+def release(ctx: click.Context, paths: tuple[str, ...], everything: bool) -> None:
+    """Let the next refresh read the files PATHS, which are on hold."""
+    from localmed.operations import holds
+
+    if bool(paths) == everything:
+        raise UsageError("hold.none_named")
+    with opened(ctx) as session:
+        count = holds.release(session, paths)
+    say("hold.released", count=count)
+
+
+def _show(night: Night, as_json: bool) -> None:
+    if as_json:
+        print_json(night)
+        return
+    outcome = message(f"refresh.outcome_{night.outcome}")
+    echo(text("refresh.title", number=night.number, outcome=outcome, generation=night.generation), bold=True)
+    for line in night.errors:
+        echo(words(line), colour="red")
+    changes = [file for file in night.files if file.change != "note"]
+    for file in changes[:SHOWN]:
+        tell_file(f"refresh.change_{file.change}", file.path, 0, file.detail or "")
+    if len(changes) > SHOWN:
+        say("cli.more", count=len(changes) - SHOWN)
+    for part in night_page.summary(night):
+        echo(words(part))

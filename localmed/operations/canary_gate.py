@@ -1,0 +1,222 @@
+"""The gate before a change is served: the canaries are asked of it, and a loss keeps it back (``CanariesLost``).
+
+What was answered on what is served is kept (``<data>/canaries.json``) with what it was answered by: generation, models,
+prompts, settings, withdrawals and day. It is asked again only where one of these has changed. What a candidate changed
+goes on the hold list when it is kept back, so that the next night leaves it alone (``holds.py``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localmed import files
+from localmed.domain import Answer, digest
+from localmed.errors import CanariesLost, LocalmedError, NoLibrary, UnknownName, UsageError
+from localmed.library import generations
+from localmed.library.anchors import access_extent, ledger_extent
+from localmed.library.candidate import differences
+from localmed.library.catalogue import FILE as CATALOGUE
+from localmed.library.catalogue import Catalogue
+from localmed.library.state import rows, selected
+from localmed.operations import alerts, holds, stops
+from localmed.operations.canaries import Asked, Canary, Comparison, ask_all, canaries, lost_message
+
+if TYPE_CHECKING:
+    from localmed.session import Session
+    from localmed.site import Site
+
+KEPT = "canaries.json"
+LAST = "canaries.last.json"
+ROUNDS = 3  # a withdrawal while they are asked changes what is served too: both are asked again
+BUILDING = "building"  # the folder of a generation that was not served yet
+LONGEST_REASON = 500  # characters
+UNSETTLED = {"data", "reader", "host", "web", "refresh", "backup", "alerts", "ingest", "library"}  # change no answer
+
+
+def look(session: Session, candidate: Path) -> Comparison:
+    """Compare ``candidate`` with what is served; raise ``CanariesLost`` where it must not be served."""
+    before = _before(session)
+    if not before:
+        return Comparison()
+    compared = _compared(session, before, candidate)
+    _keep_last(session.data, compared)
+    if compared.lost:
+        if candidate.name == BUILDING:
+            changed = differences(generations.current(session.data), candidate)
+            holds.hold(session.data, changed, lost_message(compared.lost), session.caller.user)
+        _kept_back(session, compared)
+    _keep(session.data, _basis(session, session.site, candidate), compared.after)
+    return compared
+
+
+def _before(session: Session) -> dict[str, Asked]:
+    """What is served now, asked or remembered; nothing where no canary holds, or nothing whole is served."""
+    with suppress(LocalmedError):
+        if of_served(session):
+            return baseline(session)
+    return {}
+
+
+def look_at_models(session: Session, role: str, name: str) -> None:
+    """Ask the canaries with ``name`` in ``role``; raise ``CanariesLost`` if it must not serve.
+
+    Another encoder is looked at when the library is brought to it (``reindex``).
+    """
+    if role == "encoder":
+        return
+    with suppress(NoLibrary), session.site.with_models({role: name}) as other:
+        before = _before(session)
+        compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
+        if compared.lost:
+            _kept_back(session, compared)
+
+
+def standing(session: Session) -> Comparison:
+    """What is served now, asked again if settings, models, prompts or the generation are others than when it passed.
+
+    A loss is told by the banner; what was lost stays so until it passes or somebody accepts it.
+    """
+    with suppress(NoLibrary):
+        basis, (known, before) = _basis(session, session.site, None), _known(session.data)
+        after = before if known == basis else _ask(session, session.site, None)
+        compared = Comparison(before, after, accepted(session.data))
+        if compared.lost:
+            alerts.tell(session.settings, "canaries", lost_message(compared.lost))
+        else:
+            alerts.clear(session.data, "canaries")
+            _keep(session.data, basis, after)
+        return compared
+    return Comparison()
+
+
+def baseline(session: Session) -> dict[str, Asked]:
+    """What is served now, asked or remembered."""
+    basis, (known, before) = _basis(session, session.site, None), _known(session.data)
+    if known != basis:
+        before = _ask(session, session.site, None)
+        _keep(session.data, basis, before)
+    return before
+
+
+def _compared(session: Session, before: dict[str, Asked], candidate: Path) -> Comparison:
+    for _ in range(ROUNDS):
+        extent = ledger_extent(session.data), access_extent(session.data)
+        after = _ask(session, session.site, candidate)
+        if (ledger_extent(session.data), access_extent(session.data)) == extent:
+            break
+        before = baseline(session)
+    return Comparison(before, after, accepted(session.data))
+
+
+def _ask(session: Session, site: Site, candidate: Path | None) -> dict[str, Asked]:
+    """The canaries of what is served, or of ``candidate``, by the models of ``site``."""
+    hidden = stops.stopped(session.data, stops.COLLECTION)
+    opened = site.candidate(candidate, hidden) if candidate else site.workspace(hidden)
+    with opened as workspace:
+
+        def answer(question: str) -> Answer:
+            return session.tried(question, workspace)
+
+        return ask_all(of_served(session, candidate), answer)
+
+
+def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canary]:
+    """The canaries of what is served: they hold for a ``candidate`` too that has lost a collection of theirs.
+
+    Those of collections that it brings are asked of it as well, and have nothing to lose yet.
+    """
+    collections: set[str] = set()
+    for path in (generations.current(session.data), *([candidate] if candidate else [])):
+        with closing(Catalogue(path / CATALOGUE)) as catalogue:
+            collections |= {collection.name for collection in catalogue.collections()}
+    return canaries(session.data, collections)
+
+
+def _basis(session: Session, site: Site, candidate: Path | None) -> str:
+    """What answers: generation, withdrawals, access, stops, canaries, settings, models and prompts, as a digest."""
+    manifest = generations.read_manifest(candidate or generations.current(session.data))
+    settings = {
+        item.name: getattr(session.settings, item.name)
+        for item in dataclasses.fields(session.settings)
+        if item.name not in UNSETTLED
+    }
+    with site.workspace() as workspace:
+        made_by = workspace.provenance()
+    file = session.data / "canaries.toml"
+    own = files.contents(file).decode("utf-8", "replace") if file.exists() else ""
+    outside = (ledger_extent(session.data), access_extent(session.data), repr(stops.stops(session.data)), own)
+    made = dataclasses.replace(made_by, generation="")
+    return digest(str(manifest.number), manifest.created, repr(settings), repr(made), *outside)
+
+
+def _known(data: Path) -> tuple[str, dict[str, Asked]]:
+    """What was kept; nothing where it cannot be read."""
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        values = json.loads((data / KEPT).read_bytes())
+        return str(values["basis"]), _results(values["results"])
+    return "", {}
+
+
+def _results(values: Mapping[str, Any]) -> dict[str, Asked]:
+    return {name: Asked(**{**row, "cited": tuple(row["cited"])}) for name, row in values.items()}
+
+
+def _keep(data: Path, basis: str, results: Mapping[str, Asked]) -> None:
+    rows_kept = {name: asdict(result) for name, result in results.items()}
+    files.replace(data / KEPT, json.dumps({"basis": basis, "results": rows_kept}).encode())
+
+
+def _keep_last(data: Path, compared: Comparison) -> None:
+    values = {name: {key: asdict(result) for key, result in rows_of.items()}
+              for name, rows_of in (("before", compared.before), ("after", compared.after))}  # fmt: skip
+    files.replace(data / LAST, json.dumps({**values, "accepted": sorted(compared.accepted)}).encode())
+
+
+def last(data: Path) -> Comparison:
+    """What the canaries came to before and after the last change that they were asked of, served or kept back."""
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        values = json.loads((data / LAST).read_bytes())
+        return Comparison(_results(values["before"]), _results(values["after"]), frozenset(values["accepted"]))
+    return Comparison()
+
+
+def _kept_back(session: Session, compared: Comparison) -> None:
+    alerts.tell(session.settings, "canaries", lost_message(compared.lost))
+    raise CanariesLost("canary.lost", count=len(compared.lost), ids=compared.lost)
+
+
+# --- accepting a loss -------------------------------------------------------------------------------------------------
+
+
+def accepted(data: Path) -> frozenset[str]:
+    """The canaries of which somebody has accepted the loss."""
+    return frozenset(row[0] for row in selected(data, "SELECT canary FROM accepted"))
+
+
+def accept(session: Session, names: Sequence[str], reason: str) -> None:
+    """Let changes lose the canaries ``names`` from now on, because of ``reason``; noted in the audit log."""
+    if not reason.strip() or len(reason) > LONGEST_REASON:
+        raise UsageError("web.documents.reason", most=LONGEST_REASON)
+    known = {canary.id for canary in of_served(session)}
+    if unknown := [name for name in names if name not in known]:
+        raise UnknownName("canary.unknown", name=unknown[0])
+    with session.change("canary accept", " ".join(names)) as change, rows(session.data) as state:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        for name in names:
+            values = (name, reason.strip(), session.caller.user, now)
+            state.execute("INSERT OR REPLACE INTO accepted VALUES (?, ?, ?, ?)", values)
+        change.outcome = "accepted"
+
+
+def watch_again(session: Session, names: Sequence[str]) -> None:
+    """Take an acceptance back."""
+    with session.change("canary watch", " ".join(names)), rows(session.data) as state:
+        for name in names:
+            state.execute("DELETE FROM accepted WHERE canary = ?", (name,))

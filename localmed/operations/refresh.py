@@ -1,0 +1,268 @@
+"""``localmed refresh``: the nightly round over everything that is watched, as one change of the library.
+
+In this order: every byte that is stored is compared with its hash, and what is damaged is mended or the night ends; the
+watched folders of all collections become **one** generation, built and opened without being served; the canaries are
+asked of it (``canary_gate.py``); it is served; a backup is made, where one is set; the report is kept. Whatever ends it
+before the swap leaves what was served, and the next refresh does not encode again what this one has. What costs time is
+what has changed, beside reading every byte once. Withdrawals do not wait for it: they hold from the next question on.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed import files
+from localmed.domain import Message, message
+from localmed.domain.nights import CHANGES, FAILED, KEPT_BACK, SERVED, UNCHANGED, FileLine, Night
+from localmed.errors import Busy, CanariesLost, Damaged, LibraryError, LocalmedError, NoLibrary
+from localmed.hooks import SILENT, Hooks
+from localmed.ingest import updates
+from localmed.ingest.pipeline import Report
+from localmed.library import generations
+from localmed.library.withdrawals import Withdrawals
+from localmed.operations import alerts, canary_gate, holds, integrity, nights
+from localmed.operations.importing import Intake, import_together, imported, manifest_of
+
+if TYPE_CHECKING:
+    from localmed.session import Session
+
+LOCK = "refresh.lock"
+STAGES = ("check", "import", "backup")
+CHANGE_OF = {"read": "changed", "removed": "removed", "quarantined": "quarantined", "left": "left", "note": "note"}
+
+
+@dataclass(slots=True)
+class _Stages:
+    """How long each stage took, and what the caller is told when one begins."""
+
+    hooks: Hooks
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """One stage."""
+        self.hooks.cancel.check()
+        self.hooks.started(message(f"refresh.stage_{name}"))
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.monotonic() - start
+
+
+def refresh(session: Session, hooks: Hooks = SILENT) -> Night:
+    """Do the round; return its report. Raise ``Busy`` where one goes on, and what ended it, the report being kept.
+
+    A collection that cannot be brought in step is left as it is and named among the report's errors.
+    """
+    session.may_change()
+    with _alone(session.data):
+        begun = nights.begin(session.data, session.settings.refresh.keep_reports)
+        stages = _Stages(hooks)
+        try:
+            night = _round(session, begun, stages)
+        except LocalmedError as error:
+            outcome = KEPT_BACK if isinstance(error, CanariesLost) else FAILED
+            _end(session, replace(begun, outcome=outcome, errors=(error.full_message,)), stages)
+            _tell(session, error)
+            raise
+        except KeyboardInterrupt:
+            _end(session, begun, stages)
+            raise
+        return _end(session, night, stages)
+
+
+@contextmanager
+def _alone(data: Path) -> Iterator[None]:
+    """No second refresh; the lock goes with the process."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data / LOCK).open("a+") as stream:
+        if not files.lock(stream):
+            raise Busy("refresh.busy", data=str(data))
+        yield
+
+
+def _round(session: Session, night: Night, stages: _Stages) -> Night:
+    _room(session)
+    earlier = nights.last_served(session.data)
+    if session.settings.refresh.verify:
+        with stages.stage("check"):
+            night = _checked(session, night, stages.hooks)
+    before, known, scans = _number(session.data), _known(session), _scans(session.data)
+    with stages.stage("import"):
+        intakes, failures = intakes_of(session)
+        outcomes = import_together(session, intakes, hooks=stages.hooks, action="refresh")
+        compared = canary_gate.standing(session)
+    reports = {name: one for name, one in outcomes.items() if isinstance(one, Report)}
+    errors = failures | {name: one for name, one in outcomes.items() if isinstance(one, LocalmedError)}
+    now = _number(session.data)
+    night = replace(
+        night,
+        outcome=SERVED if now != before else UNCHANGED,
+        before=before,
+        generation=now,
+        files=tuple(line for name, report in reports.items() for line in _lines(name, report, known)),
+        errors=tuple(_of_collection(name, error) for name, error in errors.items()),
+        withdrawn=_withdrawn_since(session.data, earlier),
+        scans=len(_scans(session.data) - scans),
+        canaries=len(compared.after),
+        moved=nights.lines_of(canary_gate.last(session.data) if now != before else compared),
+    )
+    if session.settings.backup.folder:
+        with stages.stage("backup"):
+            night = _backed_up(session, night, stages.hooks)
+    _settle(session, night)
+    return replace(night, counts=_counts(night.files))
+
+
+def _room(session: Session) -> None:
+    """Raise ``LibraryError`` where the disk is nearly full: nothing is begun that would fill it."""
+    free, least = shutil.disk_usage(session.data).free, session.settings.refresh.free_bytes
+    if free < least:
+        error = LibraryError("refresh.no_room", free=free / 2**30, least=least / 2**30, data=str(session.data))
+        alerts.tell(session.settings, "disk", error.full_message)
+        raise error
+    alerts.clear(session.data, "disk")
+
+
+def _checked(session: Session, night: Night, hooks: Hooks) -> Night:
+    """Compare every byte with its hash, mend what can be mended; raise ``Damaged`` if what is served stays damaged."""
+    found_faults, mended, left = integrity.verify_and_mend(session, hooks)
+    if left:
+        alerts.tell(session.settings, "damage", message("refresh.damaged", count=len(left), fault=left[0]))
+    else:
+        alerts.clear(session.data, "damage")
+    with suppress(NoLibrary):
+        served = generations.current(session.data)
+        if problems := generations.check(served, whole=False):
+            raise Damaged("generation.damaged", name=served.name, problem=problems[0])
+    return replace(night, faults=found_faults, mended=mended)
+
+
+def intakes_of(session: Session) -> tuple[dict[str, Intake], dict[str, LocalmedError]]:
+    """What each watched collection is to be brought in step with; and why others cannot be."""
+    watched = session.settings.refresh.folders
+    try:
+        earlier = imported(session)
+    except NoLibrary:
+        earlier = []
+    intakes, failures = dict[str, Intake](), dict[str, LocalmedError]()
+    for name in dict.fromkeys((*earlier, *watched)):
+        try:
+            intakes[name] = _intake(session, name, name in earlier, tuple(map(Path, watched.get(name, ()))))
+        except LocalmedError as error:
+            failures[name] = error
+    return intakes, failures
+
+
+def _intake(session: Session, name: str, known: bool, folders: tuple[Path, ...]) -> Intake:
+    manifest = manifest_of(session, name, None)
+    paths, missing = folders, tuple[str, ...]()
+    if known:
+        with session.workspace() as workspace:
+            origins = updates.origins_of(session.data, workspace.library.catalogue, name)
+        paths, missing = tuple(dict.fromkeys((*origins.paths, *folders))), origins.missing
+    leaving = holds.leaving(session.data, name, time.time() - session.settings.refresh.settle_seconds)
+    return Intake(manifest, paths, missing, leaving=leaving)
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def _number(data: Path) -> int:
+    with suppress(NoLibrary):
+        return int(generations.current(data).name)
+    return 0
+
+
+def _known(session: Session) -> frozenset[tuple[str, str]]:
+    """The files that are stored now, by collection and path."""
+    with suppress(NoLibrary), session.workspace() as workspace:
+        catalogue = workspace.library.catalogue
+        names = [collection.name for collection in catalogue.collections()]
+        return frozenset((name, path) for name in names for path in catalogue.files(name))
+    return frozenset()
+
+
+def _scans(data: Path) -> frozenset[str]:
+    with suppress(OSError):
+        return frozenset(path.name for path in (data / "ocr").iterdir())
+    return frozenset()
+
+
+def _lines(name: str, report: Report, known: frozenset[tuple[str, str]]) -> Iterator[FileLine]:
+    for line in report.lines:
+        if change := CHANGE_OF.get(line.outcome):
+            change = "added" if change == "changed" and (name, line.path) not in known else change
+            yield FileLine(name, line.path, change, line.detail, line.documents)
+
+
+def _counts(lines: tuple[FileLine, ...]) -> tuple[tuple[str, int], ...]:
+    return tuple((change, sum(line.change == change for line in lines)) for change in CHANGES)
+
+
+def _of_collection(name: str, error: LocalmedError) -> Message:
+    return message("refresh.collection_left", name=name, why=error.full_message)
+
+
+def _withdrawn_since(data: Path, earlier: Night | None) -> tuple[str, ...]:
+    since = earlier.started if earlier else ""
+    return tuple(entry.title for entry in Withdrawals(data).entries if entry.withdrawn and entry.time >= since)
+
+
+def _backed_up(session: Session, night: Night, hooks: Hooks) -> Night:
+    """Make the backup; that it failed is an error of the report and an alert, the library is served all the same."""
+    from localmed.operations import backup
+
+    try:
+        made = backup.make(session, Path(session.settings.backup.folder), hooks)
+    except (LocalmedError, OSError) as error:
+        text = (
+            error.full_message if isinstance(error, LocalmedError) else message("backup.failed", kind=str(error.errno))
+        )
+        alerts.tell(session.settings, "backup", text)
+        return replace(night, errors=(*night.errors, text))
+    alerts.clear(session.data, "backup")
+    return replace(night, backup=made.name)
+
+
+def _settle(session: Session, night: Night) -> None:
+    """Set the alerts by how the night ended."""
+    if night.errors:
+        text = message("refresh.in_part", number=night.number, count=len(night.errors))
+        alerts.tell(session.settings, "refresh", text)
+    else:
+        alerts.clear(session.data, "refresh")
+    if count := len(holds.holds(session.data)):
+        alerts.tell(session.settings, "holds", message("hold.standing", count=count))
+    else:
+        alerts.clear(session.data, "holds")
+
+
+def _tell(session: Session, error: LocalmedError) -> None:
+    alerts.tell(session.settings, "refresh", message("refresh.failed", why=error.messages[0]))
+    if error.message.code == "library.full":
+        alerts.tell(session.settings, "disk", error.full_message)
+    if isinstance(error, CanariesLost) and (count := len(holds.holds(session.data))):
+        alerts.tell(session.settings, "holds", message("hold.standing", count=count))
+
+
+def _end(session: Session, night: Night, stages: _Stages) -> Night:
+    usage = shutil.disk_usage(session.data)
+    if night.outcome == KEPT_BACK:
+        compared = canary_gate.last(session.data)
+        night = replace(night, canaries=len(compared.after), moved=nights.lines_of(compared))
+    seconds = tuple((name, round(value, 2)) for name, value in stages.seconds.items())
+    night = replace(night, seconds=seconds, free_bytes=usage.free, data_bytes=usage.used)
+    return nights.end(session.data, night)
+
+
+def folders(session: Session) -> Mapping[str, tuple[str, ...]]:
+    """What is watched, by collection."""
+    return {name: tuple(map(str, intake.paths)) for name, intake in intakes_of(session)[0].items()}

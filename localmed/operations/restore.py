@@ -1,0 +1,176 @@
+"""``localmed restore``: a data folder from a backup, whole or not at all.
+
+Everything is written into a folder beside, every hash compared, and the two are exchanged last: what was there stays
+beside as ``<data>.before-...`` for a person to delete. Of an existing data folder the newest wins: where its audit log
+goes on from the backup's, its log, ledger and access file are kept, so that no withdrawal, restriction or line of the
+log is lost; where it cannot be read, withdrawals that its ledger still tells of are put in force again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from localmed import files
+from localmed.domain import Document
+from localmed.errors import Busy, Damaged, LocalmedError, UsageError
+from localmed.hooks import Hooks
+from localmed.library import generations
+from localmed.library.anchors import PLANNED, Anchor
+from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.operations import backup as backups_of
+from localmed.operations.audit import NO_KEY, Audit
+from localmed.operations.backup import DATABASES, TOGETHER, Backup
+
+NEWER = (DATABASES[1], *TOGETHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was restored: ``kept_log`` that the audit log, ledger and access file are the existing, newer ones.
+
+    ``withdrawn`` counts withdrawals that only the existing ledger knew; ``beside`` is where the old folder lies now.
+    """
+
+    backup: Backup
+    kept_log: bool
+    withdrawn: int
+    beside: str
+
+
+def restore(folder: Path, data: Path, name: str, replace: bool, hooks: Hooks) -> Restored:
+    """Restore the backup ``name`` ("": the newest) of ``folder`` into ``data``.
+
+    Raise ``UsageError`` for a data folder that is not empty, unless it is to be replaced; ``Damaged`` for a backup that
+    is not whole, ``Busy`` where the data folder is in use.
+    """
+    chosen = backups_of.read(folder, name)
+    existing = data.exists() and any(data.iterdir())
+    if existing and not replace:
+        raise UsageError("restore.not_empty", data=str(data))
+    fresh = data.with_name(f"{data.name}.restoring")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        with backups_of.explained(data.parent), _unused(data if existing else None):
+            _write_all(folder, chosen, fresh, hooks)
+            kept_log, withdrawn = _newest(data, fresh) if existing else (False, 0)
+            _verify(fresh)
+            beside = _exchange(data, fresh)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    return Restored(chosen, kept_log, withdrawn, beside)
+
+
+def _write_all(folder: Path, chosen: Backup, fresh: Path, hooks: Hooks) -> None:
+    done, total = 0, chosen.bytes
+    for file in chosen.files:
+        hooks.cancel.check()
+        target = fresh / file.path
+        if not target.resolve().is_relative_to(fresh.resolve()):
+            raise Damaged("backup.unreadable", file=str(folder))
+        backups_of.write(folder, file, target)
+        done += file.bytes
+        hooks.progress(done, total, file.path.partition("/")[0])
+    (fresh / "current").symlink_to(f"generations/{chosen.generation:04d}")
+    for path in sorted(fresh.rglob("*")):
+        if path.is_dir():
+            path.chmod(0o700)
+            files.sync(path)
+
+
+def _verify(fresh: Path) -> None:
+    """Raise ``Damaged`` unless what was written is a library that can be served."""
+    generation = generations.current(fresh)
+    if problems := generations.check(generation, whole=True):
+        raise Damaged("generation.damaged", name=generation.name, problem=problems[0])
+    Withdrawals(fresh).changed()
+
+
+@contextmanager
+def _unused(data: Path | None) -> Iterator[None]:
+    """Nobody writes or reads ``data`` meanwhile; raise ``Busy`` where somebody does."""
+    if data is None:
+        yield
+        return
+    with closing(generations.lock_writer(data)):
+        for number in generations.numbers(data):
+            lease = generations.path_of(data, number) / generations.LEASE
+            with suppress(OSError), lease.open("rb") as stream:
+                if not files.lock(stream):
+                    raise Busy("restore.in_use", data=str(data))
+        yield
+
+
+def _newest(data: Path, fresh: Path) -> tuple[bool, int]:
+    """Let the existing log, ledger and access file stand where they go on from the backup's."""
+    if _goes_on(data, fresh):
+        for name in NEWER:
+            for old in (fresh / name, fresh / f"{name}-wal", fresh / f"{name}-shm"):
+                old.unlink(missing_ok=True)
+            for path in (data / name, data / f"{name}-wal"):
+                if path.is_file():
+                    shutil.copy2(path, fresh / path.name)
+                    files.sync(fresh / path.name)
+        return True, 0
+    return False, _withdraw_again(Withdrawals(data).readable(), fresh)
+
+
+def _goes_on(data: Path, fresh: Path) -> bool:
+    """Whether the log of ``data`` is whole and holds the newest entry of that of ``fresh``, and its ledger is whole."""
+    try:
+        if not (data / DATABASES[1]).exists():
+            return False
+        with closing(Audit(data)) as log, closing(Audit(fresh)) as restored:
+            newest = [entry.digest() for _, entry in restored.numbered()][-1:]
+            known = {entry.digest() for _, entry in log.numbered()}
+            if not set(newest) <= known or any(fault.code != NO_KEY for fault in log.verify()):
+                return False
+        Withdrawals(data).changed()
+        return True
+    except (LocalmedError, OSError):
+        return False
+
+
+def _withdraw_again(entries: list[Entry], fresh: Path) -> int:
+    """Put in force what only the existing ledger withdraws."""
+    ids, contents = Withdrawals(fresh).in_force()
+    newest = {entry.document: entry for entry in entries}
+    lost = [one for one in newest.values() if one.withdrawn and one.document not in ids | contents]
+    with closing(Audit(fresh)) as log:
+        for entry in lost:
+            _withdraw(entry, fresh, log)
+    return len(lost)
+
+
+def _withdraw(entry: Entry, fresh: Path, log: Audit) -> None:
+    """Append ``entry`` to the ledger of ``fresh`` as its own user's, planned and noted in the log as any withdrawal."""
+    ledger = Withdrawals(fresh)
+    document = Document(
+        id=entry.document, collection="", key="", title=entry.title, language="", source="", file_sha256="",
+        content=entry.content, media_type="",
+    )  # fmt: skip
+
+    def plan(anchor: Anchor) -> None:
+        log.append("withdraw", entry.document, f"{PLANNED}{anchor}")
+
+    ledger.append(document, True, entry.reason, entry.actor, plan, entry.sketch)
+    log.append("withdraw", entry.document, f"in force{ledger.anchor()}")
+
+
+def _exchange(data: Path, fresh: Path) -> str:
+    """Put ``fresh`` in the place of ``data``; return where the old one lies ("": there was none)."""
+    beside = ""
+    if data.exists() and any(data.iterdir()):
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        beside = str(data.with_name(f"{data.name}.before-{moment}"))
+        data.rename(beside)
+    elif data.exists():
+        data.rmdir()
+    fresh.rename(data)
+    files.sync(data.parent)
+    return beside

@@ -1,0 +1,67 @@
+"""The report of a refresh as a page of its own, to print or keep: it loads nothing and holds no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from localmed.domain import Message, message
+from localmed.domain.nights import CHANGES, CanaryLine, Night
+from localmed.messages import joined
+from localmed.presentation.neutral import words
+from localmed.presentation.pages import page as filled
+
+GIB = 2**30
+
+
+def page(night: Night, language: str) -> str:
+    """The page in ``language``."""
+
+    def text(code: str, /, **parameters: str | int | float) -> str:
+        return words(message(code, **parameters), language)
+
+    return filled(
+        "night.html",
+        night=night,
+        language=language,
+        text=text,
+        words=lambda line: words(line, language),
+        listed=lambda names: joined(names, language),
+        groups=groups(night),
+        lines=[words(line, language) for line in summary(night)],
+    )
+
+
+def groups(night: Night) -> list[tuple[str, list[object]]]:
+    """The files by what became of them, in the report's order."""
+    listed = [(change, [line for line in night.files if line.change == change]) for change in CHANGES]
+    return [(change, list(lines)) for change, lines in listed if lines]
+
+
+def summary(night: Night) -> Iterator[Message]:
+    """The lines below the files: counts, withdrawals, scans, canaries, what was checked, times, disk, backup."""
+    counts = tuple(message("refresh.count", change=message(f"refresh.change_{name}"), number=number)
+                   for name, number in night.counts if number)  # fmt: skip
+    yield message("refresh.files", counts=counts)
+    if night.withdrawn:
+        yield message("refresh.withdrawn", count=len(night.withdrawn), titles=night.withdrawn)
+    if night.scans:
+        yield message("refresh.scans", count=night.scans)
+    yield message("refresh.canaries", count=night.canaries, moved=len(night.moved))
+    yield from map(canary, night.moved)
+    yield from (message("refresh.fault", what=fault) for fault in night.faults)
+    yield from night.mended
+    times = tuple(message("refresh.seconds", stage=message(f"refresh.stage_{name}"), seconds=seconds)
+                  for name, seconds in night.seconds)  # fmt: skip
+    yield message("refresh.times", times=times)
+    yield message("refresh.disk", free=night.free_bytes / GIB, used=night.data_bytes / GIB)
+    if night.backup:
+        yield message("refresh.backup", name=night.backup)
+
+
+def canary(line: CanaryLine) -> Message:
+    """How a canary moved."""
+    if line.passed:
+        code = "regained" if line.passed_before is False else "moved"
+    else:
+        code = "lost" if line.passed_before else "failing"
+    return message(f"refresh.canary_{code}", id=line.id, before=line.cited_before, now=line.cited)

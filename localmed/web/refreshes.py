@@ -1,0 +1,57 @@
+"""Refreshes: their reports, beginning one, what is on hold and releasing it, and the canary questions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Form
+from starlette.responses import HTMLResponse, Response
+
+from localmed.domain import Message, message
+from localmed.operations import canary_gate, holds, jobs, nights, refresh
+from localmed.presentation import night_page
+from localmed.web import pages
+from localmed.web.visits import Librarian
+
+if TYPE_CHECKING:
+    from localmed.hooks import Hooks
+    from localmed.session import Session
+
+router = APIRouter(prefix="/library/refreshes")
+
+
+@router.get("")
+def listing(visit: Librarian) -> Response:
+    """The refreshes, the newest first, with what is on hold and how the canaries stood last."""
+    data = visit.site.data
+    compared = canary_gate.last(data)
+    moved = nights.lines_of(compared)
+    shown = [night_page.canary(line) for line in moved]
+    held = holds.holds(data)
+    return pages.page(visit, "refreshes.html", nights=nights.nights(data), held=held, moved=shown)
+
+
+@router.get("/{number}")
+def report(visit: Librarian, number: int) -> Response:
+    """The report of one, by itself, to print."""
+    return HTMLResponse(night_page.page(nights.night(visit.site.data, number), visit.language))
+
+
+@router.post("/begin")
+def begin(visit: Librarian) -> Response:
+    """Begin one now, as a job."""
+    visit.session.may_change()
+    return pages.redirect(f"/jobs/{jobs.start(visit.session, 'refresh', partial(_refreshed, visit.session))}")
+
+
+@router.post("/release")
+def release(visit: Librarian, path: Annotated[str, Form()] = "") -> Response:
+    """Let the next refresh read ``path`` ("": all that is on hold)."""
+    holds.release(visit.session, [path] if path else [])
+    return pages.redirect("/library/refreshes", notice="saved")
+
+
+def _refreshed(session: Session, hooks: Hooks) -> Message:
+    night = refresh.refresh(session, hooks)
+    return message("job.refreshed", number=night.number, outcome=message(f"refresh.outcome_{night.outcome}"))
