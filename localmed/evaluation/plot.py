@@ -125,10 +125,9 @@ def draw_mcq(report: McqReport, folder: Path, language: str = FALLBACK) -> tuple
     panels = figure.subplots(1, len(report.sets), sharey=True, squeeze=False)[0]
     for name, axes in zip(report.sets, panels, strict=True):
         for score in (score for score in report.scores if score.set == name):
-            low, high = score.low or score.accuracy, score.high or score.accuracy
-            spread = [[max(0.0, score.accuracy - low)], [max(0.0, high - score.accuracy)]]
             row = report.arms.index(score.arm)
-            axes.errorbar(score.accuracy, row, xerr=spread, fmt="s", color="black", capsize=3, markersize=5)
+            reach = spread(score.accuracy, score.low, score.high)
+            axes.errorbar(score.accuracy, row, xerr=reach, fmt="s", color="black", capsize=3, markersize=5)
         axes.set_title(f"{name} (n = {report.sets[name]})", fontsize=10)
         axes.set_xlim(-0.02, 1.02)
         axes.grid(axis="x", color="0.85", linewidth=0.6)
@@ -146,12 +145,12 @@ def draw_review(report: ReviewReport, folder: Path, language: str = FALLBACK) ->
     for place, system in enumerate(report.systems):
         for score in (score for score in report.scores if score.system == system):
             row = names.index(score.dimension) + 0.6 * (place + 1) / (len(report.systems) + 1) - 0.3
-            spread = [[max(0.0, score.mean - (score.mean if score.low is None else score.low))],
-                      [max(0.0, (score.mean if score.high is None else score.high) - score.mean)]]  # fmt: skip
             marker = MARKERS[place % len(MARKERS)]
-            axes.errorbar(score.mean, row, xerr=spread, fmt=marker, color="black", capsize=2, markersize=5,
-                          markerfacecolor="white" if place % 2 else "black",
-                          label=system if score.dimension == names[0] else None)  # fmt: skip
+            axes.errorbar(
+                score.mean, row, xerr=spread(score.mean, score.low, score.high), fmt=marker, color="black", capsize=2,
+                markersize=5, markerfacecolor="white" if place % 2 else "black",
+                label=system if score.dimension == names[0] else None,
+            )  # fmt: skip
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="x", color="0.85", linewidth=0.6)
@@ -159,6 +158,12 @@ def draw_review(report: ReviewReport, folder: Path, language: str = FALLBACK) ->
     figure.suptitle(_say(language, "review.plot_title", form=report.form), fontsize=11)
     values = tuple(f"{score.dimension}, {score.system}: {score.mean:.3f}" for score in report.scores)
     return _saved(figure, message("review.plot", values=values), folder, "plot", language)
+
+
+def spread(value: float, low: float | None, high: float | None) -> list[list[float]]:
+    """How far an interval reaches below and above ``value``; nothing where there is none."""
+    below, above = (value if bound is None else bound for bound in (low, high))
+    return [[max(0.0, value - below)], [max(0.0, above - value)]]
 
 
 def _figure(width: float, height: float) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from localmed.agents import multiple_choice
 from localmed.domain import Answer, AnswerStatus, Provenance
 from localmed.errors import InputError, ModelError, UsageError
-from localmed.evaluation import mcq, mcq_files, mcq_report
+from localmed.evaluation import mcq, mcq_files, mcq_report, plot
 from localmed.evaluation.mcq import Bench, McqRow, Meter
 from localmed.evaluation.mcq_files import McqQuestion, McqSet
 from localmed.ports import UNWATCHED, Stance
@@ -313,3 +313,8 @@ def test_a_question_that_does_not_fit_ends_no_batch_and_evidence_gives_way() -> 
     failing = ScriptedChat([])  # says nothing: a model that fails ends the batch
     with pytest.raises(ModelError):
         bench(failing).row("vitamins", QUESTION, "chat")
+
+
+def test_an_interval_that_begins_at_nought_is_drawn() -> None:
+    assert plot.spread(0.25, 0.0, 0.5) == [[0.25], [0.25]]
+    assert plot.spread(0.25, None, None) == [[0.0], [0.0]]
