@@ -9,6 +9,7 @@
     |-- InputError                    3   a file was refused; it goes to quarantine with this reason
     |   `-- LimitExceeded                 a file went over a named bound
     |-- Busy                          4   another writer holds the library, or too many wait for a model
+    |   `-- Unreachable                   the hospital's directory or sign-on provider does not answer
     |-- LibraryError                  5   what is stored cannot be used
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
@@ -126,6 +127,10 @@ class Busy(LocalmedError):
     """Another process is writing to the library, or too many requests wait for a model already."""
 
     exit_code = 4
+
+
+class Unreachable(Busy):
+    """The hospital's directory or sign-on provider does not answer, or cannot prove who it is."""
 
 
 class LibraryError(LocalmedError):

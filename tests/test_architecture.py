@@ -95,6 +95,8 @@ HEAVY = {
     "uvicorn": (("web/serving.py",), True),
     "webview": (("desktop.py",), True),
     "argon2": (("operations/accounts.py",), True),
+    "ldap3": (("operations/directory.py",), True),
+    "joserfc": (("operations/oidc.py",), True),
     "cryptography": (("operations/sealing.py", "operations/signing.py"), True),
     "tuf": (("operations/signing.py", "operations/trust.py"), True),
     "securesystemslib": (("operations/signing.py",), True),

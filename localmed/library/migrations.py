@@ -146,6 +146,14 @@ STATE: tuple[str, ...] = (
     ) WITHOUT ROWID;
     """,
     """
+    ALTER TABLE accounts ADD COLUMN subject TEXT NOT NULL DEFAULT '';
+    ALTER TABLE accounts ADD COLUMN signed_in REAL NOT NULL DEFAULT 0;
+    CREATE TABLE sign_ons (
+        state TEXT PRIMARY KEY, browser TEXT NOT NULL, nonce TEXT NOT NULL, verifier TEXT NOT NULL,
+        callback TEXT NOT NULL, path TEXT NOT NULL, begun REAL NOT NULL
+    ) WITHOUT ROWID;
+    """,
+    """
     CREATE TABLE tries (
         user TEXT NOT NULL, address TEXT NOT NULL, count INTEGER NOT NULL, until REAL NOT NULL,
         PRIMARY KEY (user, address)

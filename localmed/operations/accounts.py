@@ -57,7 +57,7 @@ def accounts(data: Path) -> list[Account]:
 def account(data: Path, user: str) -> Account:
     """The account of ``user``; raise ``UnknownName``."""
     with rows(data) as state:
-        return _one(state, _name(user))
+        return _one(state, name_of(user))
 
 
 def of_login(state: sqlite3.Connection, user: str) -> Account | None:
@@ -84,7 +84,7 @@ def _account(row: tuple[str, str, str, str, int]) -> Account:
     return Account(user, SessionRole(role), tuple(json.loads(groups)), source, bool(disabled))
 
 
-def _name(user: str) -> str:
+def name_of(user: str) -> str:
     """``user`` as it is stored: one spelling for "Li Wei" and "li wei "."""
     name = " ".join(user.casefold().split())
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
@@ -150,7 +150,7 @@ def _hashed(password: str, settings: WebSettings) -> str:
 
 def create(session: Session, made: Account, password: str = "") -> Account:
     """Make an account; one of a directory has no password here. Raise ``UsageError`` where there is one already."""
-    with session.change("account create", _name(made.user)) as change:
+    with session.change("account create", name_of(made.user)) as change:
         stored = _insert(session.data, made, password, session.settings.web)
         change.outcome = f"{stored.role}: {' '.join(stored.groups)}"
     return stored
@@ -158,7 +158,7 @@ def create(session: Session, made: Account, password: str = "") -> Account:
 
 def _insert(data: Path, made: Account, password: str, settings: WebSettings) -> Account:
     checked(made.groups)
-    stored = replace(made, user=_name(made.user))
+    stored = replace(made, user=name_of(made.user))
     hashed = _hashed(password, settings) if made.source == "local" else ""
     values = (stored.user, stored.role, json.dumps(stored.groups), stored.source, hashed, _now())
     with rows(data) as state:
@@ -172,10 +172,10 @@ def _insert(data: Path, made: Account, password: str, settings: WebSettings) -> 
 
 def change(session: Session, changed: Account) -> Account:
     """Give an account another role, other groups, or disable it; its logins end. The last admin cannot be lost."""
-    with session.change("account change", _name(changed.user)) as noted:
+    with session.change("account change", name_of(changed.user)) as noted:
         checked(changed.groups)
         with rows(session.data) as state, _alone(state):
-            before = _one(state, _name(changed.user))
+            before = _one(state, name_of(changed.user))
             stored = replace(changed, user=before.user, source=before.source)
             _keep_an_admin(state, stored)
             state.execute(
@@ -197,7 +197,7 @@ def _keep_an_admin(state: sqlite3.Connection, stored: Account) -> None:
 
 def set_password(session: Session, user: str, password: str) -> None:
     """Give a local account a new password; its logins and waits end. One's own needs no right to change accounts."""
-    name, hashed = _name(user), _hashed(password, session.settings.web)
+    name, hashed = name_of(user), _hashed(password, session.settings.web)
     if name == session.caller.user:
         session.note("account password", name, "changed")
         return _store(session.data, name, hashed)
@@ -230,7 +230,7 @@ def first_code(data: Path) -> str:
 
 def create_first(data: Path, code: str, user: str, password: str, settings: WebSettings) -> Account:
     """The admin's account, for whoever has the ``code`` of the console, which is void then; raise ``UsageError``."""
-    made = Account(_name(user), SessionRole.ADMIN)
+    made = Account(name_of(user), SessionRole.ADMIN)
     _hashed(password, settings)  # before the code is used up
     with rows(data) as state, _alone(state):
         row = state.execute("SELECT digest, wrong FROM first_code").fetchone()

@@ -21,6 +21,7 @@ from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Damaged, NoLibrary, UnknownName, UsageError
 from localmed.library.state import rows
 from localmed.operations import stops
+from localmed.operations.masking import masked
 from localmed.operations.sealing import seal, unseal
 
 if TYPE_CHECKING:
@@ -52,22 +53,26 @@ def new_id() -> str:
 
 def keep(
     session: Session, login: str, asked_text: str, answer: Answer, earlier: Sequence[str] = (), id_: str = ""
-) -> str:
-    """Keep ``answer`` for the session's user; return its id. ``login`` is where it was asked ("": by a program)."""
-    user, id_ = session.caller.user, id_ or new_id()
-    values = {"asked": asked_text, "earlier": list(earlier[-EARLIER:]), "answer": answer_json(answer)}
+) -> Kept:
+    """Keep ``answer`` for the session's user, names and numbers of patients masked; return what is kept.
+
+    ``login`` is where it was asked ("": by a program).
+    """
+    user, id_, now = session.caller.user, id_ or new_id(), time.time()
+    asked_text, earlier, answer = masked(asked_text, earlier[-EARLIER:], answer)
+    values = {"asked": asked_text, "earlier": list(earlier), "answer": answer_json(answer)}
     sealed = seal(session.data, json.dumps(values, ensure_ascii=False).encode(), "answer", id_, user)
     documents = {evidence.passage.document_id for evidence in answer.evidence}
     with rows(session.data) as state:
         state.execute("BEGIN IMMEDIATE")
         state.execute(
             "INSERT INTO answers (id, user, login, time, workflow, sealed) VALUES (?, ?, ?, ?, ?, ?)",
-            (id_, user, login, time.time(), answer.workflow, sealed),
+            (id_, user, login, now, answer.workflow, sealed),
         )
         state.executemany("INSERT INTO cited VALUES (?, ?)", [(document, id_) for document in sorted(documents)])
         _forget_old(state, session.settings.web.history_days)
         state.execute("COMMIT")
-    return id_
+    return Kept(id_, asked_text, tuple(earlier), now, answer)
 
 
 def kept(session: Session, id_: str) -> Kept:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from localmed.domain.accounts import Right
 from localmed.errors import UnknownName, UsageError
 from localmed.library.state import rows
-from localmed.operations import accounts
+from localmed.operations import accounts, sign_on
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from localmed.domain.accounts import Account
     from localmed.session import Session
+    from localmed.web_settings import WebSettings
 
 PREFIX = "lm_"  # so that a token is known as one where it was left behind
 TOKEN_BYTES = 32
@@ -71,14 +72,15 @@ def _insert(data: Path, digest: str, made: Token) -> None:
             raise UsageError("token.many", most=MOST_TOKENS)
 
 
-def current(data: Path, token: str) -> Account | None:
-    """The account of ``token`` as it is now, if the token still holds."""
+def current(data: Path, token: str, settings: WebSettings) -> Account | None:
+    """The account of ``token`` as it is now, if the token still holds and the account is still somebody's."""
     if not token.startswith(PREFIX):
         return None
     with rows(data) as state:
         query = "SELECT user FROM tokens WHERE digest = ? AND expires > ?"
         row = state.execute(query, (_digest(token), time.time())).fetchone()
-        return accounts.of_login(state, row[0]) if row else None
+        account = accounts.of_login(state, row[0]) if row else None
+    return account if account and sign_on.still_theirs(data, account, settings) else None
 
 
 def listing(data: Path, user: str = "") -> list[Token]:

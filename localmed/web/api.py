@@ -50,7 +50,9 @@ async def program(
 ) -> Visit:
     """The visit of a program; raise ``UsageError`` without a token that holds."""
     visit, token = anybody(request), credentials.credentials if credentials else ""
-    account = await run_in_threadpool(tokens.current, visit.site.data, token) if token else None
+    account = (
+        await run_in_threadpool(tokens.current, visit.site.data, token, visit.site.settings.web) if token else None
+    )
     if account is None:
         raise UsageError("web.error.no_token")
     return Visit(request, visit.language, visit.theme, own=Session(visit.site, caller_of(account, visit.language)))

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from localmed.errors import LocalmedError, UnknownName, UsageError
+from localmed.operations import sign_on
 from localmed.site import Site
 from localmed.web import (
     account_pages,
@@ -60,6 +61,7 @@ def create(site: Site, names: Collection[str] = ()) -> FastAPI:
     app.state.site = site
     app.state.described = chat_completions.router.routes
     settings = site.settings
+    sign_on.checked(settings.web)
     app.state.queue = Queue.of(settings.web)
     for router in ROUTERS:
         app.include_router(router)

@@ -20,6 +20,7 @@ from localmed.language import clean
 from localmed.operations import feedback, history, lookups, page_images
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
+from localmed.operations.masking import MASK
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
 from localmed.web import pages, streams
@@ -107,9 +108,9 @@ def admitted(visit: Visit, work: Work) -> tuple[Work, str]:
 def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, earlier: tuple[str, ...] = ()) -> Kept:
     """``answer``, kept for the visitor; its pages are drawn ahead. For every page that shows an answer."""
     login = visit.login.id if visit.login else ""
-    history.keep(visit.session, login, asked_text, answer, earlier, id_)
+    kept = history.keep(visit.session, login, asked_text, answer, earlier, id_)
     page_images.draw_ahead(visit.session, answer)
-    return Kept(id_, asked_text, earlier, 0.0, answer)
+    return kept
 
 
 def path_of(kept: Kept) -> str:
@@ -122,7 +123,8 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
     shown = view(kept.answer, visit.language)
     holds = history.holds(visit.session, kept.answer)
     withdrawals = () if holds else history.withdrawals(visit.session, kept.answer.evidence)
-    return {"kept": kept, "view": shown, "copied": plain(shown), "holds": holds, "withdrawals": withdrawals}
+    basis = {"kept": kept, "view": shown, "copied": plain(shown), "masked": MASK in kept.asked_text}
+    return {**basis, "holds": holds, "withdrawals": withdrawals}
 
 
 @router.get("/answers/{answer_id}")

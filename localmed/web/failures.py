@@ -56,18 +56,18 @@ def status_of(error: LocalmedError) -> int:
 def reply(request: Request, error: LocalmedError, visit: Visit | None = None) -> Response:
     """What the visitor is told; a visitor who is not signed in is led to do so. Without ``visit`` it is anybody's."""
     if wants_json(request):
-        parts = error.messages if for_programs(request) else told(error, visit or visits.anybody(request))
+        parts = error.messages if for_programs(request) else told_parts(error, visit or visits.anybody(request))
         return JSONResponse(_json(parts, visits.language_of(request)), status_of(error), headers_of(error))
     if error.message.code == "web.error.signed_out":
         return pages.redirect("/login", next=request.url.path if request.method == "GET" else "", notice="signed_out")
     visitor = visit or visits.anybody(request)
-    lines = sentences(told(error, visitor), visitor.language)
+    lines = sentences(told_parts(error, visitor), visitor.language)
     page = pages.page(visitor, "error.html", status_of(error), lines=lines)
     page.headers.update(headers_of(error))
     return page
 
 
-def told(error: LocalmedError, visit: Visit) -> tuple[Message, ...]:
+def told_parts(error: LocalmedError, visit: Visit) -> tuple[Message, ...]:
     """What happened and what to do, for whoever sits before a page.
 
     Paths, commands and what is wrong with the machine are for administrators; others are told to whom to turn.

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Form, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
+from localmed.domain import Message
 from localmed.domain.accounts import Account
-from localmed.errors import Busy, UsageError
+from localmed.errors import Busy, UnknownName, Unreachable, UsageError
 from localmed.messages import LANGUAGES
-from localmed.operations import accounts, logins
+from localmed.operations import accounts, logins, oidc, sign_on
 from localmed.session import Session, caller_of
 from localmed.web import pages
 from localmed.web.visits import LANGUAGE_COOKIE, LOGIN_COOKIE, THEME_COOKIE, THEMES, Anybody, Asking, Visit
 
 router = APIRouter()
 REMEMBERED = 365 * 24 * 3600  # seconds that a browser keeps language and theme
+SIGN_ON_COOKIE = "localmed_sign_on"  # of a browser that is at the single sign-on
 CLEAR = {"clear-site-data": '"cache"'}  # of whoever leaves, from this browser
 
 
@@ -27,7 +29,14 @@ def form(visit: Anybody, next: str = "/") -> Response:
         return pages.redirect(pages.local(next))
     if accounts.no_account(visit.site.data):
         return pages.redirect("/start")
-    return pages.page(visit, "login.html", next=pages.local(next), error=None)
+    return _form(visit, pages.local(next))
+
+
+def _form(visit: Visit, path: str, status: int = 200, error: Message | None = None) -> Response:
+    """The form to sign in, which then leads to ``path``."""
+    web = visit.site.settings.web
+    places = {"directory": bool(web.ldap.server), "provider": bool(web.oidc.issuer)}
+    return pages.page(visit, "login.html", status, next=path, error=error, **places)
 
 
 @router.post("/login")
@@ -38,13 +47,15 @@ def sign_in(
     next: Annotated[str, Form()] = "/",
 ) -> Response:
     """Sign in; a wrong password leads back to the form."""
-    site = visit.site
+    site, path = visit.site, pages.local(next)
     try:
-        account = accounts.sign_in(site.data, user, password, site.settings.web, address_of(visit))
-    except (UsageError, Busy) as error:
-        status = 429 if isinstance(error, Busy) else 401
-        return pages.page(visit, "login.html", status, next=pages.local(next), error=error.full_message)
-    return signed_in(visit, account, pages.local(next))
+        account, broke_glass = sign_on.by_password(site.data, user, password, site.settings.web, address_of(visit))
+        if account.source != sign_on.Source.LOCAL:
+            sign_on.store(Session(site, caller_of(account, visit.language)), account)
+    except (UsageError, Busy, Unreachable) as error:
+        status = 401 if isinstance(error, UsageError) else 429 if isinstance(error, Busy) else 503
+        return _form(visit, path, status, error.full_message)
+    return signed_in(visit, account, path, "break glass" if broke_glass else "")
 
 
 def address_of(visit: Visit) -> str:
@@ -52,14 +63,55 @@ def address_of(visit: Visit) -> str:
     return visit.request.client.host if visit.request.client else ""
 
 
-def signed_in(visit: Visit, account: Account, path: str) -> Response:
-    """``path``, for whoever has just proved to be ``account``: the login of before ends, a new one begins."""
+@router.get("/login/provider")
+def leave(visit: Anybody, next: str = "/") -> Response:
+    """To the hospital's single sign-on."""
+    settings = visit.site.settings.web.oidc
+    if not settings.issuer:
+        raise UnknownName("web.error.no_page")
+    callback = settings.callback or str(visit.request.url_for("come_back"))
+    begun = oidc.begin(visit.site.data, callback, pages.local(next), settings)
+    reply = RedirectResponse(begun.address, 303)
+    seconds = round(oidc.SECONDS_TO_SIGN_IN)
+    remember(reply, visit.request, SIGN_ON_COOKIE, begun.browser, seconds, "lax")  # it comes back from elsewhere
+    return reply
+
+
+@router.get("/login/back")
+def come_back(visit: Anybody) -> Response:
+    """Back from the single sign-on.
+
+    The page leads on by itself: a redirection that began elsewhere would not carry the cookie of the login.
+    """
+    site, settings = visit.site, visit.site.settings.web
+    if not settings.oidc.issuer:
+        raise UnknownName("web.error.no_page")
+    browser = visit.request.cookies.get(SIGN_ON_COOKIE, "")
+    try:
+        person, path = oidc.finish(site.data, browser, dict(visit.request.query_params), settings.oidc)
+        account = sign_on.account_of(person, settings.oidc.roles, sign_on.Source.PROVIDER)
+        sign_on.store(Session(site, caller_of(account, visit.language)), account, person.subject)
+    except (UsageError, Unreachable) as error:
+        reply = _form(visit, "/", 401 if isinstance(error, UsageError) else 503, error.full_message)
+    else:
+        reply = begin_login(visit, account, pages.page(visit, "signed_on.html", onward=path), "")
+    reply.delete_cookie(SIGN_ON_COOKIE)
+    return reply
+
+
+def signed_in(visit: Visit, account: Account, path: str, remark: str = "") -> Response:
+    """``path``, for whoever has just proved to be ``account``; ``remark`` stands in the audit log."""
+    return begin_login(visit, account, pages.redirect(path), remark)
+
+
+def begin_login(visit: Visit, account: Account, reply: Response, remark: str) -> Response:
+    """``reply``, which begins a login of ``account``; the one of before ends."""
     site = visit.site
     if visit.login:
         logins.end(site.data, visit.login, site.settings.web.history_days)
     logins.end_idle(site.data, site.settings.web)
-    Session(site, caller_of(account, visit.language)).note("login", account.user, account.role)
-    reply = pages.redirect(path)
+    outcome = "; ".join(filter(None, (account.role, remark)))
+    Session(site, caller_of(account, visit.language)).note("login", account.user, outcome)
     remember(reply, visit.request, LOGIN_COOKIE, logins.begin(site.data, account))
     return reply
 
@@ -115,10 +167,17 @@ def prefer(
     return reply
 
 
-def remember(reply: Response, request: Request, cookie: str, value: str, seconds: int | None = None) -> None:
+def remember(
+    reply: Response,
+    request: Request,
+    cookie: str,
+    value: str,
+    seconds: int | None = None,
+    same_site: Literal["strict", "lax"] = "strict",
+) -> None:
     """Set a cookie: not for scripts, never sent by another site's page, over TLS only where there is TLS.
 
     Without ``seconds`` the browser forgets it when it is closed.
     """
     secure = request.url.scheme == "https"
-    reply.set_cookie(cookie, value, max_age=seconds, httponly=True, samesite="strict", secure=secure)
+    reply.set_cookie(cookie, value, max_age=seconds, httponly=True, samesite=same_site, secure=secure)

@@ -23,7 +23,7 @@ from localmed import messages
 from localmed.domain import Message, Parameter, message
 from localmed.domain.accounts import Right
 from localmed.messages import joined
-from localmed.operations import alerts, stops
+from localmed.operations import alerts, sign_on, stops
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
 from localmed.web.visits import THEMES, Visit
@@ -90,10 +90,20 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         idle_seconds=round(60 * visit.site.settings.web.idle_minutes),
         notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
         stops=stops.stops(visit.site.data),
+        glass=_glass(visit),
         alerts=_alerts(visit),
         unaudited=visit.own.unaudited if visit.own else (),
         **values,
     )  # fmt: skip
+
+
+def _glass(visit: Visit) -> tuple[str, ...]:
+    """The emergency accounts that are signed in, for themselves and for whoever has to know."""
+    if visit.login is None:
+        return ()
+    users = sign_on.broken(visit.site.data, visit.site.settings.web)
+    may_know = visit.login.account.user in users or visit.may(Right.ACCOUNTS) or visit.may(Right.SAFETY)
+    return users if may_know else ()
 
 
 def _alerts(visit: Visit) -> tuple[Message, ...]:

@@ -112,7 +112,10 @@ def finish(work: Work) -> Answer:
 def _signed_in(visit: Visit) -> bool:
     if visit.login is None:  # a program with a token of its own
         scheme, _, token = visit.request.headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and tokens.current(visit.site.data, token.strip()) is not None
+        return (
+            scheme.lower() == "bearer"
+            and tokens.current(visit.site.data, token.strip(), visit.site.settings.web) is not None
+        )
     token = visit.request.cookies.get(LOGIN_COOKIE, "")
     return logins.current(visit.site.data, token, visit.site.settings.web) is not None
 
@@ -140,5 +143,5 @@ def in_words(event: Event, visit: Visit) -> Any:
     if isinstance(event.value, Message):
         return neutral.words(event.value, visit.language)
     if isinstance(event.value, LocalmedError):
-        return sentences(failures.told(event.value, visit), visit.language)
+        return sentences(failures.told_parts(event.value, visit), visit.language)
     return event.value

@@ -16,9 +16,11 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain.accounts import SessionRole
+from localmed.domain.codec import answer_json
 from localmed.operations import changes, feedback, history, lookups
 from localmed.operations.audit import Audit
 from localmed.operations.feedback import Opinion
+from localmed.operations.masking import MASK
 from localmed.session import Caller, Session, local_caller
 from localmed.site import Site
 from tests.fakes import HashedWords, write
@@ -197,3 +199,27 @@ def test_an_empty_library_is_filled_by_the_admin(empty_clients: Clients, tmp_pat
         page = admin.get(page.url.path)
     assert "Done: 1 document was read" in page.text
     assert "within one hour" in admin.form("/ask", question="When to give antibiotics in sepsis?").text
+
+
+def test_who_a_patient_is_is_masked_before_anything_is_kept(copied_clients: Clients) -> None:
+    """In the history, in a report, in an exported incident and in an order that is printed back."""
+    name, number = "Zebedee Quixworth", "88341234"
+    reader = copied_clients("reader")
+    order = f"Mr {name}, MRN {number}\nParacetamol 1 g orally every 8 hours"
+    ids = []
+    for path, fields in (("/ask", {"question": f"{QUESTION} Mr {name}, MRN {number}"}), ("/orders", {"order": order})):
+        page = reader.form(path, **fields)
+        assert "was masked before the question was kept" in page.text
+        assert name not in page.text
+        assert number not in page.text
+        assert page.url.path.startswith("/answers/")
+        reader.form(f"{page.url.path}/report", opinion="bad", comment="")
+        ids.append(page.url.path.rpartition("/")[2])
+    session = Session(copied_clients.site, Caller("reader", frozenset({"ward"}), SessionRole.READER))
+    for kept in (history.kept(session, id_) for id_ in ids):
+        values = json.dumps(answer_json(kept.answer), ensure_ascii=False) + kept.asked_text
+        assert "Quixworth" not in values
+        assert number not in values
+        assert MASK * len(name) in values
+    officer = Session(copied_clients.site, Caller("safety", None, SessionRole.SAFETY))
+    assert all("Quixworth" not in report.asked_text for report in feedback.reports(officer))

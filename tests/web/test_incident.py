@@ -35,7 +35,7 @@ def asked_id(clients: Clients) -> str:
     session, id_ = Session(clients.site, Caller("reader", None, SessionRole.READER)), history.new_id()
     answer = session.ask(PDF_QUESTION, SearchFilter(), hooks=Hooks(answer_id=id_))
     assert answer.statements
-    return history.keep(session, "", TELLING, replace(answer, question=TELLING), id_=id_)
+    return history.keep(session, "", TELLING, replace(answer, question=TELLING), id_=id_).id
 
 
 def unpacked(content: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
