@@ -83,9 +83,9 @@ EXPECTED = {"/answers/{answer_id}/sources/{marker}", "/library/documents/{docume
 @pytest.mark.slow
 def test_axe_finds_nothing_serious_on_any_page(copied_clients: Clients, browser: OpenWindow) -> None:
     admin, seeds = prepared(copied_clients)
-    found = pages(admin, seeds)
-    assert set(found) >= EXPECTED
-    places = [*found.values(), "/nowhere"]
+    found_pages = pages(admin, seeds)
+    assert set(found_pages) >= EXPECTED
+    places = [*found_pages.values(), "/nowhere"]
     faults: list[str] = []
     window = browser(copied_clients, locale="en-GB", color_scheme="light", viewport={"width": 1280, "height": 800})
     faults += _faults(window, "/login", AXE, "en")
@@ -98,7 +98,7 @@ def test_axe_finds_nothing_serious_on_any_page(copied_clients: Clients, browser:
             faults += _faults(window, "", CONTRAST, f"{language} {path} dark")
             faults += _too_wide(window, f"{language} {path}")
             window.page.emulate_media(color_scheme="light")
-    window.page.goto(window.url + found["/answers/{answer_id}"])
+    window.page.goto(window.url + found_pages["/answers/{answer_id}"])
     window.page.click(".bottom .cite")
     window.page.wait_for_selector("[data-pane] mark")
     faults += _faults(window, "", AXE, "zh with a source open")

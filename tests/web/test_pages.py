@@ -107,8 +107,8 @@ def test_a_reader_is_told_of_no_commands(client: Clients) -> None:
 def test_an_empty_library_is_told_in_the_windows_words(empty_clients: Clients, user: str) -> None:
     make_accounts(empty_clients.settings)
     visitor = empty_clients(user)
-    asked = ("/ask", "/search", "/concepts", "/departments")
-    replies = [visitor.form(path, question="dose", term="dose", complaint="cough") for path in asked]
+    asked_paths = ("/ask", "/search", "/concepts", "/departments")
+    replies = [visitor.form(path, question="dose", term="dose", complaint="cough") for path in asked_paths]
     replies += [visitor.get(path) for path in ("/", "/search", "/concepts", "/history", "/passages/" + "0" * 64)]
     for reply in replies:
         assert reply.status_code in (200, 400, 404), reply.url
