@@ -135,6 +135,7 @@ class AskSettings:
     passages: int = 8  # read for an answer
     sentences: int = 5  # quoted at most
     risk: float = 0.05  # of the answered questions, the share that may have no answer in the library
+    unsure: float = 0.1  # the same up to which what speaks of all that is asked is still quoted, as not sure; 0: never
     confidence: float = 0.8  # with which that holds on the questions that the judge was calibrated on
     unanswerable: float = 0.25  # of all questions, the share that the library has no answer to, as far as is known
 
@@ -361,8 +362,7 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
             changes[name] = within(value, path, file, type(value))
         else:
             name = type(current).__name__ if type(current) in (bool, int, float, str) else "table"
-            kind = message(f"settings.kind_{name}")
-            raise BadSettings("settings.type", file=file, path=path, kind=kind)
+            raise BadSettings("settings.type", file=file, path=path, kind=message(f"settings.kind_{name}"))
     return dataclasses.replace(settings, **changes)
 
 

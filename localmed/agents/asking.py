@@ -73,7 +73,8 @@ class Relevance:
     ``differing`` are words of another population, subtype, setting or purpose that every hit lacks, for which hits were
     set aside. ``reason`` is why the hits do not answer, where they do not; ``calibrated`` is False where the threshold
     was chosen for another encoder, reranker or language. ``quotable``: the rules would answer from the hits;
-    ``doubted``: they would, and a chat model found help in none.
+    ``doubted``: they would, and a chat model found help in none. ``likely`` are the probabilities of the hits that may
+    still be quoted, as not sure, where none reaches the threshold; ``unsure`` says that it came to that.
     """
 
     probabilities: tuple[float, ...]
@@ -83,6 +84,8 @@ class Relevance:
     calibrated: bool = True
     quotable: bool = True
     doubted: bool = False
+    likely: tuple[float, ...] = ()
+    unsure: bool = False
 
     @property
     def probability(self) -> float:
@@ -93,6 +96,12 @@ class Relevance:
     def enough(self) -> bool:
         """Whether to answer."""
         return bool(self.probabilities) and self.probability >= self.threshold
+
+    @property
+    def second(self) -> Relevance | None:
+        """What to answer from, as not sure, where there is not enough."""
+        best = max(self.likely, default=0.0)
+        return replace(self, probabilities=self.likely, threshold=best, unsure=True) if best else None
 
     def helpful(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
         """Those of ``hits`` that help (LINS, PRA: the passages that are kept): at least half as sure as to answer."""

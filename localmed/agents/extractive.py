@@ -26,7 +26,8 @@ from localmed.domain import Evidence, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
-from localmed.retrieval.relevance import weigh
+from localmed.retrieval.relevance import searched_text, weigh
+from localmed.retrieval.topics import HALF, terms_of, topics
 from localmed.verification.copies import copies
 from localmed.verification.furniture import furniture
 from localmed.verification.matching import alike, stems
@@ -193,7 +194,7 @@ class Extractive:
     def chosen(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those of ``candidates`` (best first) that are quoted: near the best, of few sections, no copies.
 
-        The section of the best comes first, each in reading order.
+        The best comes first, then what is of its section, each section in reading order.
         """
         chosen: list[Candidate] = []
         sections: list[tuple[str, ...]] = []
@@ -208,14 +209,17 @@ class Extractive:
                 continue
             sections += [candidate.section] if fresh else []
             chosen.append(candidate)
-        return sorted(chosen, key=lambda one: (sections.index(one.section), one.place, one.start))
+        return chosen[:1] + sorted(chosen[1:], key=lambda one: (sections.index(one.section), one.place, one.start))
 
     def _candidates(self, question_text: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
         """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
         question, subject = weigh(question_text, self._index), Subject.of(question_text)
         slots = Asked.of(question_text)
+        kept = self._of_what_is_asked(question_text, evidence)
         for place, piece in enumerate(evidence):
             passage = piece.passage
+            if place not in kept:
+                continue
             context = self._index.analyse(" ".join((passage.title, *passage.headings)))
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
@@ -233,6 +237,16 @@ class Extractive:
                     score += slots.sentence(text) + heading
                     yield Candidate(piece, place, start, end, score, heading)
                 before = own if _long_enough(text) else before
+
+    def _of_what_is_asked(self, question: str, evidence: Sequence[Evidence]) -> set[int]:
+        """The places of the passages that lack nothing which another has besides all of their own.
+
+        Of the things asked about that the tables know: a target of blood pressure is none of HbA1c.
+        """
+        listed = [topic for topic in topics(question, self._index).topics if topic.listed and topic.subject]
+        words = [frozenset(terms_of(searched_text(piece.passage), self._index)) for piece in evidence]
+        held = [frozenset(at for at, topic in enumerate(listed) if topic.held(terms) >= HALF) for terms in words]
+        return {place for place, own in enumerate(held) if not any(own < other for other in held)}
 
     def _compared(self, question: str, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         """The candidates with the similarity to the question added to their scores."""

@@ -4,6 +4,8 @@
 heading); in a language that the encoder does not know the share of the question's weight that the cited passages hold.
 A question all of whose things one cited sentence names, with its title and headings and under whatever name, and to
 which it gives the values asked for, is related, and answered where the similarity does not speak against it.
+Unlikeness alone is no evidence: what is quoted is unrelated only where it speaks of another medicine, an opposite or
+another age (``verification.scope``), and is not like the question either.
 ``grounded``: every sentence is a quotation or was shown to be supported when it was checked; one whose support was not
 shown is not.
 
@@ -23,6 +25,8 @@ from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.relevance import searched_text, weigh
 from localmed.retrieval.signals import Query
+from localmed.retrieval.topics import terms_of
+from localmed.verification import scope
 from localmed.verification.badge import Criteria, Vote
 
 RULES = "rules"
@@ -30,7 +34,7 @@ COMPARED = 12  # cited sentences whose meaning is compared with the question's: 
 ANSWERS, RELATED = 0.6, 0.42  # least similarity: few false greens before few missed ones
 ANSWERS_BY_WORDS, RELATED_BY_WORDS = 0.6, 0.4  # least share of the question's weight, where no similarity is known
 NAMED = 0.95  # least share of the weight of a question's things that a cited sentence with its headings names
-MEASURED = BadgeJudge(RULES, "MedQuAD", (("answers", 0.13), ("related", 0.16)))  # on graded answers
+MEASURED = BadgeJudge(RULES, "MedQuAD", (("answers", 0.13),))  # on graded answers
 _CARRIED = (Support.VERBATIM, Support.SUPPORTED)
 
 
@@ -50,11 +54,16 @@ class JudgingRules:
         grounded = carried(task.statements)
         if task.language not in self._encoder.identity.languages:
             share, named = self._share(task), self._named(task)
-            answers, related = share >= ANSWERS_BY_WORDS or named, share >= RELATED_BY_WORDS or named
+            answers = share >= ANSWERS_BY_WORDS or named
+            related = share >= RELATED_BY_WORDS or named or not self._against(task)
             return Vote(Criteria(answers, related, grounded), BadgeJudge(RULES))
         near, named = self._similarity(task), self._named(task)
         answers = near >= ANSWERS or (named and near >= RELATED)
-        return Vote(Criteria(answers, near >= RELATED or named, grounded), MEASURED)
+        related = near >= RELATED or named or not self._against(task)
+        return Vote(Criteria(answers, related, grounded), MEASURED)
+
+    def _against(self, task: JudgingInput) -> bool:
+        return scope.against(task.question, task.statements, task.evidence)
 
     def _named(self, task: JudgingInput) -> bool:
         """Whether a cited sentence with its title and headings names all that is asked about, and gives the values."""
@@ -64,7 +73,8 @@ class JudgingRules:
                  if one.marker in passages]  # fmt: skip
         return any(
             query.fills(quote)
-            and query.topics.coverage(self._index.analyse(" ".join((passage.title, *passage.headings, quote)))) >= NAMED
+            and query.topics.coverage(terms_of(" ".join((passage.title, *passage.headings, quote)), self._index))
+            >= NAMED
             for passage, quote in cited
         )
 

@@ -31,5 +31,8 @@ class RelevanceRules:
         relevance = asking.Relevance(tuple(row[0] for row in read), threshold, calibrated=judge.calibrated)
         if relevance.enough:
             return relevance
-        best = max(read, key=lambda row: row[0])[1] if read else None
-        return replace(relevance, reason=reason(task.question, best, self._index))
+        least = judge.threshold(settings.unsure, settings.confidence, settings.unanswerable)
+        likely = tuple(chance if chance >= least and one.whole else 0.0 for chance, one in read)
+        relevance = replace(relevance, likely=likely)
+        likeliest = [one for _, one in sorted(read, key=lambda row: -row[0])]
+        return replace(relevance, reason=reason(task.question, likeliest, self._index))

@@ -66,6 +66,7 @@ COMMANDS = {
     "tokens": Entry("tokens", short_help="Tokens for programs that call the API: make, list, revoke."),
     "doctor": Entry("doctor", short_help="Check machine, software, models and library; say what to do."),
     "incident": Entry("incident", short_help="Export an answer with everything that it came from, to look into it."),
+    "evidence": Entry("evidence", short_help="What a buyer or auditor asks for, in one signed folder."),
     "audit": Entry("audit", short_help="Check, export and keep the head of the log of who did what."),
     "eval": Entry("evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
     "review": Entry("review", short_help="Have people rate answers, blinded; read the filled forms."),

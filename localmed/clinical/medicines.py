@@ -207,6 +207,13 @@ def members(name: str) -> tuple[str, ...]:
     return tuple(ingredient for ingredient, classes in _table().classes.items() if name in classes)
 
 
+def class_names(name: str) -> tuple[str, ...]:
+    """How the class ``name`` is written; none of one that has no other members than itself."""
+    made = _table()
+    written = (word for word, held in made.ingredients.items() if not held and name in made.classes.get(word, ()))
+    return tuple(written) if any(member != name for member in members(name)) else ()
+
+
 def listed_names() -> Mapping[str, tuple[str, ...]]:
     """Every listed name, English and Chinese, with its ingredients; names of classes have none."""
     return _table().ingredients

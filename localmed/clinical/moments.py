@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from localmed.clinical.tables import in_characters, in_words, table
+from localmed.clinical.tables import in_characters, in_words, listed, table
 from localmed.language import HAN, fold
 
 WORDS = 3  # of a moment's name
@@ -31,6 +31,34 @@ def opposed(question: str, text: str) -> tuple[str, ...]:
 def agreed(question: str, text: str) -> bool:
     """Whether ``text`` is on the same side of a moment of ``question``."""
     return not _moments(question).keys().isdisjoint(_moments(text))
+
+
+def other_ordinals(question: str, text: str) -> tuple[str, ...]:
+    """What ``question`` names by its number (第二剂, the second dose) where ``text`` names only another of the same."""
+    theirs = dict[str, set[str]]()
+    for match in _ordinals().finditer(fold(text)):
+        theirs.setdefault(_of(match), set()).add(_number(match))
+    mine = list(_ordinals().finditer(fold(question)))
+    return tuple(match[0] for match in mine if _number(match) not in theirs.get(_of(match), {_number(match)}))
+
+
+def _number(match: re.Match[str]) -> str:
+    """The number of an ordinal, English and Chinese alike."""
+    written = match["en"] or match["zh"]
+    groups = (listed(group) for group in table("asking")["ordinals"].values())
+    return next((group[0] for group in groups if written in group), written)
+
+
+def _of(match: re.Match[str]) -> str:
+    return _singular(match["thing"] or match["zh_thing"])
+
+
+@cache
+def _ordinals() -> re.Pattern[str]:
+    names = [name for group in table("asking")["ordinals"].values() for name in listed(group)]
+    english = "|".join(name for name in names if name.isascii())
+    chinese = "|".join(name for name in names if not name.isascii())
+    return re.compile(rf"\b(?P<en>{english})[ -](?P<thing>[a-z]+)|(?P<zh>{chinese})(?P<zh_thing>[{HAN}])")
 
 
 def _other(side: str) -> str:

@@ -10,12 +10,13 @@ names no qualifier. What is usually meant where nothing is said (type 2, communi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from functools import cache
 
-from localmed.clinical.tables import Match, Names, key, listed, table
+from localmed.clinical.tables import Match, Names, in_characters, key, listed, table
 from localmed.domain import Passage
-from localmed.language import fold
+from localmed.language import HAN, fold
 
 PREVENTION = "prevention"
 NONE = "none"
@@ -66,6 +67,18 @@ def located(text: str) -> list[tuple[Match, tuple[str, ...]]]:
     """Where ``text``, folded, names rows of ``[names]``, ``[nearby]`` and ``[same]``, each with the rows it names."""
     names, rows = _all_names()
     return [(match, rows[match.name]) for match in names.matches(fold(text))]
+
+
+def people(folded: str) -> list[tuple[int, int]]:
+    """Where ``folded`` names somebody with their title."""
+    return [match.span() for match in _people().finditer(folded)]
+
+
+@cache
+def _people() -> re.Pattern[str]:
+    titles = table("qualifiers")["people"]
+    before = "|".join(map(re.escape, listed(titles["before"])))
+    return re.compile(rf"\b(?:{before})\.?\s+[a-z'-]{{2,}}|[{HAN}](?:{in_characters(titles['behind'])})")
 
 
 def opposites(row: str) -> frozenset[str]:

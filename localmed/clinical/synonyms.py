@@ -15,7 +15,8 @@ from localmed.language import fold
 class Named:
     """A thing that a text names at ``start:end``, ``written`` so; ``names`` are its names, its own among them.
 
-    ``asking`` says that it is no subject, but what is asked of one.
+    ``asking`` says that it is no subject, but what is asked of one; ``thing`` that it is a complaint, a condition, a
+    treatment or a test, not a place or somebody.
     """
 
     start: int
@@ -23,6 +24,7 @@ class Named:
     written: str
     names: tuple[str, ...]
     asking: bool = False
+    thing: bool = True
 
 
 def named(text: str) -> list[Named]:
@@ -37,14 +39,24 @@ def named(text: str) -> list[Named]:
     for match in names.matches(folded):
         if not any(match.start < end and start < match.end for start, end in taken):
             written = folded[match.start : match.end]
-            mentioned.append(Named(match.start, match.end, written, groups[match.name], match.name in _asking()))
+            mentioned.append(
+                Named(
+                    match.start,
+                    match.end,
+                    written,
+                    groups[match.name],
+                    match.name in _asking(),
+                    match.name not in _others(),
+                )
+            )
     return sorted(mentioned, key=lambda thing: thing.start)
 
 
 def _of_medicine(mention: medicines.Mention) -> tuple[str, ...]:
-    """All names of a medicine; of a class that is named as such, its own, the table's and its members."""
+    """All names of a medicine and of its class; of a class that is named as such its own, the table's, its members."""
     written = _groups()[1].get(key(mention.written), ())
-    of_class = () if mention.ingredients else [name for one in mention.classes for name in medicines.members(one)]
+    related = medicines.class_names if mention.ingredients else medicines.members
+    of_class = [name for one in mention.classes for name in related(one)]
     return tuple(
         dict.fromkeys((mention.written, *mention.ingredients, *_brands(mention.ingredients), *written, *of_class))
     )
@@ -62,9 +74,25 @@ def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
     return brands
 
 
+def is_condition(written: str) -> bool:
+    """Whether ``written`` is the name of a condition in the table."""
+    return key(fold(written)) in _in_section("conditions")
+
+
+@cache
+def _others() -> frozenset[str]:
+    """The names of places and of people."""
+    return _in_section("places_and_people") | _asking()
+
+
 @cache
 def _asking() -> frozenset[str]:
-    lines = table("synonyms")["same"]["asking"].splitlines()
+    return _in_section("asking")
+
+
+@cache
+def _in_section(name: str) -> frozenset[str]:
+    lines = table("synonyms")["same"][name].splitlines()
     return frozenset(key(name) for line in lines for part in fold(line).split("|") for name in listed(part))
 
 

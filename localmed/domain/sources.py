@@ -259,6 +259,7 @@ class AnswerSection(StrEnum):
     DOSES = "doses_and_conditions"
     CAUTIONS = "cautions"
     DISAGREE = "sources_disagree"
+    CONTINUES = "section_continues"  # what else stands in the sections that are quoted: no answer, no warning
 
 
 @dataclass(frozen=True, slots=True)

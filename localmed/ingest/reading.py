@@ -17,7 +17,7 @@ from localmed import hooks
 from localmed.config import ChunkSettings
 from localmed.domain import STATED, Document, Message, Parameter, Passage, Status, digest, message
 from localmed.errors import InputError
-from localmed.ingest import chunking, readers
+from localmed.ingest import chunking, editions, readers
 from localmed.ingest.duplicates import NearCopies, Twins, Versions
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Part, within
@@ -34,10 +34,17 @@ UNSETTLED = "again:"  # a copy of what another file holds was left out, or a doc
 UNFINISHED = "unread:"  # OCR failed on pages of it: they may be read another time
 OUTDATED = "older:"  # a record is newer in another file: it may have to come back when a file goes or changes
 
-RECIPE = 2  # goes up when chunking or the encoder's text changes: every file is then read again
+RECIPE = (
+    3  # goes up when chunking, the encoder's text or what is read of a document changes: every file is then read again
+)
 DETECT_CHARACTERS = 4000  # of a document, to tell its language
 
 Cut = tuple[Document, tuple[Passage, ...]]  # a document and its passages
+
+
+def _first_lines(record: SourceRecord) -> list[str]:
+    blocks = record.blocks[: editions.LINES]
+    return [line.text for block in blocks for line in block.lines if block.kind != "row"]
 
 
 class Descriptions:
@@ -72,7 +79,7 @@ class Descriptions:
             notes=(*record.notes, *notes),
             title=facts.get("title") or record.title or source.path.stem,
             language=language,
-            edition=facts.get("edition") or record.edition,
+            edition=facts.get("edition") or record.edition or editions.stated(_first_lines(record)),
             status=facts.get("status") or record.status,
             replaced_by=facts.get("replaced_by") or record.replaced_by,
         )

@@ -114,10 +114,10 @@ def _round(session: Session, night: Night, stages: _Stages) -> Night:
         canaries=len(compared.after),
         moved=nights.lines_of(canary_gate.last(session.data) if now != before else compared),
     )
+    _settle(session, night)  # before the backup, which would bring alerts back that are over
     if session.settings.backup.folder:
         with stages.stage("backup"):
             night = _backed_up(session, night, stages.hooks)
-    _settle(session, night)
     return replace(night, counts=_counts(night.files))
 
 

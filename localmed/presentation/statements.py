@@ -57,7 +57,9 @@ def in_sections(
         section = statement.section
         heading = words(Message(f"answer.section.{section.value}"), language) if section not in ("", before) else ""
         detail = _sources(statement, evidence, language) if section is AnswerSection.DISAGREE else ""
-        views.append(replace(statement_view(statement, language), heading=heading, detail=detail))
+        continues = section is AnswerSection.CONTINUES
+        shown = statement_view(statement, language)
+        views.append(replace(shown, heading=heading, detail=detail, continues=continues))
         before = section
     return tuple(views)
 

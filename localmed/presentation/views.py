@@ -43,6 +43,7 @@ class StatementView:
     checked: str = ""
     heading: str = ""
     detail: str = ""
+    continues: bool = False  # of the same section, and no part of the answer
 
     @property
     def markers(self) -> tuple[str, ...]:

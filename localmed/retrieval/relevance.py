@@ -133,34 +133,48 @@ def upper_bound(wrong: int, answered: int, confidence: float) -> float:
 
 
 def judged(question: str, hits: Sequence[Hit], index: LexicalIndex, judge: Fitted) -> tuple[tuple[float, Signals], ...]:
-    """The probability that each of ``hits`` holds an answer, and why; 0 for a question without words."""
+    """The probability that each of ``hits`` holds an answer, and why.
+
+    0 for a question without words, and for a passage that names none of the things asked about that a table knows.
+    """
     query = Query.of(question, index)
     read = (signals(query, hit, index) for hit in hits)
-    return tuple((judge.probability(one) if query.topics.topics else 0.0, one) for one in read)
+    return tuple((judge.probability(one) if query.topics.topics and one.absent < 1 else 0.0, one) for one in read)
 
 
 # --- why not ----------------------------------------------------------------------------------------------------------
 
 
-def reason(question: str, best: Signals | None, index: LexicalIndex) -> Message:
-    """Why the passages do not answer, the ``best`` of them at hand: what nothing names, is not together, is not given.
+def reason(question: str, read: Sequence[Signals], index: LexicalIndex) -> Message:
+    """Why the passages ``read`` of, likeliest first, do not answer; only what is true of all of them is said.
 
-    Subject missing, subject split from what is asked of it, slot missing, or a weak likeness.
+    Subject missing (no passage has any of its names), subject split from what is asked of it, slot missing, or nothing
+    but that none was found. Of words that no table knows other names may stand there: they are no reason, but for
+    English ones where all is English.
     """
     query = Query.of(question, index)
-    nowhere = tuple(topic for topic in query.topics.topics if topic.subject and not _known(topic, index))
+    nowhere = tuple(topic for topic in query.topics.topics if topic.subject and _nowhere(topic, index))
     if nowhere:
         return message("workflow.subject_missing", words=_written(nowhere))
-    if best and best.lacking:
-        return message("workflow.subject_split", words=_written(best.lacking))
-    if best and best.unfilled:
+    split = tuple(topic for topic in read[0].lacking if topic.listed) if read else ()
+    if split and all(one.lacking for one in read):
+        return message("workflow.subject_split", words=_written(split))
+    about = [one for one in read if not one.lacking]
+    if about and all(one.unfilled for one in about):
         slot = Message(f"workflow.slot.{query.slots[0].name}")
         return message("workflow.slot_missing", slot=slot)
     return WEAK
 
 
-def _known(topic: Topic, index: LexicalIndex) -> bool:
-    return any(index.holds_terms(name) for name in topic.names)
+def _nowhere(topic: Topic, index: LexicalIndex) -> bool:
+    """Whether the library surely has no name of ``topic``: its names are known in every language that it holds."""
+    pairs = [[term for term in name if term.isascii() or len(term) < 3] for name in topic.names]
+    if any(index.holds_terms(name) for name in pairs):
+        return False
+    ascii_names = {all(term.isascii() for term in name) for name in topic.names}
+    unknown = [language for language, ascii_name in (("en", True), ("zh", False)) if ascii_name not in ascii_names]
+    sure = topic.listed or (topic.written.isascii() and topic.written.isalpha())
+    return sure and not any(index.count("language", language) for language in unknown)
 
 
 def _written(missing: Sequence[Topic]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from localmed import language
 from localmed.clinical import asking
 from localmed.domain import Hit, Passage
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.topics import Topic, Topics, topics
+from localmed.retrieval.topics import Topic, Topics, terms_of, topics
 
 _ROW = re.compile(r"[^\n]+")
 
@@ -45,6 +45,8 @@ class Signals:
     headings, ``alone`` by it without them; ``title`` by title and headings; ``missing`` how rare the rarest topic is
     that stands nowhere in the passage; ``passing`` is 1 where the question is about one name alone and the passage is
     neither titled so nor defines it; ``unfilled`` is 1 where a value is asked for and no sentence gives one.
+    ``lacking`` are the subjects that stand nowhere in it, ``absent`` is the share of those that a table knows,
+    if it ``knows`` any.
     """
 
     score: float
@@ -56,6 +58,13 @@ class Signals:
     passing: float
     unfilled: float
     lacking: tuple[Topic, ...] = ()
+    absent: float = 0.0
+    knows: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether the passage names all that the tables know, lacks hardly a word, and gives the value asked for."""
+        return self.knows and not self.absent and not self.unfilled and len(self.lacking) <= LACKED
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -63,15 +72,16 @@ class Signals:
         return tuple(float(getattr(self, name)) for name in NAMES)
 
 
+LACKED = 1  # of the words of a question that no table knows
 NAMES = ("score", "coverage", "sentence", "alone", "title", "missing", "passing", "unfilled")
 
 
 def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
     """Those of ``hit``."""
     passage = hit.passage
-    named = index.analyse(" ".join((passage.title, *passage.headings)))
-    context, whole = frozenset(named), frozenset((*named, *index.analyse(passage.text)))
-    sentences = [(text, index.analyse(text)) for text in _sentences(passage)]
+    named = terms_of(" ".join((passage.title, *passage.headings)), index)
+    context, whole = frozenset(named), frozenset((*named, *terms_of(passage.text, index)))
+    sentences = [(text, terms_of(text, index)) for text in _sentences(passage)]
     filled = [frozenset(terms) for text, terms in sentences if query.fills(text)]
     about = not query.topics.lone or not query.topics.missing(context)
     lacking = query.topics.missing(whole)
@@ -87,6 +97,8 @@ def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
         ),
         float(bool(query.slots) and not filled),
         lacking,
+        query.topics.absent(whole),
+        any(topic.subject and topic.listed for topic in query.topics.topics),
     )
 
 

@@ -14,9 +14,10 @@ from functools import cache
 from itertools import pairwise
 
 from localmed import language
-from localmed.clinical import asking, synonyms
+from localmed.clinical import asking, qualifiers, synonyms
 from localmed.library.lexical import LexicalIndex, stems
 
+_HEADED = re.compile("[高低]血.")
 _JOINED = re.compile(r"(?:[ ,/()-]|\b(?:of|the|a|an|and)\b)*")
 EVERYDAY = 0.25  # of a word's weight, if it names nothing
 MOST_NAMES = 60  # of a topic: a medicine with all its brands, a class with its members
@@ -29,7 +30,8 @@ class Topic:
     """A topic as a question has ``written`` it, the index terms of each of its ``names``, and its ``weight``.
 
     ``rarity`` (0 to 1) is that of its most common name, 1 for what the library has never seen. ``subject`` is whether
-    it is a name, not a word of asking; ``exact`` whether all terms of a name are needed.
+    it is a name, not a word of asking; ``exact`` whether all terms of a name are needed; ``listed`` whether a table
+    knows it: only then are its other names known.
     """
 
     written: str
@@ -38,6 +40,7 @@ class Topic:
     rarity: float
     subject: bool = True
     exact: bool = True
+    listed: bool = False
 
     @property
     def rarer(self) -> bool:
@@ -71,24 +74,48 @@ class Topics:
         missing = (topic for topic in self.topics if topic.subject and topic.held(terms) < HALF)
         return tuple(sorted(missing, key=lambda topic: -topic.rarity))
 
+    def absent(self, terms: Collection[str]) -> float:
+        """The share of the listed subjects of which ``terms`` hold no name; 0 where there are none."""
+        listed = [topic for topic in self.topics if topic.subject and topic.listed]
+        return sum(topic.held(terms) < HALF for topic in listed) / len(listed) if listed else 0.0
+
     def defined(self, terms: Sequence[str]) -> bool:
         """Whether ``terms``, all that stands before a sentence's "is", are the subjects and little else."""
         return 0 < len(terms) <= FIRST and not self.missing(terms)
 
 
+def terms_of(text: str, index: LexicalIndex) -> list[str]:
+    """The index terms of ``text`` as topics are looked for in it.
+
+    Of 高血钾 all three characters: its pairs stand in a text on 高血压 and 血钾 too.
+    """
+    return [*index.analyse(text), *_HEADED.findall(text)]
+
+
 def topics(question: str, index: LexicalIndex) -> Topics:
     """What ``question`` names."""
-    folded, read, done, asks = language.fold(question), list[tuple[Topic, int, int]](), 0, set[str]()
+    folded, read, done, asks = _without_people(question), list[tuple[Topic, int, int]](), 0, set[str]()
     for named in synonyms.named(question):
         read += _words(folded, done, named.start, index)
-        names = [frozenset(index.analyse(name, for_query=True)) for name in named.names[:MOST_NAMES]]
+        names = [
+            frozenset((*index.analyse(name, for_query=True), *_HEADED.findall(name)))
+            for name in named.names[:MOST_NAMES]
+        ]
         everyday = named.asking or named.written in asking.everyday()
         asks |= {named.written} if named.asking else set()
-        topic = _thing(named.written, tuple(name for name in names if name), index, not everyday)
+        topic = _thing(named.written, tuple(name for name in names if name), index, not everyday, listed=named.thing)
         read += [(topic, named.start, named.end)] if topic.names else []
         done = named.end
     read += _words(folded, done, len(folded), index)
     return Topics(tuple({topic.names: topic for topic, _, _ in read}.values()), _lone(folded, read, asks))
+
+
+def _without_people(question: str) -> str:
+    """``question``, folded, with blanks in place of people's names."""
+    folded = language.fold(question)
+    for start, end in qualifiers.people(folded):
+        folded = folded[:start] + " " * (end - start) + folded[end:]
+    return folded
 
 
 def other_names(question: str, index: LexicalIndex) -> str:
@@ -131,8 +158,14 @@ def _everyday() -> frozenset[str]:
 
 
 def _thing(
-    written: str, names: Sequence[frozenset[str]], index: LexicalIndex, subject: bool, exact: bool = True
+    written: str,
+    names: Sequence[frozenset[str]],
+    index: LexicalIndex,
+    subject: bool,
+    exact: bool = True,
+    listed: bool = False,
 ) -> Topic:
     rarest = max(index.rarity(["\x00"]))
-    rarity = min((max(index.rarity(sorted(name))) for name in names), default=rarest) / rarest
-    return Topic(written, tuple(names), rarity * (1.0 if subject else EVERYDAY), rarity, subject, exact)
+    rarities = (max(index.rarity(sorted(term for term in name if not _HEADED.match(term)))) for name in names)
+    rarity = min(rarities, default=rarest) / rarest
+    return Topic(written, tuple(names), rarity * (1.0 if subject else EVERYDAY), rarity, subject, exact, listed)

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from localmed.clinical import ages, medicines, moments, negation
-from localmed.clinical.qualifiers import located, opposites, usual
+from localmed.clinical import ages, medicines, moments, negation, synonyms
+from localmed.clinical.qualifiers import located, opposites, people, usual
 from localmed.clinical.tables import cues, listed, table
 from localmed.domain import Evidence, Passage, Statement
 from localmed.language import HAN, content_words, fold, sentences
@@ -84,6 +84,28 @@ def lacking(
         return ()
     fewest = min((words for words in lacks if words), key=len, default=())
     return tuple(dict.fromkeys(fewest))[:MOST]
+
+
+def against(question: str, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> bool:
+    """Whether all that is quoted speaks of another than ``question``: a medicine, an opposite, an age, a moment.
+
+    Only what is named counts: what a quotation leaves open is no evidence against it.
+    """
+    places = _places(statements, evidence)
+    return bool(places) and all(any(_against(question, place)) for place in places)
+
+
+def _against(question: str, place: Place) -> Iterator[str]:
+    near = "\n".join((place.sentence, place.headings))
+    if any(mention.ingredients for mention in medicines.mentions(near)):
+        yield from _other_medicines(question, place)
+    rows = _rows(near)
+    for match, own in located(question):
+        if rows.isdisjoint(own) and any(not opposites(row).isdisjoint(rows) for row in own):
+            yield match.name
+    if _ages(place):
+        yield from _other_age(question, place)
+    yield from _other_moment(question, place)
 
 
 def _outside(question: str, statements: Sequence[Statement]) -> tuple[str, ...]:
@@ -196,6 +218,7 @@ def _other_moment(question: str, place: Place) -> Iterator[str]:
     """The moment of ``question`` where the quotation stands on the other side of it."""
     near = "\n".join((place.sentence, place.headings.removeprefix(place.title)))
     yield from moments.opposed(question, near)
+    yield from moments.other_ordinals(question, near)
 
 
 def _unnamed(question: str, whole: str) -> Iterator[str]:
@@ -209,12 +232,8 @@ def _unnamed(question: str, whole: str) -> Iterator[str]:
     general = _general()
     for word in content_words(rest):
         if _HAN.match(word):
-            bare = word.strip(table("qualifiers")["general"]["zh_characters"])
-            if (
-                len(bare) > 1
-                and bare not in general
-                and pairs.isdisjoint(bare[at : at + 2] for at in range(len(bare) - 1))
-            ):
+            bare = _bare(word)
+            if len(bare) > 1 and bare not in general and not _holds(bare, whole, pairs):
                 yield bare
         elif len(word) > 1 and not word[0].isdigit() and word not in general:
             own = stems(word)
@@ -222,11 +241,32 @@ def _unnamed(question: str, whole: str) -> Iterator[str]:
                 yield word
 
 
+def _bare(word: str) -> str:
+    """A Chinese word without the characters that narrow nothing; with what heads a name of one (高钾血症)."""
+    bare = word.strip(table("qualifiers")["general"]["zh_characters"])
+    head = word[: word.find(bare)][-1:] if bare else ""
+    return head + bare if len(bare) > 1 and head in _heads() else bare
+
+
+def _holds(word: str, whole: str, pairs: frozenset[str]) -> bool:
+    """Whether ``whole`` has a part of a Chinese word; of one that is headed its head, or another name for it."""
+    if word[0] not in _heads():
+        return not pairs.isdisjoint(word[at : at + 2] for at in range(len(word) - 1))
+    names = {name for named in synonyms.named(word) if named.written == word for name in named.names}
+    return word[:2] in pairs or any(name in fold(whole) for name in names)
+
+
+@cache
+def _heads() -> frozenset[str]:
+    return frozenset(table("qualifiers")["general"]["zh_heads"])
+
+
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Where a folded question is read by its medicines, rows and ages already."""
     yield from ((mention.start, mention.end) for mention in medicines.mentions(text))
     yield from ((match.start, match.end) for match, _ in located(text))
     yield from (match.span() for match in ages.spans(text))
+    yield from people(text)
 
 
 def _kept(text: str) -> str:

@@ -12,6 +12,8 @@ a section of at most ``WHOLE`` characters of prose is quoted as it stands. Of a 
 - *Rows*: a row of a table brings those of the same stub (its first cell); one whose stub is a limit or a range brings
   the whole table, since another row may be the one that applies, and so do two rows of a short table.
 
+What neither answers nor warns (``Quoted.beyond``) is shown behind what does.
+
 A list is a run of lines with one sentence each: what is read of a document keeps no other mark of it. Rows of tables
 carry their header. What only stands around the text (``furniture``) is never added.
 """
@@ -39,6 +41,7 @@ _LINE = re.compile(r"[^\n]+")
 _FIRST_CELL = re.compile(r"([^:：\n]+)[:：]\s*(.*?)\s*(?:[;；]|$)")
 
 Section = tuple[Passage, ...]  # the passages under one heading, in their order
+Span = tuple[str, int, int]  # a passage's id, start and end
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """What an answer quotes of a section, in its order; ``last`` is the passage in which a list goes on."""
+    """What an answer quotes of a section, in its order; ``last`` is the passage in which a list goes on.
+
+    ``beyond`` are those of the ``spans`` that only complete the section: they neither answer nor warn. ``lists`` are
+    those that stand in lists, which keep their order.
+    """
 
     spans: tuple[tuple[Passage, int, int], ...]
     last: Passage | None = None
+    beyond: frozenset[Span] = frozenset()
+    lists: frozenset[Span] = frozenset()
 
 
 def whole(citations: Sequence[Citation], section: Section) -> Quoted:
@@ -80,11 +89,17 @@ def whole(citations: Sequence[Citation], section: Section) -> Quoted:
     warnings = _warnings(lines)
     leading = {key for key in warnings if key in _leads(split)}
     listed, last = _lists(lines, chosen | leading)
-    chosen |= listed | _rest(split, chosen, section) | warnings | _paragraphs(lines, chosen)
-    kept = [sentence for sentence in split if (sentence.place, sentence.start) in chosen]
-    rows = [(row.passage, row.start, row.end) for row in _rows(citations, section, split)]
-    prose = [(section[sentence.place], sentence.start, sentence.end) for sentence in kept]
-    return Quoted((*rows, *prose), None if last is None else section[last])
+    needed = chosen | listed | _rest(split, chosen, section) | warnings
+    kept = needed | _paragraphs(lines, chosen)
+    prose = [one for one in split if (one.place, one.start) in kept]
+    rows, own_rows = _rows(citations, section, split)
+    named = {(one.place, one.start): (section[one.place].id, one.start, one.end) for one in prose}
+    beyond = {name for key, name in named.items() if key not in needed}
+    beyond |= {(row.passage.id, row.start, row.end) for row in rows if row not in own_rows}
+    spans = (*((row.passage, row.start, row.end) for row in rows),
+             *((section[one.place], one.start, one.end) for one in prose))  # fmt: skip
+    in_lists = frozenset(named[key] for key in listed if key in named)
+    return Quoted(spans, None if last is None else section[last], frozenset(beyond), in_lists)
 
 
 def _leads(split: Sequence[Sentence]) -> frozenset[tuple[int, int]]:
@@ -111,22 +126,27 @@ def _cited(sentence: Sentence, citations: Sequence[Citation], section: Section) 
     return any(one.passage_id == passage and one.start < sentence.end and sentence.start < one.end for one in citations)
 
 
-def _rows(citations: Sequence[Citation], section: Section, prose: Sequence[Sentence]) -> list[Row]:
-    """The cited rows with those that belong to them, in their order; all of a section that is short with them."""
+def _rows(citations: Sequence[Citation], section: Section, prose: Sequence[Sentence]) -> tuple[list[Row], list[Row]]:
+    """The rows that are quoted, in their order, and those of them that are cited or of the same stub.
+
+    All of a section that is short with them are quoted, and of others what belongs to the cited ones.
+    """
     rows = [_row(passage, *match.span()) for passage in section if passage.table
             for match in _LINE.finditer(passage.text)]  # fmt: skip
-    if _length(prose) + sum(len(row.text) for row in rows) <= WHOLE:
-        return rows
     cited = [row for row in rows if any(
         one.passage_id == row.passage.id and one.start < row.end and row.start < one.end for one in citations
     )]  # fmt: skip
+    own = [row for row in rows if any(row is one or _same_stub(one, row) for one in cited)]
+    if _length(prose) + sum(len(row.text) for row in rows) <= WHOLE:
+        return rows, own
     tables = [one.passage for one in cited]
     whole_tables = {id(table) for table in tables if tables.count(table) > 1 and len(table.text) <= WHOLE}
-    return [
+    together = [
         row
         for row in rows
         if id(row.passage) in whole_tables or any(row is one or _together(one, row) for one in cited)
     ]
+    return together, own
 
 
 def _row(passage: Passage, start: int, end: int) -> Row:
@@ -137,9 +157,12 @@ def _row(passage: Passage, start: int, end: int) -> Row:
 
 def _together(cited: Row, row: Row) -> bool:
     """Whether ``row`` belongs to ``cited``; one whose stub is empty is headed by a later label of the same header."""
-    if not cited.label or f"{row.label}:" not in cited.text.replace("：", ":"):
-        return False
-    return bool(cited.stub == row.stub or of_range(cited.stub))
+    headed = bool(cited.label) and f"{row.label}:" in cited.text.replace("：", ":")
+    return headed and (cited.stub == row.stub or bool(of_range(cited.stub)))
+
+
+def _same_stub(cited: Row, row: Row) -> bool:
+    return _together(cited, row) and cited.stub == row.stub
 
 
 def _lists(

@@ -24,6 +24,7 @@ from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Scree
 from localmed.agents.safety_rules import of_oneself, screen
 from localmed.domain import (
     Answer,
+    AnswerSection,
     AnswerStatus,
     Badge,
     Evidence,
@@ -45,6 +46,7 @@ from localmed.workflows.flow import Perform, Sections, Step, attempt
 
 CONFLICTS, QUOTED, DOUBTED = "gate.conflict_stays", "gate.quoted_instead", "gate.found_unhelpful"
 UNNAMED, PARTLY, PART_MISSING = "workflow.unnamed", "workflow.partly", "workflow.part_missing"
+UNSURE = "workflow.unsure"
 DOUBTS = {  # notes that keep a badge from green
     CONFLICTS: "badge.why_conflict",
     DOUBTED: "badge.why_doubted",
@@ -52,6 +54,7 @@ DOUBTS = {  # notes that keep a badge from green
     PARTLY: "badge.why_partly",
     NOT_COVERED: "badge.why_not_covered",
     PART_MISSING: "badge.why_part_missing",
+    UNSURE: "badge.why_unsure",
     "ebm.no_medicine": "badge.why_no_medicine",
 }
 
@@ -203,14 +206,21 @@ def _whole(
     minted = yield from finding.minted(hits, (*task.evidence, *task.beside))
     known = {piece.passage.id: piece for piece in minted if not has_injection(piece.passage.in_context)}
     spans = [span for part in whole for span in part.spans if span[0].id in known]
-    quoted = (known[passage.id].quotation(start, end) for passage, start, end in spans)
+    beyond = frozenset(span for part in whole for span in part.beyond)
+    rest = [known[passage.id].quotation(*span) for passage, *span in spans if (passage.id, *span) in beyond]
+    quoted = [known[passage.id].quotation(*span) for passage, *span in spans if (passage.id, *span) not in beyond]
     ended = [part.last for part in whole if part.last]
     notes = tuple(
         message("gate.continues", title=last.headings[-1] if last.headings else last.title, passage=last.id[:12])
         for last in ended
     )
     evidence = tuple(dict.fromkeys((*task.evidence, *known.values())))
-    return tuple(_without_copies((*quoted, *statements))), evidence, notes
+    in_lists = frozenset(span for part in whole for span in part.lists)
+    first = [
+        one for one in statements[:1] if in_lists.isdisjoint((c.passage_id, c.start, c.end) for c in one.citations)
+    ]
+    behind = (replace(statement, section=AnswerSection.CONTINUES) for statement in rest)
+    return tuple(_without_copies((*first, *quoted, *statements, *behind))), evidence, notes
 
 
 def _without_copies(statements: Iterable[Statement]) -> list[Statement]:

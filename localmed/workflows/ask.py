@@ -50,11 +50,22 @@ from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
 from localmed.workflows.agreeing import said_again
-from localmed.workflows.answering import PART_MISSING, UNNAMED, Written, downgraded, overdue, refused, screened, write
+from localmed.workflows.answering import (
+    PART_MISSING,
+    UNNAMED,
+    UNSURE,
+    Written,
+    downgraded,
+    overdue,
+    refused,
+    screened,
+    write,
+)
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
 
 LEAST_OF_PART = 2  # passages that a model is shown of each part of a question
+UNNAMED_WORDS = 2  # of a question, from which what may not answer it is not quoted
 NEAREST = 3  # passages shown with an abstention
 NO_WORDS = message("workflow.no_words")
 NOT_ENOUGH = message("workflow.not_enough")
@@ -98,10 +109,12 @@ def ask(
             return (yield from _synthesised(answer, parts, len(questions), plan))
     request, more = yield from finding.request(question, filters, plan)
     waiting = iter(plan.tiers)
-    searched: TierSearch = yield from finding.search(request, waiting, plan)
+    searched: TierSearch = yield from finding.search(request, waiting, plan, unsure=True)
     searched += TierSearch(notes=notes + more)
     if searched.leading:
-        return (yield from _by_tiers(request, searched, waiting, plan, provenance))
+        quoted: Answer = yield from _by_tiers(request, searched, waiting, plan, provenance)
+        if not (searched.leading.relevance.unsure and _about_another(quoted)):
+            return quoted
     if len(questions) > 1:
         return (yield from abstained_with_nearest(initial_answer(question, searched, provenance), searched))
     return (yield from _fallback(question, request, searched, plan, provenance))
@@ -152,6 +165,13 @@ def _names_less(answer: Answer) -> bool:
     return quoted and any(note.code == UNNAMED for note in answer.notes)
 
 
+def _about_another(answer: Answer) -> bool:
+    """Whether so much of the question is not named that what is not sure to answer it is left out."""
+    named = [dict(note.parameters)["words"] for note in answer.notes if note.code == UNNAMED]
+    many = any(isinstance(words, tuple) and len(words) >= UNNAMED_WORDS for words in named)
+    return answer.status is not AnswerStatus.ANSWERED or many
+
+
 def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Flow:
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
@@ -161,7 +181,8 @@ def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None
     if not written.stands:
         return without_statements(answer, written, ours)
     possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
-    return completed_answer(answer, written, (*written.evidence, *theirs), possible=possible)
+    notes = (message(UNSURE),) if leading.relevance.unsure else ()
+    return completed_answer(answer, written, (*written.evidence, *theirs), notes, possible)
 
 
 def compared(

@@ -68,7 +68,7 @@ from localmed.workflows.ask import (
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Read, Search, Step, attempt
 
-LOOKED_UP = 4  # medicines of a recommendation looked up for interactions with those of the record
+LOOKED_UP = 4  # medicines of the question and a recommendation looked up for interactions with those of the record
 WHOLE = 4  # passages of whole guidelines shown to a model beside those that were found
 LEAST_WORDS = 8  # of a passage that is more than a heading
 AS_ASKED = message("ebm.as_asked")
@@ -283,7 +283,8 @@ def _warnings(case: Case, statements: tuple[Statement, ...]) -> Step[tuple[Part,
     if case.record is None:
         return ()
     shown = " ".join(statement.text for statement in citations.shown(statements))
-    named = sorted(medicines.ingredients(shown))[:LOOKED_UP] if case.record.medications else []
+    ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
+    named = tuple(dict.fromkeys(ingredients))[:LOOKED_UP] if case.record.medications else ()
     cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):

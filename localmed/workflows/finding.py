@@ -101,11 +101,18 @@ def request(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[Sear
 
 
 def search(
-    request: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0, whole: str = "", context: str = ""
+    request: Search,
+    tiers: Iterator[Tier],
+    plan: Plan,
+    most: int = 0,
+    whole: str = "",
+    context: str = "",
+    unsure: bool = False,
 ) -> Step[TierSearch]:
     """Search tier by tier until one is helpful, or ``most`` (0: all) are searched, for a part of ``whole``.
 
-    ``context`` is the question as it was put, where ``request`` holds only words of it.
+    ``context`` is the question as it was put, where ``request`` holds only words of it. With ``unsure`` the likeliest
+    tier leads where none is sure.
     """
     done = TierSearch()
     for tier in tiers:
@@ -118,7 +125,14 @@ def search(
         done += TierSearch((SearchedTier(tier, result, relevance),), notes=notes)
         if relevance.enough or len(done.tried) == most:
             break
-    return done
+    second = _likeliest(done.tried) if unsure and not done.leading else None
+    return done + TierSearch((second,)) if second else done
+
+
+def _likeliest(tried: Sequence[SearchedTier]) -> SearchedTier | None:
+    """The tier to quote from as not sure, if any."""
+    seconds = [replace(one, relevance=second) for one in tried if (second := one.relevance.second)]
+    return max(seconds, key=lambda one: one.relevance.probability, default=None)
 
 
 def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance, whole: str = "") -> Relevance:
@@ -127,8 +141,9 @@ def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance, whole:
     if not any(differing):
         return relevance
     kept = tuple(0.0 if words else value for words, value in zip(differing, relevance.probabilities, strict=True))
+    likely = tuple(0.0 if words else value for words, value in zip(differing, relevance.likely, strict=False))
     everywhere = tuple(word for word in differing[0] if all(word in words for words in differing))
-    return replace(relevance, probabilities=kept, differing=everywhere)
+    return replace(relevance, probabilities=kept, likely=likely, differing=everywhere)
 
 
 def judged(question: str, result: Found, plan: Plan, context: str = "") -> Step[tuple[Relevance, Notes]]:

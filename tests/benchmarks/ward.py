@@ -1,8 +1,9 @@
-"""Plain questions of a third author over ward guidelines, and questions that these do not answer.
+"""Plain questions of a third and a fourth author over ward guidelines, and questions that these do not answer.
 
-Each set: three documents (two English, one Chinese) beside the starter corpus, asked without a chat model, with the
-default encoder and with abstention. A plain question is right if its answer shows every one of ``must`` and none of
-``must_not``, wrong if another answer is given, else refused. An answer to a question about something else is counted
+Each set: two or three documents (English, one Chinese) beside the starter corpus, asked without a chat model, with the
+default encoder and with abstention. A plain question is right if its answer shows every one of ``must``, and
+nothing of ``must_not`` (``may_not``) in front of "The section goes on"; wrong if another answer is given, else refused.
+It is right in front if every one of ``must`` stands there. An answer to a question about something else is counted
 by its badge; green is wrong. A warning is a sentence of ours below (``WARNS``); it is dropped if the answer cites
 its section and does not show it. ``ward_dev`` was open while the rules were written, ``ward_held`` was looked at once.
 
@@ -16,12 +17,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from localmed.config import Settings
-from localmed.domain import Answer, AnswerStatus, SearchFilter
+from localmed.domain import Answer, AnswerSection, AnswerStatus, SearchFilter
 from localmed.language import sentences
 from localmed.session import Session
 from tests.benchmarks import plain
@@ -29,7 +30,12 @@ from tests.benchmarks.common import Place, Row, met
 from tests.fakes import opened
 
 HERE = Path(__file__).parent
-SETS = {"ward_dev": "open while the rules were written", "ward_held": "held back, looked at once"}
+SETS = {
+    "ward_dev": "third author, open while the rules were written",
+    "ward_held": "third author, held back, looked at once",
+    "ward2_dev": "fourth author, open while the rules were written",
+    "ward2_held": "fourth author, held back, looked at once",
+}
 RIGHT, WRONG = 0.75, 0.02
 WARNS = re.compile(
     r"\b(do not|never|must not|should not|avoid|stop|contraindicated|nothing by mouth)\b"
@@ -48,6 +54,7 @@ class Asked:
     badge: str
     shown: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    in_front: bool = False
 
 
 def measured(folder: Path, library: Path) -> dict[str, list[Asked]]:
@@ -70,7 +77,16 @@ def one(session: Session, question: Mapping[str, Any], warnings: Mapping[tuple[s
     badge = plain.badge(answer)
     due = [line for section in cited(answer) for line in warnings.get(section, ())]
     shown = tuple(line for line in due if plain.held(answer, line))
-    return Asked(question, outcome(question, answer), badge, shown, tuple(line for line in due if line not in shown))
+    dropped = tuple(line for line in due if line not in shown)
+    ended, front = outcome(question, answer), _front(answer)
+    in_front = ended == "right" and all(plain.held(front, words) for words in question["must"])
+    return Asked(question, ended, badge, shown, dropped, in_front)
+
+
+def _front(answer: Answer) -> Answer:
+    """``answer`` without what only goes on with its sections."""
+    kept = tuple(one for one in answer.statements if one.section is not AnswerSection.CONTINUES)
+    return replace(answer, statements=kept)
 
 
 def outcome(question: Mapping[str, Any], answer: Answer) -> str:
@@ -80,9 +96,8 @@ def outcome(question: Mapping[str, Any], answer: Answer) -> str:
     if "must" not in question:
         return "answered"
     whole = all(plain.held(answer, words) for words in question["must"])
-    return (
-        "right" if whole and not any(plain.held(answer, words) for words in question.get("must_not", ())) else "wrong"
-    )
+    others = (*question.get("must_not", ()), *question.get("may_not", ()))
+    return "right" if whole and not any(plain.held(_front(answer), words) for words in others) else "wrong"
 
 
 def cited(answer: Answer) -> set[tuple[str, str]]:
@@ -122,10 +137,12 @@ def _rows(questions: Mapping[str, list[Asked]], name: str, how: str) -> list[Row
     shown, dropped = (sum(len(getattr(one, field)) for one in questions["plain"]) for field in ("shown", "dropped"))
     total, right, wrong = outcomes.total(), outcomes["right"], outcomes["wrong"]
     green = sum(one.outcome == "right" and one.badge == "green" for one in questions["plain"])
-    how = f"{name}, third author, {how}"
+    front = sum(one.in_front for one in questions["plain"])
+    how = f"{name}, {how}"
     return [
         Row(f"Plain ward questions right and whole, {name}", f"{RIGHT:.0%}", f"{right} of {total}",
-            met(right >= RIGHT * total), f"{how}; {outcomes['refused']} refused; {green} of the right ones green"),
+            met(right >= RIGHT * total),
+            f"{how}; {outcomes['refused']} refused; of the right {green} green, {front} in front"),
         Row(f"Plain ward questions answered wrongly or in part, {name}", f"{WRONG:.0%}", f"{wrong} of {total}",
             met(wrong <= WRONG * total), how),
         Row(f"Ward questions about something else, green, {name}", "0", f"{others['green']} of {others.total()}",

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter
+from localmed.domain import SearchFilter, message
 from localmed.errors import Busy, Damaged, LibraryError, LocalmedError, UnknownName, UsageError
 from localmed.hooks import SILENT
 from localmed.library import generations
 from localmed.library.library import Library
 from localmed.night_settings import BackupSettings, RefreshSettings
-from localmed.operations import backup, canary_gate, changes, stored
+from localmed.operations import alerts, backup, canary_gate, changes, stored
 from localmed.operations.audit import Audit
 from localmed.operations.refresh import refresh
 from localmed.operations.restore import restore
@@ -201,7 +201,10 @@ def test_the_night_mends_from_the_backup(filled: Settings, folder: Path) -> None
         backup=BackupSettings(folder=str(folder)),
     )
     with opened(nightly, HashedWords()) as session:
+        alerts.tell(nightly, "refresh", message("hold.standing", count=1))
         assert refresh(session).backup in backup.backups(folder)
+        restored_state = restored(folder, folder.parent, nightly)
+        assert not alerts.alerts(restored_state.data), "what was over is not brought back"
         served = generations.current(filled.data)
         original = next((filled.data / "files").iterdir())
         for path in (next((served / "lexical").glob("*.store")), original):

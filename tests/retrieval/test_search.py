@@ -162,14 +162,35 @@ def test_a_passing_mention_does_not_say_what_a_thing_is(lexical: LexicalIndex) -
 def test_why_a_question_is_not_answered(lexical: LexicalIndex) -> None:
     def why(question: str, text: str) -> Message:
         ((_, best),) = judged(question, [hit(text)], lexical, JUDGE)
-        return reason(question, best, lexical)
+        return reason(question, [best], lexical)
 
-    assert why("How is cellulitis treated?", "Asthma.") == message("workflow.subject_missing", words=("cellulitis",))
+    assert why("How is epilepsy treated?", "Asthma.") == message("workflow.subject_missing", words=("epilepsy",))
     together = why("Does paracetamol help in asthma?", "Asthma is treated with an inhaler.")
     assert together == message("workflow.subject_split", words=("paracetamol",))
     price = why("What does paracetamol cost?", "Paracetamol is cheap to cost.")
     assert price.code in ("workflow.slot_missing", "workflow.subject_missing")
     assert why("paracetamol", "Paracetamol.") == message("workflow.weak")
+
+
+@pytest.mark.parametrize("question", [
+    "哮喘漏服一次怎么办", "哮喘一天几次", "cellulitis of 6.8", "asthma in a woman", "该什么时候吃",
+])  # fmt: skip
+def test_a_reason_is_only_given_where_it_is_surely_true(lexical: LexicalIndex, question: str) -> None:
+    read = [one for _, one in judged(question, [hit("Asthma.")], lexical, JUDGE)]
+    assert reason(question, read, lexical).code == "workflow.weak"
+
+
+def test_a_passage_that_names_nothing_of_what_is_asked_about_holds_no_answer(lexical: LexicalIndex) -> None:
+    assert chance("高钾血症怎么处理", "低钾血症怎么处理：补钾。", lexical) == 0
+    assert chance("高钾血症怎么处理", "高血压用药后复查血钾，怎么处理见下。", lexical) == 0
+    assert chance("高钾血症怎么处理", "高血钾时静推葡萄糖酸钙。", lexical) > 0
+    assert chance("How is asthma treated?", "Sepsis is treated with fluids.", lexical) == 0
+
+
+def test_a_medicine_is_named_by_its_class(lexical: LexicalIndex) -> None:
+    question = "Can I give ramipril to a pregnant woman?"
+    ours, other = "Do not give an ACE inhibitor in pregnancy.", "Do not give warfarin in pregnancy."
+    assert chance(question, ours, lexical) > 2 * chance(question, other, lexical)
 
 
 def test_another_encoder_or_reranker_is_not_calibrated() -> None:

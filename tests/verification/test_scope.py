@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from localmed.domain import Evidence
-from localmed.verification.scope import lacking, named
+from localmed.verification.scope import against, lacking, named
 from tests.values import evidence, quotation
 
 STATUS = "Convulsive status epilepticus in adults"
@@ -138,3 +138,31 @@ def test_a_population_is_not_named_by_the_prose_around() -> None:
     first, last = quotation(piece, 0, 17), quotation(piece, text.index("In pregnancy"), len(text))
     assert lacking("What is given for pain in pregnancy?", (first,), (piece,)) == ("pregnancy",)
     assert lacking("What is given for pain in pregnancy?", (last,), (piece,)) == ()
+
+
+@pytest.mark.parametrize(("question", "text", "words"), [
+    ("高钾血症怎么处理", "低钾血症者补钾。", ("高钾血症",)),
+    ("低钾血症怎么处理", "不良反应：高钾血症。", ("低钾血症",)),
+    ("高钾血症怎么处理", "高钾血症者静推葡萄糖酸钙。", ()),
+    ("高钾血症怎么处理", "高血钾时静推葡萄糖酸钙。", ()),
+    ("轮状病毒疫苗第二剂什么时候打", "轮状病毒疫苗第一剂在出生后6周接种。", ("第二剂",)),
+    ("轮状病毒疫苗第二剂什么时候打", "轮状病毒疫苗第一剂6周，第二剂10周接种。", ()),
+    ("When is the second dose of vaccine?", "The first dose of vaccine is at birth.", ("second dose",)),
+    ("What lorazepam dose for Mrs Tanaka?", "Lorazepam 4 mg is the dose.", ()),
+    ("王女士劳拉西泮用多少", "劳拉西泮4 mg静推。", ()),
+])  # fmt: skip
+def test_heads_ordinals_and_people(question: str, text: str, words: tuple[str, ...]) -> None:
+    piece = source(text, "Title")
+    assert lacking(question, (quotation(piece, 0, len(text)),), (piece,)) == words
+
+
+@pytest.mark.parametrize(("question", "text", "speaks"), [
+    ("How is acute pain treated?", "Chronic pain is treated with exercise.", True),
+    ("How is acute pain treated?", "Pain is treated with morphine.", False),
+    ("What dose of lorazepam?", "Give warfarin 3 mg.", True),
+    ("What dose of lorazepam?", "Give 4 mg.", False),
+    ("Paracetamol for a child of 3 years", "对乙酰氨基酚：每次10至15毫克，3个月以上。", False),
+])  # fmt: skip
+def test_only_what_is_named_is_evidence_against(question: str, text: str, speaks: bool) -> None:
+    piece = source(text, "Title")
+    assert against(question, (quotation(piece, 0, len(text)),), (piece,)) is speaks

@@ -207,3 +207,21 @@ def test_a_warning_that_leads_in_to_a_list_brings_the_list() -> None:
 ])  # fmt: skip
 def test_lines_of_editions_are_furniture(text: str) -> None:
     assert furniture(passage(text)) == {0}
+
+
+def beyond(part: Quoted) -> list[str]:
+    return [piece.text[start:end] for piece, start, end in part.spans if (piece.id, start, end) in part.beyond]
+
+
+def test_what_neither_answers_nor_warns_goes_behind() -> None:
+    table = row("Class: ARB; Example: losartan\nClass: ACE inhibitor; Example: ramipril")
+    prose = passage("Several are combined. Do not combine these two. See a pharmacist.")
+    part = quoted_of("Class: ARB; Example: losartan", table, prose)
+    assert beyond(part) == ["Class: ACE inhibitor; Example: ramipril", "Several are combined.", "See a pharmacist."]
+    assert not part.lists
+
+
+def test_the_items_of_a_list_do_not_go_behind() -> None:
+    part = quoted("Give oxygen.", STEPS, MORE)
+    assert not beyond(part)
+    assert len(part.lists) == 5

@@ -294,6 +294,14 @@ def test_the_reason_of_the_nearest_tier_is_told() -> None:
     assert answer.notes == (message("workflow.subject_split", words=("zyxwvut",)),)
 
 
+def test_what_is_not_sure_to_answer_is_quoted_and_never_green() -> None:
+    unsure = Relevance((0.4,), 0.6, likely=(0.4,))
+    answer, _ = replay([search_result(), unsure, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
+    assert answer.status is AnswerStatus.ANSWERED
+    assert message("workflow.unsure") in answer.notes
+    assert answer.verification.badge is not Badge.GREEN
+
+
 def test_what_nobody_calibrated_is_said() -> None:
     answer, _ = replay([search_result(), replace(TOO_LITTLE, calibrated=False)])
     assert NOT_CALIBRATED in answer.notes

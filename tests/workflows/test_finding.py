@@ -25,3 +25,16 @@ def test_a_word_is_lacking_only_where_every_hit_lacks_it() -> None:
     question = "What is the target in pregnancy?"
     assert of_the_same(question, (ADULTS, PREGNANT), JUDGED).differing == ()
     assert of_the_same(question, (ADULTS, ADULTS), JUDGED).differing == ("pregnancy",)
+
+
+def test_what_may_still_be_quoted_is_the_likeliest_and_is_marked() -> None:
+    relevance = Relevance((0.45, 0.3), 0.6, likely=(0.0, 0.3))
+    assert not relevance.enough
+    second = relevance.second
+    assert second is not None
+    assert (second.enough, second.unsure) == (True, True)
+    assert second.helpful((ADULTS, PREGNANT)) == (PREGNANT,)
+    assert Relevance((0.45,), 0.6, likely=(0.0,)).second is None
+    assert (
+        of_the_same("What is the target in pregnancy?", (ADULTS,), Relevance((0.4,), 0.6, likely=(0.4,))).second is None
+    )

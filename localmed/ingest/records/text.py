@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from localmed.clinical import measures, medicines
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records import blocks, cues
+from localmed.ingest.records import blocks, cues, summary
 from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest, one_patient, struck
 from localmed.language import aligned, clean, detect, fold
 
@@ -58,10 +58,14 @@ class _Prose:
         self.text = text
         self.folded = fold(aligned(text))
         self.language = detect(text)
-        self.sentences = list(_sentences(text))
+        self.summary = summary.is_summary(text)
+        self.sentences = [_Sentence(*span, "") for span in summary.clauses(text)] if self.summary else []
+        self.sentences = self.sentences or list(_sentences(text))
         self._starts = [sentence.start for sentence in self.sentences]
         self.mentions = medicines.mentions(self.folded)
-        self._uncertain = list(blocks.uncertain(text, [mention.start for mention in self.mentions]))
+        places = [mention.start for mention in self.mentions]
+        clear = self.summary and not summary.unclear(text, places)
+        self._uncertain = [] if clear else list(blocks.uncertain(text, places))
 
     def uncertain(self, place: int) -> bool:
         """Whether the block of lines around ``place`` may be about what is not taken."""
@@ -83,7 +87,7 @@ class _Prose:
             last -= 1
         if first == sentence.start and (heading := cues.HEADED.search(self.text, max(0, first - BEFORE), first)):
             first = heading.start()
-        words = " ".join(self.text[first:last].split())
+        words = " ".join(self.text[first:last].split()).lstrip(",，;；。 ")
         return RecordEntry(kind, " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS], words, start, end)
 
     def doubtful(self, start: int, end: int, listed: bool = False) -> bool:
@@ -226,7 +230,7 @@ def _is_entry(text: str) -> bool:
 
 
 def _problems(prose: _Prose) -> Iterator[RecordEntry]:
-    spans = list(_items(prose, "problems"))
+    spans = [*_items(prose, "problems"), *(summary.problems(prose.text) if prose.summary else ())]
     for match in cues.PROBLEM_CUE.finditer(prose.text):
         if prose.at(match.start()).section != "problems":
             spans.append(match.span(next(name for name, text in match.groupdict().items() if text)))
@@ -318,6 +322,9 @@ def _of_another(prose: _Prose, start: int) -> bool:
 
 def _age(prose: _Prose) -> Iterator[RecordEntry]:
     """The first age that is said of nobody else: in months where no years are."""
+    if prose.summary and (begins := summary.BEGINS.match(prose.text)) and begins["age"]:
+        yield prose.entry(EntryKind.AGE, *begins.span("age"))
+        return
     for pattern, scale in cues.AGE:
         for match in pattern.finditer(prose.folded):
             value = float(next(group for group in match.groups() if group)) * scale
@@ -329,12 +336,20 @@ def _age(prose: _Prose) -> Iterator[RecordEntry]:
 
 
 def _sex(prose: _Prose) -> Iterator[RecordEntry]:
+    if prose.summary and (begins := summary.BEGINS.match(prose.text)) and begins["sex"]:
+        entry = prose.entry(EntryKind.SEX, *begins.span("sex"))
+        yield RecordEntry(EntryKind.SEX, {"m": "male", "f": "female"}[begins["sex"].lower()], *_place(entry))
+        return
     for match in cues.SEX.finditer(prose.folded):
         title = cues.TITLE.fullmatch(prose.text, *match.span())  # "morphine MR", "MS since 2010"
         if match.lastgroup and not title and not _of_another(prose, match.start()):
             entry = prose.entry(EntryKind.SEX, *match.span())
             yield RecordEntry(EntryKind.SEX, match.lastgroup, entry.words, *match.span())
             return
+
+
+def _place(entry: RecordEntry) -> tuple[str, int, int]:
+    return entry.words, entry.start, entry.end
 
 
 def _pregnancy(prose: _Prose) -> Iterator[RecordEntry]:

@@ -1,0 +1,49 @@
+"""The date of an edition in a document's first lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.config import Settings
+from localmed.domain import Collection
+from localmed.ingest.editions import LINES, stated
+from localmed.ingest.manifest import Manifest
+from localmed.operations import importing
+from tests.fakes import HashedWords, opened
+
+
+@pytest.mark.parametrize(("line", "date"), [
+    ("Version 2025-03-01", "2025-03-01"),
+    ("2025年6月1日修订", "2025-06-01"),
+    ("护理部文件 HL-2025-16，2025年11月3日修订。", "2025-11-03"),
+    ("Ward guideline AW-07. Version 3, issued 14 April 2025, review due April 2028.", "2025-04-14"),
+    ("Version 2.0, 5 May 2026. Next review May 2029.", "2026-05-05"),
+    ("Date: 6 June 2024. Second edition.", "2024-06-06"),
+    ("第4版，2026年1月20日发布，2028年1月复审。", "2026-01-20"),
+    ("Approved March 2, 2023", "2023-03-02"),
+    ("Edition 2024", "2024"),
+    ("发布日期：2024年4月8日", "2024-04-08"),
+    ("Issued 2021, revised 3 May 2024", "2024-05-03"),
+    ("Next review: May 2029", ""),
+    ("2026年1月20日复审", ""),
+    ("A trial of 2019 followed 300 patients", ""),
+    ("Call 2020 for help. Ward 12", ""),
+    ("血压 140/90", ""),
+])  # fmt: skip
+def test_the_date_beside_a_word_of_editions(line: str, date: str) -> None:
+    assert stated(("Title", line)) == date
+
+
+def test_later_lines_are_not_read() -> None:
+    assert stated((*["text"] * LINES, "Version 2025-03-01")) == ""
+
+
+def test_a_document_gets_the_date_that_it_states(tmp_path: Path) -> None:
+    (tmp_path / "guide.md").write_text("# Gout\n\nWard guide. Version 2025-03-01.\n\n## Dose\n\nGive 5 mg.\n", "utf-8")
+    with opened(Settings(tmp_path / "data"), HashedWords()) as session:
+        importing.import_paths(session, [tmp_path / "guide.md"], Manifest(Collection("ward", "Ward")))
+        with session.workspace() as workspace:
+            (document,) = workspace.library.catalogue.documents("ward")
+    assert document.edition == "2025-03-01"
