@@ -8,6 +8,7 @@ the provenance that an answer states.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
@@ -25,7 +26,7 @@ from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
 from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
-from localmed.errors import BadSettings, UnknownName
+from localmed.errors import BadSettings, ModelError, UnknownName
 from localmed.hooks import Hooks
 from localmed.language import clean, detect
 from localmed.library.library import Library
@@ -246,13 +247,18 @@ class Workspace:
         return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
 
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
-        """Hybrid search, in every language that the library holds; raise ``UnknownName`` for an unknown collection."""
+        """Hybrid search in every language that the library holds; raise ``UnknownName`` for an unknown collection.
+
+        Without ``reranked`` it does without what models say while they are down (``HybridSearch.search``).
+        """
         self._known(filters)
         text, most = clean(question), self._keywords()
-        rules = RoleRules(self.library, self._site)
-        keywords: Keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
+        rules, keywords = RoleRules(self.library, self._site), Keywords()
+        with nullcontext() if reranked else suppress(ModelError):
+            keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
         result = self.finder.search(text, filters, limit, keywords.words, reranked)
-        others = [] if filters.language else [name for name in self._languages() if name != result.language]
+        several = result.dense and not filters.language
+        others = [name for name in self._languages() if name != result.language] if several else []
         beside = [self.finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
         return interleaved(result, beside, limit)
 

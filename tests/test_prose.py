@@ -27,6 +27,7 @@ PROMPTS = (
 ALLOWED = {
     # file: why its strings are no prose of ours; a whole file only where it is data of one kind
     "cli/evaluate_links.py": "a status, which files of results hold",
+    "cli/egress_steps.py": "a document and a question of the proof's own",
     "confined.py": "a line for the process that a child of a child tells",
     "evaluation/medquad.py": "the name of a set and the form of a line, as files of results hold them",
     "evaluation/plot.py": "names of fonts",

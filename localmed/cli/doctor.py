@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,14 +25,26 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 @click.command("doctor")
 @click.option("--full", is_flag=True, help="Read every byte of the models and generations (takes minutes).")
+@click.option(
+    "--egress",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Prove by system calls that nothing leaves this machine; write the report to FILE (HTML).",
+)
 @json_option
 @click.pass_context
-def command(ctx: click.Context, full: bool, as_json: bool) -> None:
+def command(ctx: click.Context, full: bool, egress: Path | None, as_json: bool) -> None:
     """Check the machine, the software, the models and the library; each line ok, warning or problem with what to do.
 
     Exit code 0 if there is no problem (warnings may be), 5 if there is one. Nothing is changed, but --full notes that
-    everything was read.
+    everything was read. With --egress nothing is checked but that: an import, a question and the pages run under strace
+    in an empty network, with a library of their own; it takes minutes.
     """
+    if egress:
+        from localmed.cli import proving
+
+        proving.run(egress, as_json)
+        return
     from localmed.operations import doctor
 
     with progress(full and not as_json) as (started, advance):

@@ -153,6 +153,14 @@ STATE: tuple[str, ...] = (
         callback TEXT NOT NULL, path TEXT NOT NULL, begun REAL NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE tries (
+        user TEXT NOT NULL, address TEXT NOT NULL, count INTEGER NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY (user, address)
+    ) WITHOUT ROWID;
+    ALTER TABLE accounts DROP COLUMN failures;
+    ALTER TABLE accounts DROP COLUMN locked_until;
+    """,
 )
 
 VECTORS: tuple[str, ...] = (

@@ -17,12 +17,14 @@ on (held-out figures, and what is known of that sample: tests/benchmarks/RESULTS
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from localmed import hooks, language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
+from localmed.errors import ModelError
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.ports import Embedder, Reranker, encode_both
@@ -76,8 +78,9 @@ class HybridSearch:
     ) -> Found:
         """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first.
 
-        Without ``reranked`` in the order of the fused rankings, which a window shows at once; ``worth`` says whether
-        more than the first are reranked (see ``rerank``).
+        Without ``reranked`` in the order of the fused rankings, which a window shows at once; by words alone where the
+        encoder does not answer, so that a window finds passages while its models are down. ``worth`` says whether more
+        than the first are reranked (see ``rerank``).
         """
         settings = self._settings
         text = question[: settings.query_characters]
@@ -86,7 +89,10 @@ class HybridSearch:
         across = filters.language if filters.language not in ("", spoken) else ""
         known = {spoken, across or spoken} <= {*self._encoder.identity.languages} and bool(language.words(text))
         named = self.bridge.words(text, across) if across else self._named(text)
-        vector, weights = self._encoded(text) if known else (None, {})
+        vector: Vectors | None = None
+        weights: Weights = {}
+        with nullcontext() if reranked else suppress(ModelError):
+            vector, weights = self._encoded(text) if known else (None, {})
         hooks.check()
         lexical, dense = self._both(named, vector, number, filters)
         opened = self._map.find(text, vector, filters)
@@ -106,7 +112,7 @@ class HybridSearch:
         hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
         if reranker:
             hits = rerank(text, hits, reranker, settings, worth)[:limit]
-        use_dense = known and bool(settings.dense_weight)
+        use_dense = vector is not None and bool(settings.dense_weight)
         return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened)
 
     def _by_keywords(

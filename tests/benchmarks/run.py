@@ -22,6 +22,7 @@ from tests.benchmarks import (
     agents,
     altered,
     badges,
+    bundle,
     calibrate_relevance,
     chat,
     chinese,
@@ -89,6 +90,7 @@ SECTIONS = {
         "fuzz",
     ),
     "What is stored": ("flips", "refresh", "refresh_kills", "groups", "adversarial"),
+    "Without a network": ("bundle",),
     "Models and the host": ("encoder", "chat", "host"),
     "Threads and concepts": ("threads", "concepts"),
 }
@@ -141,6 +143,7 @@ class Benchmarks:
             "altered": lambda: altered.run(self.place),
             "planted_faults": lambda: planted_faults.run(self.place),
             "badges": lambda: badges.run(self.place),
+            "bundle": lambda: bundle.run(self.place),
             "chat": lambda: chat.run(self.place),
             "host": lambda: host.run(self.place),
             "agents": lambda: agents.run(self.place),
