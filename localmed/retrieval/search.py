@@ -97,7 +97,7 @@ class HybridSearch:
         lexical, dense = self._both(named, vector, number, filters)
         opened = self._map.find(text, vector, filters)
         inside = self._both(named, vector, number, replace(filters, documents=opened)) if opened else ([], [])
-        required, steps = self._by_keywords(() if across else keywords, number, filters)
+        required, steps = self._by_keywords(keywords, number, filters)
         weighted = (
             (lexical, settings.lexical_weight),
             (dense, settings.dense_weight),
