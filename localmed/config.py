@@ -97,6 +97,7 @@ class SearchSettings:
     guideline_weight: float = 0.25  # of the map's ranking in the fusion; tuned
     guideline_similarity: float = 0.3  # least, of question and summary
     guideline_coverage: float = 0.3  # least share of the question's weight in a summary, where no similarity is known
+    glossary: str = ""  # a file of two columns, the site's own names in English and Chinese (retrieval/bridge.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +283,7 @@ def chosen_models(
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
     ``library`` is the slug of its encoder: a built-in one is kept where none was chosen. A judge of entailment that is
-    not ``registered`` gives way to none, and so does MaxSim beside a registered encoder. Raise ``BadSettings`` for a
-    profile that is not known and for MaxSim chosen beside such an encoder.
+    not ``registered`` gives way to none, MaxSim beside a registered encoder too (raise ``BadSettings`` if chosen so).
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])

@@ -24,7 +24,7 @@ from localmed import children, files
 from localmed.errors import Busy, ModelError
 
 LOCK, STATE = "desktop.lock", "desktop.json"
-START_SECONDS = 90.0  # for the server to answer: it loads the models first
+START_SECONDS = 300.0  # for the server to answer: it loads the models first, perhaps on a machine that is busy
 GRACE_SECONDS = 10.0
 SMALLEST, LARGEST = 400, 10_000  # pixels of a side
 

@@ -53,8 +53,8 @@ class WebSettings:
     names: tuple[str, ...] = ()  # host names by which browsers may call the server, beside localhost and --host
     idle_minutes: float = 15.0  # without a page: signed out; NIST SP 800-63B asks for 30 at most, a shared PC for less
     login_hours: float = 12.0  # then signed out however busy: a shift
-    wrong_passwords: int = 5  # in a row, then the account is locked
-    lock_minutes: float = 15.0
+    wrong_passwords: int = 5  # in a row for an account, then the computer that they came from waits
+    lock_minutes: float = 15.0  # at most that it waits, see operations/throttle.py
     password_characters: int = 12  # at least
     history_days: int = 7  # that an answer is kept for whoever asked; 0: until they sign out
     answers_at_once: int = 2  # that one process makes; models work for one at a time, the rest of an answer does not

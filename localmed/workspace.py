@@ -8,22 +8,25 @@ the provenance that an answer states.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 from localmed import __version__
 from localmed.agents import judging
 from localmed.agents.appraisal import APPRAISAL
-from localmed.agents.asking import KEYWORDS, Keywords, KeywordsInput
+from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
+from localmed.agents.relevance_rules import RelevanceRules
 from localmed.agents.role_rules import Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
 from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
 from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
-from localmed.errors import BadSettings, UnknownName
+from localmed.errors import BadSettings, ModelError, UnknownName
 from localmed.hooks import Hooks
 from localmed.language import clean, detect
 from localmed.library.library import Library
@@ -32,7 +35,7 @@ from localmed.ports import NOT_JUDGED, CountingChat, Entailment, Stance, Watch
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
-from localmed.retrieval.search import Found, HybridSearch
+from localmed.retrieval.search import Found, HybridSearch, interleaved
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.verification.sections import section_of
 from localmed.workflows.finding import Plan
@@ -68,7 +71,7 @@ class Workspace:
         """What answers the requests of one run of a flow; what the rules remember ends with the run."""
         library, search = self.library, self.settings.search
         return Services(
-            search=lambda question, filters, limit, keywords: self.finder.search(question, filters, limit, keywords),
+            search=self._search,
             look_up=self.look_up,
             read=self.read,
             sections=self.sections,
@@ -135,6 +138,13 @@ class Workspace:
             judge=self._site.entailment.name if self._site.entailment.languages else "",
             chat=frozenset(name for name in self.roles.on if self.roles.by(ROLES[name]) == "chat"),
             day=self.library.holding.day,
+            languages=self._languages(),
+        )
+
+    def _languages(self) -> tuple[str, ...]:
+        """The languages of the documents that the encoder knows."""
+        return tuple(
+            name for name in self.library.catalogue.languages() if name in self._site.encoder.identity.languages
         )
 
     def _jury(self) -> tuple[str, ...]:
@@ -237,12 +247,27 @@ class Workspace:
         return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
 
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
-        """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
+        """Hybrid search in every language that the library holds; raise ``UnknownName`` for an unknown collection.
+
+        Without ``reranked`` it does without what models say while they are down (``HybridSearch.search``).
+        """
         self._known(filters)
         text, most = clean(question), self._keywords()
-        rules = RoleRules(self.library, self._site)
-        keywords: Keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
-        return self.finder.search(text, filters, limit, keywords.words, reranked)
+        rules, keywords = RoleRules(self.library, self._site), Keywords()
+        with nullcontext() if reranked else suppress(ModelError):
+            keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
+        result = self.finder.search(text, filters, limit, keywords.words, reranked)
+        several = result.dense and not filters.language
+        others = [name for name in self._languages() if name != result.language] if several else []
+        beside = [self.finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
+        return interleaved(result, beside, limit)
+
+    def _search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]) -> Found:
+        """The search of a flow, which leaves one without a chance before all of it is reranked."""
+        rules = RelevanceRules(self.library.lexical, self._site.encoder.identity.slug, self.settings.ask)
+        reranker = self._site.reranker.name if self._site.reranker else ""
+        worth = partial(rules.promising, question, reranker=reranker) if RELEVANCE.name in self.roles.on else None
+        return self.finder.search(question, filters, limit, keywords, worth=worth)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
         """The card of ``term``, ``None`` where the graph does not know it."""

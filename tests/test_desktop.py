@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +14,7 @@ import pytest
 from localmed import desktop
 from localmed.desktop import Frame
 from localmed.errors import Busy
+from tests.cli.conftest import COMMAND, environment
 
 
 def test_the_frame_is_remembered(tmp_path: Path) -> None:
@@ -32,3 +38,32 @@ def test_there_is_one_window(tmp_path: Path) -> None:
 
 def test_nothing_answers_where_nothing_listens() -> None:
     assert not desktop.answers("http://127.0.0.1:9/")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_without_a_window_of_its_own_the_systems_browser_is_led_to_a_server(tmp_path: Path) -> None:
+    """The browser is a script that writes down where it was led; Ctrl-C ends the command and its server."""
+    led, browser = tmp_path / "led", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {led}.part && mv {led}.part {led}\n')
+    browser.chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [*COMMAND, "--data", str(tmp_path / "data"), "desktop", "--browser", "--port", str(port)]
+    opened = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**environment(), "BROWSER": f"{browser} %s"}
+    )
+    try:
+        deadline = time.monotonic() + desktop.START_SECONDS
+        while not led.exists() and opened.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+        url = f"http://127.0.0.1:{port}/"
+        assert led.read_text().strip() == url
+        assert desktop.answers(url)
+        second = subprocess.run(command, capture_output=True, timeout=300, env=environment(), check=False)
+        assert second.returncode == 4
+        assert b"open already" in second.stderr
+    finally:
+        os.kill(opened.pid, signal.SIGINT)
+        opened.communicate(timeout=300)
+    assert not desktop.answers(url)

@@ -36,7 +36,7 @@ ALLOWED = {
     "language.py": "characters that most sentences hold",
     "library/catalogue.py": "SQL",
     "library/graph.py": "SQL",
-    "library/migrations.py": "SQL",
+    "library/state_migrations.py": "SQL",
     "models/host/server.py": "a line of the host's log",
     "operations/accounts.py": "SQL",
     "operations/audit.py": "the outcome of a log's first entry, stored and compared with",

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from localmed.agents import asking
 from localmed.agents.roles import Rules
 from localmed.config import AskSettings
+from localmed.domain import Hit
+from localmed.language import detect
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.relevance import fitted, judged, reason
+from localmed.retrieval.across import fitted_across, other_language, probabilities
+from localmed.retrieval.bridge import NAMED_ONLY, Bridge
+from localmed.retrieval.relevance import WEAK, fitted, judged, reason
+
+CHANCE = 0.1  # least probability of the best of a search's first passages at which the others are read
 
 
 class RelevanceRules:
     """Whether passages hold an answer, by signals of the words and the reranker's score."""
 
-    def __init__(self, index: LexicalIndex, encoder: str, settings: AskSettings) -> None:
-        """``index`` weighs words; ``encoder`` is the slug of the one whose similarities hits carry."""
-        self._index, self._encoder, self._settings = index, encoder, settings
+    def __init__(self, index: LexicalIndex, encoder: str, settings: AskSettings, bridge: Bridge = NAMED_ONLY) -> None:
+        """``index`` weighs words; ``encoder`` is the slug of the one whose similarities hits carry.
+
+        ``bridge`` knows names in another language.
+        """
+        self._index, self._encoder, self._settings, self._bridge = index, encoder, settings, bridge
 
     def rules(self) -> Rules:
         """The roles it serves."""
@@ -24,6 +34,8 @@ class RelevanceRules:
 
     def judge(self, task: asking.RelevanceInput) -> asking.Relevance:
         """How likely each hit holds an answer, and why none does."""
+        if task.dense and other_language(task.language, task.hits):
+            return self._across(task)
         judge = fitted(self._encoder if task.dense else "", task.reranker, task.language)
         read = judged(task.question, task.hits, self._index, judge)
         settings = self._settings
@@ -36,3 +48,18 @@ class RelevanceRules:
         relevance = replace(relevance, likely=likely)
         likeliest = [one for _, one in sorted(read, key=lambda row: -row[0])]
         return replace(relevance, reason=reason(task.question, likeliest, self._index))
+
+    def promising(self, question: str, hits: Sequence[Hit], reranker: str) -> bool:
+        """Whether a search with ``hits``, reranked, may yet answer: a tier without a chance is left before it is read.
+
+        With a reranker whose scores nothing was fitted on every search may.
+        """
+        judge = fitted(self._encoder, reranker, detect(question))
+        chances = (row[0] for row in judged(question, hits, self._index, judge))
+        return not judge.calibrated or any(chance >= CHANCE for chance in chances)
+
+    def _across(self, task: asking.RelevanceInput) -> asking.Relevance:
+        """The same of passages that are all in another language."""
+        judge = fitted_across(self._encoder)
+        values = probabilities(task.question, task.hits, self._bridge, self._index, judge)
+        return asking.Relevance(values, judge.threshold, reason=WEAK)

@@ -27,6 +27,7 @@ from localmed.agents.roles import Role, Rules
 from localmed.config import Settings
 from localmed.library.library import Library
 from localmed.ports import Embedder, EncoderIdentity, Reranker
+from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.concepts import Expand
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
     def _of_asking(self) -> Rules:
         from localmed.agents.relevance_rules import RelevanceRules
 
-        own = RelevanceRules(self._library.lexical, self._encoder.identity.slug, self._site.settings.ask)
+        settings, library = self._site.settings, self._library
+        bridge = Bridge(lambda: library.graph, settings.search.glossary)
+        own = RelevanceRules(library.lexical, self._encoder.identity.slug, settings.ask, bridge)
         return {**self._extractive.rules(), **own.rules()}
 
     def _of_planning(self) -> Rules:

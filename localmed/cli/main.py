@@ -62,6 +62,7 @@ COMMANDS = {
     "host": Entry("host", short_help="Keep the models loaded for other commands; see what it does."),
     "serve": Entry("serve", short_help="Serve the pages for browsers: ask, search, library, accounts."),
     "desktop": Entry("desktop", short_help="Open the pages in a window on this machine."),
+    "accounts": Entry("accounts", short_help="Accounts of localmed serve: list, a new password for one."),
     "tokens": Entry("tokens", short_help="Tokens for programs that call the API: make, list, revoke."),
     "doctor": Entry("doctor", short_help="Check machine, software, models and library; say what to do."),
     "incident": Entry("incident", short_help="Export an answer with everything that it came from, to look into it."),

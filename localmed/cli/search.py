@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from localmed.retrieval.search import Found
 
 EXCERPT = 240  # characters shown of a passage
+LANGUAGES = ("en", "zh")  # that are marked where a hit is not in the question's
 
 
 @click.command("search")
@@ -65,6 +66,8 @@ def _show(number: int, hit: Hit, status: Status, overdue: str, language: str) ->
     details += pages(passage.pages)
     if passage.ocr is not None:
         details.append(message("answer.ocr", confidence=passage.ocr))
+    if passage.language != language and passage.language in LANGUAGES:
+        details.append(message("search.in_language", language=Message(f"source.language.{passage.language}")))
     if status is not Status.CURRENT:
         details.append(Message(f"answer.{status.value}"))
     if overdue:

@@ -148,15 +148,8 @@ class Catalogue:
 
     def put_collection(self, collection: Collection) -> None:
         """Add or replace a collection."""
-        values = (
-            collection.name,
-            collection.title,
-            collection.priority,
-            collection.language,
-            collection.source,
-            collection.licence,
-            collection.kind.value,
-        )
+        names = ("name", "title", "priority", "language", "source", "licence")
+        values = (*(getattr(collection, name) for name in names), collection.kind.value)
         self._database.execute("INSERT OR REPLACE INTO collections VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     # --- files -----------------------------------------------------------------------------------------------------
@@ -328,6 +321,10 @@ class Catalogue:
         """Documents and passages of each collection."""
         rows = self._database.execute("SELECT collection, COUNT(*), SUM(passages) FROM documents GROUP BY collection")
         return {name: (documents, passages) for name, documents, passages in rows}
+
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the documents."""
+        return tuple(row[0] for row in self._database.execute("SELECT DISTINCT language FROM documents ORDER BY 1"))
 
     def passages_by_document(self) -> dict[str, int]:
         """How many passages each document should have."""

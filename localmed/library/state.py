@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from localmed.domain import Message
-from localmed.library.migrations import STATE, as_ours, open_database, read_rows
+from localmed.library.migrations import as_ours, open_database, read_rows
+from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
 
 

@@ -1,7 +1,7 @@
 """Accounts in ``state.sqlite``: who may sign in, with which role and groups, and the check of a password.
 
-Passwords are kept as argon2id hashes (RFC 9106) and never given out. After ``web.wrong_passwords`` in a row an account
-is locked for a while; an unknown user takes as long to refuse as a wrong password, and is refused in the same words.
+Passwords are kept as argon2id hashes (RFC 9106) and never given out. Wrong ones make the computer that they come from
+wait (``throttle``); an unknown user takes as long to refuse as a wrong password, and is refused in the same words.
 There is no default password: the first account is made with a one-time code that the server prints on its console
 (``first_code``). Every change of an account is a change of the session that makes it, and audited as such.
 """
@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import secrets
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +25,8 @@ from localmed.domain.accounts import Account, SessionRole
 from localmed.errors import UnknownName, UsageError
 from localmed.library.access import checked
 from localmed.library.state import rows
+from localmed.operations import throttle
+from localmed.operations.throttle import Tries
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
 LONGEST_NAME = 100  # characters
 LONGEST_PASSWORD = 1_000  # characters: what is hashed is bounded
 CODE_BYTES = 5  # of the one-time code: 40 bits against WRONG_CODES guesses
+HASHES_AT_ONCE = 2  # each takes 64 MiB: many who sign in at once wait for each other
 WRONG_CODES = 10  # then the code is void and the server must be started again
 _FIELDS = "user, role, groups, source, disabled"
+_HASHING = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
 
 # --- looking up -------------------------------------------------------------------------------------------------------
@@ -108,32 +112,29 @@ def _fits(hashed: str, password: str) -> bool:
     from argon2.exceptions import InvalidHashError, VerificationError
 
     try:
-        return _hasher().verify(hashed, password[:LONGEST_PASSWORD])
+        with _HASHING:
+            return _hasher().verify(hashed, password[:LONGEST_PASSWORD])
     except (VerificationError, InvalidHashError):
         return False
 
 
-def sign_in(data: Path, user: str, password: str, settings: WebSettings) -> Account:
+def sign_in(data: Path, user: str, password: str, settings: WebSettings, address: str = "") -> Account:
     """The local account of ``user`` if ``password`` is its own, else ``UsageError`` in the same words.
 
-    What was wrong is not told, and while an account is locked the right password is refused too: a guesser learns
-    nothing. A try counts before it is judged, so that many at once are no way around the lock.
+    What was wrong is not told. ``address`` is the computer it comes from: after too many wrong passwords it waits,
+    which raises ``Busy`` for the right one too, so that a guesser learns nothing.
     """
-    name = user.casefold().strip()[:LONGEST_NAME]
+    name = " ".join(user.casefold().split())[:LONGEST_NAME]
+    tries = Tries(address, name)
     with rows(data) as state:
-        query = (
-            "UPDATE accounts SET failures = failures + 1 WHERE user = ? AND disabled = 0 AND password > '' "
-            "AND locked_until <= ? RETURNING password, failures"
-        )
-        row = state.execute(query, (name, time.time())).fetchone()
-        hashed, tries = row or (_nobody(), 0)
-        right = tries <= settings.wrong_passwords and _fits(hashed, password) and row is not None
-        if not right and tries >= settings.wrong_passwords:
-            until = time.time() + 60 * settings.lock_minutes
-            state.execute("UPDATE accounts SET failures = 0, locked_until = ? WHERE user = ?", (until, name))
-        if not right:
-            raise UsageError("account.wrong", tries=settings.wrong_passwords, minutes=round(settings.lock_minutes))
-        state.execute("UPDATE accounts SET failures = 0 WHERE user = ?", (name,))
+        tries.begin(state, settings)
+        query = "SELECT password FROM accounts WHERE user = ? AND disabled = 0 AND password > ''"
+        row = state.execute(query, (name,)).fetchone()
+    right = _fits(row[0] if row else _nobody(), password) and row is not None
+    if not right:
+        raise UsageError("account.wrong")
+    with rows(data) as state:
+        tries.right(state)
         return _one(state, name)
 
 
@@ -195,7 +196,7 @@ def _keep_an_admin(state: sqlite3.Connection, stored: Account) -> None:
 
 
 def set_password(session: Session, user: str, password: str) -> None:
-    """Give a local account a new password; its lock and logins end. One's own needs no right to change accounts."""
+    """Give a local account a new password; its logins and waits end. One's own needs no right to change accounts."""
     name, hashed = name_of(user), _hashed(password, session.settings.web)
     if name == session.caller.user:
         session.note("account password", name, "changed")
@@ -207,10 +208,11 @@ def set_password(session: Session, user: str, password: str) -> None:
 
 def _store(data: Path, name: str, hashed: str) -> None:
     with rows(data) as state:
-        query = "UPDATE accounts SET password = ?, failures = 0, locked_until = 0 WHERE user = ? AND source = 'local'"
+        query = "UPDATE accounts SET password = ? WHERE user = ? AND source = 'local'"
         if not state.execute(query, (hashed, name)).rowcount:
             raise UnknownName("account.unknown", user=name)
         state.execute("DELETE FROM logins WHERE user = ?", (name,))
+        throttle.forget(state, name)
 
 
 # --- the first account ------------------------------------------------------------------------------------------------

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Account, SessionRole
-from localmed.errors import BadSettings, UsageError
+from localmed.errors import BadSettings, Unreachable, UsageError
 from localmed.library.access import checked as checked_groups
 from localmed.library.state import rows, selected
 from localmed.operations import accounts, directory, oidc
 from localmed.operations.directory import Person
+from localmed.operations.throttle import Tries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,16 +56,36 @@ def checked(settings: WebSettings) -> None:
         oidc.checked(settings.oidc)
 
 
-def by_password(data: Path, user: str, password: str, settings: WebSettings) -> tuple[Account, bool]:
+def by_password(data: Path, user: str, password: str, settings: WebSettings, address: str = "") -> tuple[Account, bool]:
     """The account of ``user`` if ``password`` is theirs, and whether it broke the glass; raise ``UsageError``.
 
-    An account of a directory is not stored yet (``store``). Raise ``Unreachable`` where the directory does not answer.
+    An account of a directory is not stored yet (``store``). Raise ``Unreachable`` where the directory does not answer,
+    ``Busy`` where too many wrong passwords came from the computer ``address``.
     """
     if not settings.ldap.server or _is_local(data, user):
-        account = accounts.sign_in(data, user, password, settings)
+        account = accounts.sign_in(data, user, password, settings, address)
         return account, _breaks_glass(account, settings)
-    person = directory.person(user, password, settings.ldap)
+    person = _person(data, user, password, settings, address)
     return account_of(person, settings.ldap.roles, Source.DIRECTORY), False
+
+
+def _person(data: Path, user: str, password: str, settings: WebSettings, address: str) -> Person:
+    """Whom the directory knows by this password; a try counts here too, before the directory locks the account."""
+    tries = Tries(address, " ".join(user.casefold().split())[: accounts.LONGEST_NAME])
+    with rows(data) as state:
+        tries.begin(state, settings)
+    try:
+        person = directory.person(user, password, settings.ldap)
+    except Unreachable:
+        _forgive(data, tries)  # nobody judged it
+        raise
+    _forgive(data, tries)
+    return person
+
+
+def _forgive(data: Path, tries: Tries) -> None:
+    with rows(data) as state:
+        tries.right(state)
 
 
 def account_of(person: Person, lines: Sequence[str], source: Source) -> Account:

@@ -25,7 +25,7 @@ WORKFLOWS = ("ask", "plan", "ebm", "explain", "departments", "verify")
 MODELS = ("chat", "reranker", "entailment")  # roles
 WORKFLOW, MODEL, COLLECTION = KINDS = ("workflow", "model", "collection")
 LONGEST_REASON = 500  # characters
-SUMMED = 7  # schema of ``state.sqlite`` since which there is a checksum over all stops
+SUMMED = 8  # schema of ``state.sqlite`` since which there is a checksum over all stops
 OLDER = 2
 _ALL = "SELECT kind, name, reason, user, time FROM stops"
 _UNALTERED = "SELECT '', '', '', '', (SELECT sum FROM stops_sum) IS (SELECT sum FROM stops_now)"

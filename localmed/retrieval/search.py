@@ -3,6 +3,10 @@
 Dense search takes part only when the question's language is one the encoder knows; otherwise search is lexical and
 says so. Any text is a valid question: one without a single searchable word finds nothing, which is not an error.
 
+A search limited to a language that was not asked in goes across: by meaning, and by the names that a bilingual bridge
+knows (``bridge``). Its passages compete among themselves only: beside them those of the question's own language would
+all come first.
+
 Fusion is reciprocal rank fusion (Cormack, Clarke & Büttcher 2009) at two levels: passages, and the documents they come
 from. Each index gives two rankings: its passages, and their documents by best passage. A passage scores the sum of
 ``weight / (k + rank)`` over all of them. Passages of one document otherwise crowd the list and push the right document
@@ -13,23 +17,27 @@ on (held-out figures, and what is known of that sample: tests/benchmarks/RESULTS
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from localmed import hooks, language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
+from localmed.errors import ModelError
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.ports import Embedder, Reranker, encode_both
+from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.keywords import KeywordStep, Rows, degrade
-from localmed.retrieval.rerank import rerank
+from localmed.retrieval.rerank import Worth, rerank
 from localmed.retrieval.topics import other_names
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors, Weights
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
+OWN = 2  # hits in the question's language before each in another: ranks of two languages cannot be compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,7 @@ class HybridSearch:
         self, library: Library, encoder: Embedder, settings: SearchSettings, reranker: Reranker | None = None
     ) -> None:
         """Search ``library``, whose vectors must be ``encoder``'s (raise ``WrongEncoder`` if not)."""
+        self.bridge = Bridge(lambda: library.graph, settings.glossary)
         library.require(encoder.identity)
         self._library, self._encoder, self._settings, self._reranker = library, encoder, settings, reranker
         self._map = GuidelineMap(library, settings)
@@ -65,21 +74,29 @@ class HybridSearch:
         limit: int,
         keywords: Sequence[str] = (),
         reranked: bool = True,
+        worth: Worth | None = None,
     ) -> Found:
         """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first.
 
-        Without ``reranked`` in the order of the fused rankings, which a window shows at once.
+        Without ``reranked`` in the order of the fused rankings, which a window shows at once; by words alone where the
+        encoder does not answer, so that a window finds passages while its models are down. ``worth`` says whether more
+        than the first are reranked (see ``rerank``).
         """
         settings = self._settings
         text = question[: settings.query_characters]
         spoken = language.detect(text)
         number = max(settings.candidates, limit)
-        known = spoken in self._encoder.identity.languages and bool(language.words(text))
-        vector, weights = self._encoded(text) if known else (None, {})
+        across = filters.language if filters.language not in ("", spoken) else ""
+        known = {spoken, across or spoken} <= {*self._encoder.identity.languages} and bool(language.words(text))
+        named = self.bridge.words(text, across) if across else self._named(text)
+        vector: Vectors | None = None
+        weights: Weights = {}
+        with nullcontext() if reranked else suppress(ModelError):
+            vector, weights = self._encoded(text) if known else (None, {})
         hooks.check()
-        lexical, dense = self._both(text, vector, number, filters)
+        lexical, dense = self._both(named, vector, number, filters)
         opened = self._map.find(text, vector, filters)
-        inside = self._both(text, vector, number, replace(filters, documents=opened)) if opened else ([], [])
+        inside = self._both(named, vector, number, replace(filters, documents=opened)) if opened else ([], [])
         required, steps = self._by_keywords(keywords, number, filters)
         weighted = (
             (lexical, settings.lexical_weight),
@@ -90,11 +107,12 @@ class HybridSearch:
         )
         rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
         fused = fuse(rankings, settings.rrf_k, self._map.bonus(opened))
-        reranker = self._reranker if known and reranked else None  # one by meaning knows the encoder's languages
+        # One by meaning knows the encoder's languages, but ranks those of another no better than the fusion does.
+        reranker = self._reranker if known and reranked and not across else None
         hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
         if reranker:
-            hits = rerank(text, hits, reranker, settings)[:limit]
-        use_dense = known and bool(settings.dense_weight)
+            hits = rerank(text, hits, reranker, settings, worth)[:limit]
+        use_dense = vector is not None and bool(settings.dense_weight)
         return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened)
 
     def _by_keywords(
@@ -114,12 +132,14 @@ class HybridSearch:
         vectors, weights = encode_both(self._encoder, [question], "query")
         return vectors[0], weights[0]
 
-    def _both(self, question: str, vector: Vectors | None, number: int, filters: SearchFilter) -> tuple[Rows, Rows]:
+    def _named(self, question: str) -> str:
+        return f"{question} {other_names(question, self._library.lexical)}"
+
+    def _both(self, named: str, vector: Vectors | None, number: int, filters: SearchFilter) -> tuple[Rows, Rows]:
         """The best passages by words and, where there is a vector, by meaning; an index of weight 0 is not asked."""
         settings, lexical, dense = self._settings, [], []
         if settings.lexical_weight:
             boost, terms = settings.title_boost, settings.query_terms
-            named = f"{question} {other_names(question, self._library.lexical)}"
             lexical = self._library.search_lexical(named, number, filters, boost, terms)
         if settings.dense_weight and vector is not None:
             dense = self._library.search_dense(vector, number, filters)
@@ -143,6 +163,17 @@ class HybridSearch:
                 raise missing(self._library.path, passage)
             hits.append(Hit(passages[passage], score, similarity, dense_rank, lexical_rank, lexical_score))
         return tuple(hits)
+
+
+def interleaved(result: Found, others: Sequence[Found], limit: int) -> Found:
+    """The best ``limit`` hits of a search and of those across languages: after each ``OWN`` hits one of each other."""
+    waiting = [iter(other.hits) for other in others]
+    hits: list[Hit] = []
+    for place, hit in enumerate(result.hits, 1):
+        hits += [hit] + ([other for other in (next(one, None) for one in waiting) if other] if place % OWN == 0 else [])
+    hits += [hit for one in waiting for hit in one]
+    by_id = {hit.passage.id: hit for hit in reversed(hits)}
+    return replace(result, hits=tuple(by_id[name] for name in dict.fromkeys(hit.passage.id for hit in hits))[:limit])
 
 
 # --- fusion -----------------------------------------------------------------------------------------------------------

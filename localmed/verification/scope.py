@@ -23,7 +23,7 @@ from localmed.clinical import ages, medicines, moments, negation, synonyms
 from localmed.clinical.qualifiers import located, opposites, people, usual
 from localmed.clinical.tables import cues, listed, table
 from localmed.domain import Evidence, Passage, Statement
-from localmed.language import HAN, content_words, fold, sentences
+from localmed.language import HAN, content_words, detect, fold, sentences
 from localmed.verification.matching import alike, stems
 
 MOST = 3  # words told of one answer
@@ -159,7 +159,8 @@ def _lacking(question: str, place: Place, spoken: str) -> Iterator[str]:
     yield from _other_rows(question, place)
     yield from _other_age(question, place)
     yield from _other_moment(question, place)
-    yield from _unnamed(question, spoken)
+    if detect(question) == detect(spoken):  # another language's words are not compared, but by the tables above
+        yield from _unnamed(question, spoken)
 
 
 def _other_medicines(question: str, place: Place) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -40,6 +41,7 @@ from localmed.web import (
 )
 from localmed.web.admission import Queue
 from localmed.web.protection import Protection
+from localmed.web.visits import Visit, visit_of
 
 ROUTERS = (
     home.router, login.router, start.router,
@@ -87,15 +89,22 @@ def asset(name: str) -> Response:
 def _ours(request: Request, error: Exception) -> Response:
     if not isinstance(error, LocalmedError):
         raise error
-    return failures.reply(request, error)
+    return failures.reply(request, error, _visit(request))
 
 
 def _http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    return failures.reply(request, failures.of_http(request, error))
+    return failures.reply(request, failures.of_http(request, error), _visit(request))
 
 
 def _invalid(request: Request, error: Exception) -> Response:
     del error  # what it holds may be what a patient wrote
-    return failures.reply(request, UsageError("web.error.malformed"))
+    return failures.reply(request, UsageError("web.error.malformed"), _visit(request))
+
+
+def _visit(request: Request) -> Visit | None:
+    """Who is told of an error, so that the page keeps its navigation; None where even that cannot be read."""
+    with suppress(LocalmedError):
+        return visit_of(request)
+    return None

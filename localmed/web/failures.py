@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from localmed.domain import Message
+from localmed.domain.accounts import Right
 from localmed.errors import (
     Busy,
     InputError,
@@ -19,7 +23,9 @@ from localmed.errors import (
 )
 from localmed.messages import as_json, sentences
 from localmed.web import pages, visits
+from localmed.web.visits import Visit
 
+LOG = logging.getLogger("localmed.web")
 FORBIDDEN = ("session.role", "access.not_for_groups", "access.not_writable", "web.error.other_site", "web.error.token",
              "workflow.off", "workflow.stopped",
              "upload.second_person")  # fmt: skip
@@ -47,17 +53,31 @@ def status_of(error: LocalmedError) -> int:
     return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
 
 
-def reply(request: Request, error: LocalmedError) -> Response:
-    """What the visitor is told; a visitor who is not signed in is led to do so."""
+def reply(request: Request, error: LocalmedError, visit: Visit | None = None) -> Response:
+    """What the visitor is told; a visitor who is not signed in is led to do so. Without ``visit`` it is anybody's."""
     if wants_json(request):
-        return JSONResponse(_json(error, visits.language_of(request)), status_of(error), headers_of(error))
+        parts = error.messages if for_programs(request) else told_parts(error, visit or visits.anybody(request))
+        return JSONResponse(_json(parts, visits.language_of(request)), status_of(error), headers_of(error))
     if error.message.code == "web.error.signed_out":
         return pages.redirect("/login", next=request.url.path if request.method == "GET" else "", notice="signed_out")
-    visit = visits.anybody(request)
-    lines = sentences(error.messages, visit.language)
-    page = pages.page(visit, "error.html", status_of(error), lines=lines)
+    visitor = visit or visits.anybody(request)
+    lines = sentences(told_parts(error, visitor), visitor.language)
+    page = pages.page(visitor, "error.html", status_of(error), lines=lines)
     page.headers.update(headers_of(error))
     return page
+
+
+def told_parts(error: LocalmedError, visit: Visit) -> tuple[Message, ...]:
+    """What happened and what to do, for whoever sits before a page.
+
+    Paths, commands and what is wrong with the machine are for administrators; others are told to whom to turn.
+    """
+    if isinstance(error, NoLibrary):
+        return UnknownName("web.error.no_library").messages
+    if isinstance(error, LibraryError | ModelError) and not visit.may(Right.MODELS):
+        LOG.error(error.message.code)
+        return LocalmedError("web.error.machine").messages
+    return error.messages
 
 
 def headers_of(error: LocalmedError) -> dict[str, str]:
@@ -71,13 +91,18 @@ def wants_json(request: Request) -> bool:
     """Whether a program asks: it says so, or it calls an address that is for programs."""
     accepted = request.headers.get("accept", "")
     by_program = any(kind in accepted for kind in ("json", "event-stream")) and "html" not in accepted
-    return by_program or request.url.path.startswith(("/api/", "/v1/"))
+    return by_program or for_programs(request)
 
 
-def _json(error: LocalmedError, language: str) -> dict[str, object]:
-    what, *remedy = error.messages
+def for_programs(request: Request) -> bool:
+    """Whether the address is one that programs call, not the script of a page."""
+    return request.url.path.startswith(("/api/", "/v1/"))
+
+
+def _json(lines: tuple[Message, ...], language: str) -> dict[str, object]:
+    what, *remedy = lines
     words = {"remedy": "".join(sentences((part,), language) for part in remedy)}
-    full_words = sentences(error.messages, language)  # the field that OpenAI's clients show
+    full_words = sentences(lines, language)  # the field that OpenAI's clients show
     return {"error": {**as_json(what, language), **words, "message": full_words, "type": "localmed"}}
 
 

@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from localmed.domain import Message
 from localmed.domain.accounts import Account
-from localmed.errors import UnknownName, Unreachable, UsageError
+from localmed.errors import Busy, UnknownName, Unreachable, UsageError
 from localmed.messages import LANGUAGES
 from localmed.operations import accounts, logins, oidc, sign_on
 from localmed.session import Session, caller_of
@@ -49,12 +49,18 @@ def sign_in(
     """Sign in; a wrong password leads back to the form."""
     site, path = visit.site, pages.local(next)
     try:
-        account, broke_glass = sign_on.by_password(site.data, user, password, site.settings.web)
+        account, broke_glass = sign_on.by_password(site.data, user, password, site.settings.web, address_of(visit))
         if account.source != sign_on.Source.LOCAL:
             sign_on.store(Session(site, caller_of(account, visit.language)), account)
-    except (UsageError, Unreachable) as error:
-        return _form(visit, path, 401 if isinstance(error, UsageError) else 503, error.full_message)
+    except (UsageError, Busy, Unreachable) as error:
+        status = 401 if isinstance(error, UsageError) else 429 if isinstance(error, Busy) else 503
+        return _form(visit, path, status, error.full_message)
     return signed_in(visit, account, path, "break glass" if broke_glass else "")
+
+
+def address_of(visit: Visit) -> str:
+    """The network address of the visitor's computer; behind a proxy on this machine the one that it names."""
+    return visit.request.client.host if visit.request.client else ""
 
 
 @router.get("/login/provider")
@@ -137,11 +143,11 @@ def change_password(
     """Another password, for whoever knows the present one; every login of the account ends, this one begins anew."""
     site, user = visit.site, visit.session.caller.user
     try:
-        account = accounts.sign_in(site.data, user, password, site.settings.web)
+        account = accounts.sign_in(site.data, user, password, site.settings.web, address_of(visit))
         if fresh != again:
             raise UsageError("account.differ")
         accounts.set_password(visit.session, user, fresh)
-    except UsageError as error:
+    except (UsageError, Busy) as error:
         return pages.page(visit, "account.html", 400, error=error.full_message)
     return signed_in(visit, account, "/account?notice=saved")
 

@@ -38,6 +38,11 @@ class Place(NamedTuple):
     code: str
     right: Right
 
+    def holds(self, path: str) -> bool:
+        """Whether ``path`` is one of several pages that the entry stands for: all of the library, one's answers."""
+        area = self.path.split("/")[1]
+        return area != "admin" and bool(area) and path.startswith(f"/{area}/")
+
 
 NAVIGATION = (
     # work of the ward

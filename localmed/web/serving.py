@@ -7,11 +7,13 @@ request but what ``protection`` logs of a fault; uvicorn's access log stays off,
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import select
 import signal
 import ssl
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from localmed import children
 from localmed.config import Settings, load
-from localmed.errors import InputError, UsageError, reason
+from localmed.errors import InputError, LocalmedError, UsageError, reason
 from localmed.files import contents
 from localmed.site import Site
 from localmed.web import application
@@ -28,8 +30,10 @@ from localmed.web import application
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+LOG = logging.getLogger("localmed.web")
 DATA, NAMES = "LOCALMED_DATA", "LOCALMED_SERVED_AS"  # the environment of worker processes
 HOST_SECONDS = 60.0  # for the model host to load what it serves
+LOOK, MOST_PAUSE = 2.0, 60.0  # seconds between two looks whether a model host runs; the longest for one that fails
 GRACE_SECONDS = 5  # for requests that run when the server ends
 
 
@@ -77,21 +81,64 @@ def loopback(host: str) -> bool:
 def model_host(site: Site) -> Iterator[bool]:
     """The models in one process beside this one, for the length of the block; False where one could not be started.
 
-    A host that runs already is used and left alone.
+    A host that runs already is used and left alone. One that ends, whoever started it, is replaced.
     """
-    if not site.settings.host.use or site.host_status() is not None:
-        yield site.settings.host.use
+    if not site.settings.host.use:
+        yield False
         return
-    command = (*children.command("localmed"), "--data", str(site.data), "host", "--json")
-    host = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-    with cast(IO[bytes], host.stdout) as output:
-        try:
-            ready, _, _ = select.select([output], [], [], HOST_SECONDS)
-            yield bool(ready and output.readline())
-        finally:
-            host.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                host.wait(GRACE_SECONDS)
+    over, keeper = threading.Event(), _Keeper(site)
+    ready = site.host_status() is not None or keeper.start()
+    thread = threading.Thread(target=keeper.keep, args=(over,), name="model host", daemon=True)
+    thread.start()
+    try:
+        yield ready
+    finally:
+        over.set()
+        thread.join()
+        keeper.end()
+
+
+@dataclass
+class _Keeper:
+    """Sees to it that a model host runs."""
+
+    site: Site
+    process: subprocess.Popen[bytes] | None = None
+
+    def keep(self, over: threading.Event) -> None:
+        """Look again and again until ``over``; a host that does not stay is started ever more seldom."""
+        pause = LOOK
+        while not over.wait(pause):
+            with suppress(LocalmedError):  # of another version: it is not ours to end
+                if self.site.host_status() is not None:
+                    pause = LOOK
+                    continue
+                if self.process is not None and self.process.poll() is None:
+                    continue  # it loads its models yet
+                LOG.warning("host.has_ended")
+                pause = min(2 * pause, MOST_PAUSE)
+                self.start()
+
+    def start(self) -> bool:
+        """Start one and wait until it has loaded its models; whether it has."""
+        self.end()
+        command = (*children.command("localmed"), "--data", str(self.site.data), "host", "--json")
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        )
+        output = cast(IO[bytes], self.process.stdout)
+        ready, _, _ = select.select([output], [], [], HOST_SECONDS)
+        return bool(ready and output.readline())
+
+    def end(self) -> None:
+        """End the one that was started here."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(GRACE_SECONDS)
+        cast(IO[bytes], self.process.stdout).close()
+        self.process = None
 
 
 def run(settings: Settings, address: Address, workers: int, ready: Callable[[], None]) -> None:

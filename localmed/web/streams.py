@@ -27,6 +27,7 @@ from localmed.hooks import Cancel, Hooks
 from localmed.messages import sentences
 from localmed.operations import logins, tokens
 from localmed.presentation import neutral
+from localmed.web import failures
 from localmed.web.protection import place
 from localmed.web.visits import LOGIN_COOKIE, Visit
 
@@ -142,5 +143,5 @@ def in_words(event: Event, visit: Visit) -> Any:
     if isinstance(event.value, Message):
         return neutral.words(event.value, visit.language)
     if isinstance(event.value, LocalmedError):
-        return sentences(event.value.messages, visit.language)
+        return sentences(failures.told_parts(event.value, visit), visit.language)
     return event.value

@@ -13,6 +13,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
+from localmed.domain import Message
 from localmed.domain.accounts import Right
 from localmed.errors import UsageError
 from localmed.messages import FALLBACK, LANGUAGES
@@ -68,17 +69,20 @@ def anybody(request: Request) -> Visit:
     return Visit(request, language_of(request), theme if theme in THEMES else THEMES[0])
 
 
-async def visitor(request: Request) -> Visit:
+def visit_of(request: Request) -> Visit:
     """The visit, signed in if there is a login that holds."""
     visit, token = anybody(request), request.cookies.get(LOGIN_COOKIE, "")
-    if not token:
-        return visit
     site = visit.site
-    login = await run_in_threadpool(logins.current, site.data, token, site.settings.web)
+    login = logins.current(site.data, token, site.settings.web) if token else None
     if login is None:
         return visit
     session = Session(site, caller_of(login.account, visit.language))
     return Visit(request, visit.language, visit.theme, login, session)
+
+
+async def visitor(request: Request) -> Visit:
+    """``visit_of``, while others are served."""
+    return await run_in_threadpool(visit_of, request)
 
 
 def allowed(right: Right) -> Callable[[Request], Awaitable[Visit]]:
@@ -92,7 +96,7 @@ def allowed(right: Right) -> Callable[[Request], Awaitable[Visit]]:
         if visit.login is None:
             raise UsageError("web.error.signed_out")
         if not visit.may(right):
-            visit.session.require(right)
+            raise UsageError("session.role", role=Message(f"session.right.{right}"))
         if request.method not in SAFE:
             await _own_form(request, visit.login)
         return visit

@@ -45,11 +45,13 @@ from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Perform, Sections, Step, attempt
 
 CONFLICTS, QUOTED, DOUBTED = "gate.conflict_stays", "gate.quoted_instead", "gate.found_unhelpful"
+ACROSS = "workflow.across"
 UNNAMED, PARTLY, PART_MISSING = "workflow.unnamed", "workflow.partly", "workflow.part_missing"
 UNSURE = "workflow.unsure"
 DOUBTS = {  # notes that keep a badge from green
     CONFLICTS: "badge.why_conflict",
     DOUBTED: "badge.why_doubted",
+    ACROSS: "badge.why_across",
     UNNAMED: "badge.why_unnamed",
     PARTLY: "badge.why_partly",
     NOT_COVERED: "badge.why_not_covered",
@@ -112,11 +114,20 @@ def write(
     partly = scope.named(lacking, written.answering, written.evidence)
     unnamed = tuple(word for word in lacking if word not in partly)
     notes += tuple(message(code, words=words) for code, words in ((UNNAMED, unnamed), (PARTLY, partly)) if words)
+    notes += _across(task.question, written)
     return replace(written, verification=downgraded(account, notes), notes=notes)
 
 
+def _across(question: str, written: Written) -> Notes:
+    """Which other languages than the question's the cited documents are in: no rule can tell that the two agree."""
+    known = {piece.marker: piece.passage.language for piece in written.evidence}
+    cited = [one.marker for statement in citations.shown(written.statements) for one in statement.citations]
+    other = sorted({known[marker] for marker in cited if marker in known} - {detect(question), ""})
+    return (message(ACROSS, languages=tuple(Message(f"source.language.{name}") for name in other)),) if other else ()
+
+
 def downgraded(verification: Verification, notes: Notes) -> Verification:
-    """Never green where what is quoted does not name what narrows the question, or a part of it found nothing."""
+    """Never green where a note says why what is quoted may not be it (``DOUBTS``)."""
     lacking = next((note for note in notes if note.code in DOUBTS), None)
     if lacking is None or verification.badge is not Badge.GREEN:
         return verification

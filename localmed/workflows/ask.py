@@ -233,13 +233,20 @@ def completed_answer(
 
 
 def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, provenance: Provenance) -> Flow:
-    """Own knowledge if it is allowed and certain, else sub-questions, else abstention."""
+    """Documents in another language; else own knowledge, if allowed and certain; else sub-questions or abstention."""
     answer = initial_answer(question, searched, provenance)
     if not searched.tried or not words(question):
         return abstained(answer, NO_WORDS if searched.tried else NO_TIER)
     defined: ConceptPart | None = yield from _defined(question)
     if defined:
         return replace(answer, status=AnswerStatus.ANSWERED, parts=(defined,), notes=(*answer.notes, BY_CONCEPT))
+    other: TierSearch = yield from finding.across(request, plan)
+    if other.leading:
+        beside = initial_answer(question, searched + other, provenance)
+        across: Answer = yield from _answered(beside, other.leading, None, plan)
+        if across.status is AnswerStatus.ANSWERED:
+            return across
+    searched += other
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
         own: tuple[Statement, ...] = yield from _own_knowledge(question)
         if own:

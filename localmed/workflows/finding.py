@@ -14,6 +14,7 @@ from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput,
 from localmed.agents.safety import Audience
 from localmed.clinical import qualifiers
 from localmed.domain import Evidence, Hit, Message, SearchFilter, message
+from localmed.language import detect
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.flow import Cite, Perform, Search, Step, attempt
@@ -35,7 +36,8 @@ class Plan:
     ``unsupported`` is what happens to a sentence that its sources do not carry (``config.UNSUPPORTED``), ``jury`` are
     the roles that judge the badge, ``judge`` is the judge of entailment ("": none). ``audience`` is who asks;
     ``safety`` is what the site says to somebody in danger: (language, message). ``chat`` are the roles that a chat
-    model serves, ``day`` is the day of the question.
+    model serves, ``day`` is the day of the question. ``languages`` are those of the library's documents that the
+    encoder knows.
     """
 
     tiers: tuple[Tier, ...]
@@ -52,6 +54,7 @@ class Plan:
     judge: str = ""
     chat: frozenset[str] = frozenset()
     day: str = ""
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,22 @@ def _likeliest(tried: Sequence[SearchedTier]) -> SearchedTier | None:
     """The tier to quote from as not sure, if any."""
     seconds = [replace(one, relevance=second) for one in tried if (second := one.relevance.second)]
     return max(seconds, key=lambda one: one.relevance.probability, default=None)
+
+
+def across(request: Search, plan: Plan) -> Step[TierSearch]:
+    """Search the documents of the languages that were not asked in: all tiers at once, each language by itself."""
+    names = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
+    within = request.filters if any(tier.whole for tier in plan.tiers) else replace(request.filters, collections=names)
+    others = [] if within.language or not names else [one for one in plan.languages if one != detect(request.question)]
+    done = TierSearch()
+    for language in others:
+        result: Found = yield replace(request, filters=replace(within, language=language), keywords=())
+        labels, notes = yield from judged(request.question, result, plan)
+        relevance = of_the_same(request.question, result.hits, labels)
+        done += TierSearch((SearchedTier(Tier(names), result, relevance),), notes=notes)
+        if relevance.enough:
+            break
+    return done
 
 
 def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance, whole: str = "") -> Relevance:

@@ -24,7 +24,7 @@ from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request
 
 __all__ = ["LARGEST", "Recording", "recorded", "replay"]
 
-FORMAT = "localmed recording 3"
+FORMAT = "localmed recording 4"
 # Where the values that flows pass around are defined.
 MODULES = (
     "domain.sources", "domain.link_counts", "domain.patient", "ports",

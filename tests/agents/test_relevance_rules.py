@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +32,15 @@ def test_relevance_is_judged_in_both_languages(tmp_path: Path) -> None:
     assert not judge(QUESTIONS[0], True, good).calibrated, "no judge was fitted for this encoder"
     assert judge(QUESTIONS[0], False, good).calibrated
     assert judge("zebra", False, good).reason == message("workflow.subject_missing", words=("zebra",))
+
+
+def test_a_search_is_left_only_where_the_reranker_is_known_and_nothing_of_it_has_a_chance(tmp_path: Path) -> None:
+    index = index_of(tmp_path / "lexical", [source.passage for source in sources()])
+    encoder = "multilingual-e5-small-q4-0.3.0-centred-384"
+    reranker = "MaxSim over multilingual-e5-small-q4 0.3.0-centred, 160 pieces"
+    rules = RelevanceRules(index, encoder, AskSettings())
+    good = (replace(hit(TEXTS[0][1], TEXTS[0][0]), rerank_score=0.95),)
+    poor = (replace(hit("The cafeteria opens at noon.", "Cafeteria"), rerank_score=0.5),)
+    assert rules.promising(QUESTIONS[0], (*poor, *good), reranker)
+    assert not rules.promising(QUESTIONS[0], poor, reranker)
+    assert rules.promising(QUESTIONS[0], poor, "another reranker")  # nobody knows what its scores mean

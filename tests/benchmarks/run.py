@@ -17,6 +17,7 @@ from pathlib import Path
 
 from localmed.config import Settings
 from tests.benchmarks import (
+    across,
     adversarial,
     agents,
     altered,
@@ -74,7 +75,7 @@ SECTIONS = {
         "chinese",
         "scale",
     ),
-    "Answers and refusals": ("starter", "plain", "ward", "agents", "commands"),
+    "Answers and refusals": ("starter", "plain", "ward", "across", "agents", "commands"),
     "Verification": ("gate", "altered", "planted_faults", "badges", "links", "m_eval", "stance"),
     "Patients, orders and departments": ("orders", "departments", "safety", "clinical"),
     "Import and reading": (
@@ -130,6 +131,7 @@ class Benchmarks:
             "gate": lambda: gate.run(self.place),
             "plain": lambda: plain.run(self.place),
             "ward": lambda: ward.run(self.place),
+            "across": lambda: across.run(self.place),
             "orders": lambda: orders.run(self.place),
             "reranking": lambda: reranking.run(self.place, self.library),
             "guidelines": lambda: guidelines.run(self.place),

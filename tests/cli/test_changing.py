@@ -373,8 +373,8 @@ def test_errors_checks_and_tables_are_in_the_readers_language(
     copied: Localmed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(speaking.VARIABLE, "zh")
-    assert copied("collections", "set", "nowhere", "--title", "x").failed(2).startswith("localmed: 没有合集“nowhere”")
-    assert "文献库：" in copied("doctor").out
+    assert copied("collections", "set", "nowhere", "--title", "x").failed(2).startswith("localmed: 没有资料集“nowhere”")
+    assert "资料库：" in copied("doctor").out
     assert "标题" in copied.ok("documents").out
     checks = copied("doctor", "--json").json["checks"]
     assert {"code", "parameters", "text", "name", "level"} <= set(checks[0])

@@ -16,8 +16,9 @@ from localmed.domain import Message, message
 from localmed.errors import Busy, Damaged
 from localmed.library import migrations
 from localmed.library.catalogue import Catalogue
-from localmed.library.migrations import AUDIT, LIBRARY, STATE, VECTORS, migrate, open_database
+from localmed.library.migrations import AUDIT, LIBRARY, VECTORS, migrate, open_database
 from localmed.library.state import Quarantined, State
+from localmed.library.state_migrations import STATE
 from localmed.library.vectors import VectorCache
 from localmed.operations.audit import Audit
 from tests.fakes import HashedWords

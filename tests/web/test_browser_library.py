@@ -1,43 +1,13 @@
-"""The library's and the safety pages in a real browser: uploads, and axe-core in both languages and themes."""
+"""The library's pages in a real browser: uploads."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests.web.conftest import Clients, OpenWindow
-from tests.web.test_library import document_id
 from tests.web.test_uploads import waiting
-
-PATHS = (
-    "collections",
-    "collections/ward",
-    "documents",
-    "upload",
-    "quarantine",
-    "governance/ward",
-    "review",
-    "generations",
-)
-OTHERS = ("/safety", "/admin/health")
-SERIOUS = ("serious", "critical")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("language", "theme"), [("en", "light"), ("en", "dark"), ("zh-CN", "light"), ("zh-CN", "dark")]
-)
-def test_axe_finds_nothing_serious(copied_clients: Clients, browser: OpenWindow, language: str, theme: str) -> None:
-    window = browser(copied_clients, locale=language, color_scheme=theme)
-    window.sign_in("admin")
-    document = f"documents/{document_id(copied_clients, 'Sepsis')}"
-    for path in (*(f"/library/{place}" for place in (*PATHS, document)), *OTHERS):
-        window.page.goto(window.url + path)
-        faults = Axe().run(window.page).response["violations"]
-        assert [fault["id"] for fault in faults if fault["impact"] in SERIOUS] == [], path
-    window.was_quiet()
 
 
 @pytest.mark.slow

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from localmed.errors import LibraryError
+from localmed.session import Session
 from localmed.web import application, pages
-from tests.web.conftest import Clients
+from tests.web.conftest import Clients, make_accounts
 
 WEB = Path(application.__file__).parent
 LARGEST_ASSETS = 60 * 2**10  # bytes, script and stylesheet together
@@ -82,3 +84,54 @@ def test_a_fault_is_told_and_logged_without_its_text(
     assert reference
     assert f"{reference[1]} RuntimeError" in caplog.text
     assert "fever" not in caplog.text + reply.text
+
+
+def test_an_error_page_keeps_the_navigation_of_whoever_is_signed_in(client: Clients) -> None:
+    for path, status in (("/nowhere", 404), ("/library/collections", 403)):
+        reply = client("reader").get(path)
+        assert reply.status_code == status
+        assert 'href="/search"' in reply.text, path
+        assert 'href="/account"' in reply.text, path
+
+
+COMMANDS = re.compile(r"--[a-z]{2}|localmed (import|collections|documents|doctor|repair|serve)")
+
+
+def test_a_reader_is_told_of_no_commands(client: Clients) -> None:
+    reply = client("reader").get("/library/collections")
+    assert "this needs" in reply.text
+    assert not COMMANDS.search(pages_words(reply.text))
+
+
+@pytest.mark.parametrize("user", ["reader", "librarian", "admin"])
+def test_an_empty_library_is_told_in_the_windows_words(empty_clients: Clients, user: str) -> None:
+    make_accounts(empty_clients.settings)
+    visitor = empty_clients(user)
+    asked_paths = ("/ask", "/search", "/concepts", "/departments")
+    replies = [visitor.form(path, question="dose", term="dose", complaint="cough") for path in asked_paths]
+    replies += [visitor.get(path) for path in ("/", "/search", "/concepts", "/history", "/passages/" + "0" * 64)]
+    for reply in replies:
+        assert reply.status_code in (200, 400, 404), reply.url
+        assert str(empty_clients.settings.data) not in reply.text, reply.url
+        assert not COMMANDS.search(pages_words(reply.text)), reply.url
+    assert ("/start/library" in visitor.get("/").text) == (user == "admin"), "others may not fill it there"
+
+
+def test_what_is_wrong_with_the_machine_is_for_administrators(
+    client: Clients, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise LibraryError("library.unreadable", path="/srv/data/library.sqlite", error="x")
+
+    monkeypatch.setattr(Session, "search", fails)
+    replies = {user: client(user).form("/search", question="dose") for user in ("reader", "admin")}
+    assert {reply.status_code for reply in replies.values()} == {503}
+    assert "tell the administrator" in replies["reader"].text
+    assert "/srv/data" not in replies["reader"].text
+    assert "/srv/data/library.sqlite" in replies["admin"].text
+    assert "library.unreadable" in caplog.text
+
+
+def pages_words(page: str) -> str:
+    """What is read of a page: without its tags and addresses."""
+    return re.sub(r"<[^>]*>", " ", page)

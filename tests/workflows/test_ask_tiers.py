@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from localmed.agents.asking import RELEVANCE, AnswerInput, Draft, Relevance
-from localmed.domain import AnswerStatus, ConflictKind, Evidence, Hit, Kind, Message, SearchFilter, Status, message
+from localmed.domain import (
+    AnswerStatus,
+    Badge,
+    ConflictKind,
+    Evidence,
+    Hit,
+    Kind,
+    Message,
+    SearchFilter,
+    Status,
+    message,
+)
 from localmed.presentation.answer import conflict_reason
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -234,3 +245,35 @@ def test_where_a_tier_does_not_name_what_narrows_the_question_the_next_that_does
     answer, _ = replay([*first, search_result(ALCOHOL), TOO_LITTLE, search_result(ALCOHOL), TOO_LITTLE], question, PLAN)
     assert answer.evidence == (METFORMIN,)
     assert [note.code for note in answer.notes] == ["workflow.unnamed"]
+
+
+# --- across languages -------------------------------------------------------------------------------------------------
+
+CHINESE = "对乙酰氨基酚一天最多多少？"
+BILINGUAL = replace(PLAN, tiers=(Tier(("nice", "who")),), languages=("en", "zh"))
+
+
+def test_another_language_answers_where_the_own_does_not_and_never_green() -> None:
+    own = replace(search_result(FIRST), language="zh")
+    results = [own, TOO_LITTLE, search_result(SECOND), ENOUGH, (SECOND,), whole(SECOND)]
+    answer, requests = replay(results, CHINESE, BILINGUAL)
+    searches = [request.filters for request in requests if isinstance(request, Search)]
+    assert [(filters.collections, filters.language) for filters in searches] == [
+        (("nice", "who"), ""),
+        (("nice", "who"), "en"),
+    ]
+    assert (answer.status, answer.language, answer.evidence) == (AnswerStatus.ANSWERED, "zh", (SECOND,))
+    assert any(note.code == "workflow.across" for note in answer.notes)
+    assert answer.verification.badge is not Badge.GREEN
+    assert "英文" in in_words(next(note for note in answer.notes if note.code == "workflow.across"), "zh")
+
+
+def test_another_language_is_not_searched_where_the_reader_chose_one() -> None:
+    filters = SearchFilter(language="zh")
+    _, requests = replay([search_result(FIRST), TOO_LITTLE], CHINESE, BILINGUAL, filters)
+    assert [request.filters.language for request in requests if isinstance(request, Search)] == ["zh"]
+
+
+def test_what_is_near_in_another_language_is_shown_with_the_abstention() -> None:
+    answer, _ = replay([search_result(FIRST), TOO_LITTLE, search_result(SECOND), TOO_LITTLE], CHINESE, BILINGUAL)
+    assert answer.status is AnswerStatus.ABSTAINED

@@ -28,6 +28,33 @@
       form.addEventListener("submit", (event) => { if (!window.confirm(form.dataset.confirm)) event.preventDefault(); });
   });
 
+  // A page is long: it is scrolled to where its mark begins, which is where the picture has the colours of the marker.
+  const MARKER = [[214, 158, 0], [255, 235, 110]]; // border and fill, see ingest/render.py
+  const showMark = (sheet) => {
+    const picture = sheet.querySelector("img"), canvas = document.createElement("canvas"), pane = sheet.closest("[data-pane]");
+    const [width, height] = [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
+    if (!width) return;
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    context.drawImage(picture, 0, 0);
+    const pixels = context.getImageData(0, 0, width, height).data;
+    const is = ([red, green, blue], at) => pixels[at] === red && pixels[at + 1] === green && pixels[at + 2] === blue;
+    let at = 0;
+    while (at < pixels.length && !MARKER.some((colour) => is(colour, at))) at += 4;
+    if (at >= pixels.length) return;
+    const scale = picture.clientWidth / width, top = Math.floor(at / 4 / width) * scale, left = ((at / 4) % width) * scale;
+    sheet.scrollLeft = left - sheet.clientWidth / 4;
+    const scroller = pane && pane.scrollHeight > pane.clientHeight ? pane : document.scrollingElement;
+    const from = scroller === pane ? pane.getBoundingClientRect().top : 0;
+    scroller.scrollTop += picture.getBoundingClientRect().top + top - from - scroller.clientHeight / 3;
+  };
+  localmed.wirings.push((root) => {
+    for (const sheet of root.querySelectorAll("[data-mark]")) {
+      const picture = sheet.querySelector("img");
+      if (picture.complete) showMark(sheet);
+      else picture.addEventListener("load", () => showMark(sheet), { once: true });
+    }
+  });
+
   // A source opens in the pane beside the answer where there is room for it; else its link leads to its own page.
   const WIDE = 1120;
   let opener = null;
@@ -47,8 +74,8 @@
       link.setAttribute("aria-current", "true");
     }
     if (!reply.ok) return window.location.assign(link.href);
-    localmed.put(pane, await reply.text());
     pane.hidden = false;
+    localmed.put(pane, await reply.text());
     pane.scrollTop = 0;
     const heading = pane.querySelector("[data-focus]");
     if (heading) heading.focus({ preventScroll: true });

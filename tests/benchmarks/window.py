@@ -1,0 +1,324 @@
+"""The window under load: a real ``localmed serve`` over the starter corpus, 50 readers who ask, search and open a page.
+
+The readers' programs run on the same cores. A visit is a question (followed to its last event), a search and the page
+image of what was cited. Capacity is what four readers who never pause get done; arrivals are drawn from a Poisson
+process at half and at twice of it. Memory is that of the server and all its children together, their shared pages
+counted once (PSS). The machine's load before it begins stands beside the figures: others' work makes them worse.
+
+    python -m tests.benchmarks.run --only window            about eleven minutes
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode
+
+import psutil
+
+from localmed.config import Settings
+from localmed.domain import SearchFilter
+from localmed.domain.accounts import Account
+from localmed.hooks import Hooks
+from localmed.operations import accounts, logins, starter
+from localmed.session import Session, local_caller
+from localmed.site import Site
+from localmed.web.visits import LOGIN_COOKIE
+from tests.benchmarks.common import Place, Row, met, percentile
+
+QUESTIONS = tomllib.loads((starter.CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
+READERS = 50
+AT_WORK = 4  # readers who never pause, for the capacity
+UNLOADED, CAPACITY, HALF, TWICE = 20, 30.0, 300.0, 60.0  # visits; seconds
+WARM_UP = 60.0  # seconds of the half load before memory is looked at
+MOST_GROWTH = 0.05
+PATIENCE = 120.0  # seconds until a request counts as failed
+KINDS = ("first page", "search", "page image", "answer")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A signed-in browser: its cookie, and the token of its forms."""
+
+    cookie: str
+    form: str
+
+
+@dataclass
+class Log:
+    """Seconds of each kind of request, and the statuses of those that failed."""
+
+    seconds: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    refused: Counter[str] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, kind: str, seconds: float, fault: str) -> None:
+        """A request has ended."""
+        with self.lock:
+            if fault == "429":
+                self.refused[kind] += 1
+            elif fault:
+                self.wrong[f"{kind}: {fault}"] += 1
+            else:
+                self.seconds[kind].append(seconds)
+
+    def p95(self, kind: str) -> float:
+        """Seconds within which 95 % of a kind were answered; infinite where none was."""
+        return percentile(self.seconds[kind], 0.95) if self.seconds[kind] else float("inf")
+
+
+def run(place: Place) -> list[Row]:
+    """All figures of the window."""
+    data = place.work / "window-data"
+    readers, load = library(data), os.getloadavg()[0]
+    alone = in_one_thread(data)
+    with server(data) as (port, process):
+        unloaded, half, twice = Log(), Log(), Log()
+        for number in range(UNLOADED):
+            visit(port, readers[number % READERS], unloaded, number)
+        capacity, answered = closed(port, readers)
+        memory = arrivals(port, readers, half, capacity / 2, HALF, process)
+        memory += arrivals(port, readers, twice, 2 * capacity, TWICE, process)
+    rows = [*_latencies(unloaded, load), _half(unloaded, half, capacity), _twice(twice)]
+    return [*rows, _memory(memory), _throughput(alone, answered)]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _latencies(unloaded: Log, load: float) -> list[Row]:
+    targets = {"first page": 0.1, "search": 0.15, "page image": 0.2}
+    how = f"{UNLOADED} visits one after the other; load of the machine before {load:.1f}; image 0.5 s after the answer"
+    return [
+        Row(f"window, {kind}, one reader, p95", f"<= {targets[kind] * 1000:.0f} ms" if kind in targets else "",
+            f"{unloaded.p95(kind) * 1000:.0f} ms", met(unloaded.p95(kind) <= targets[kind]) if kind in targets else "-",
+            f"median {statistics.median(unloaded.seconds[kind]) * 1000:.0f} ms; {how}")
+        for kind in KINDS
+    ]  # fmt: skip
+
+
+def _half(unloaded: Log, half: Log, capacity: float) -> Row:
+    slower = {kind: half.p95(kind) / unloaded.p95(kind) for kind in KINDS}
+    wrong = sum(half.wrong.values()) + sum(half.refused.values())
+    how = (
+        f"{capacity / 2:.2f} visits/s for {HALF:.0f} s, {len(half.seconds['answer'])} answers; p95 "
+        + ", ".join(f"{kind} {half.p95(kind) * 1000:.0f} ms" for kind in KINDS)
+        + f"; errors: {_counts(half.wrong + half.refused)}"
+    )
+    measured = f"{max(slower.values()):.1f}x ({max(slower, key=lambda kind: slower[kind])}), {wrong} errors"
+    return Row("window, 50 readers at half of the capacity, p95 against one reader", "<= 3x, 0 errors", measured,
+               met(max(slower.values()) <= 3 and not wrong), how)  # fmt: skip
+
+
+def _twice(twice: Log) -> Row:
+    searched = len(twice.seconds["search"])
+    how = (
+        f"{TWICE:.0f} s; {len(twice.seconds['answer'])} answers, {_counts(twice.refused)} refused (429), {searched} "
+        f"searches, p95 {twice.p95('search') * 1000:.0f} ms; errors: {_counts(twice.wrong)}"
+    )
+    good = not twice.wrong and set(twice.refused) <= {"answer"} and searched > 0
+    measured = f"{sum(twice.wrong.values())} other errors, {searched} searches answered"
+    return Row("window, 50 readers at twice the capacity", "only 429; search answers", measured, met(good), how)
+
+
+def _memory(sizes: list[tuple[float, int]]) -> Row:
+    warm, end = (statistics.median(size for _, size in part) for part in (sizes[:5], sizes[-5:]))
+    how = f"PSS of server, model host and children: {warm / 2**20:.0f} MiB after {WARM_UP:.0f} s, {end / 2**20:.0f} MiB"
+    growth = end / warm - 1
+    return Row("window, memory from the warm-up to the end", f"<= {MOST_GROWTH:.0%}", f"{growth:+.1%}",
+               met(growth <= MOST_GROWTH), f"{how} at the end; medians of five looks")  # fmt: skip
+
+
+def _throughput(alone: float, answered: float) -> Row:
+    how = f"{answered:.2f} a second by {AT_WORK} readers, {alone:.2f} by one thread with a session, {CAPACITY:.0f} s"
+    return Row("window, answers a second against a session in one thread", ">= 0.9x", f"{answered / alone:.2f}x",
+               met(answered >= 0.9 * alone), f"{how}; the readers' programs on the same cores")  # fmt: skip
+
+
+def _counts(counted: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counted.items())) or "none"
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
+
+
+def library(data: Path) -> list[Reader]:
+    """The starter corpus, imported unless it is there, and the readers, signed in."""
+    settings = Settings(data)
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (data / "localmed.toml").write_text("[web]\nidle_minutes = 600\n")  # fifty readers at half load come seldom
+    with Site(settings) as site:
+        session = Session(site, local_caller(settings))
+        if not (data / "current").exists():
+            starter.import_starter(session, Hooks())
+        known = {account.user for account in accounts.accounts(data)}
+        for number in range(READERS):
+            if f"reader{number}" not in known:
+                accounts.create(session, Account(f"reader{number}"), "a password of some length")
+        return [_signed_in(data, accounts.account(data, f"reader{number}")) for number in range(READERS)]
+
+
+def _signed_in(data: Path, account: Account) -> Reader:
+    token = logins.begin(data, account)
+    login = logins.current(data, token, Settings(data).web)
+    assert login
+    return Reader(f"{LOGIN_COOKIE}={token}", login.form)
+
+
+@contextmanager
+def server(data: Path, *options: str) -> Iterator[tuple[int, psutil.Process]]:
+    """``localmed serve`` on a free port of the loopback, answering; ended afterwards."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "localmed", "--data", str(data), "serve", "--port", str(port), *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.1)
+        yield port, psutil.Process(process.pid)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def memory_of(process: psutil.Process) -> int:
+    """Bytes of ``process`` and its children, shared pages counted once."""
+    total = 0
+    for one in (process, *process.children(recursive=True)):
+        with suppress(psutil.Error):
+            total += one.memory_full_info().pss
+    return total
+
+
+# --- the readers ------------------------------------------------------------------------------------------------------
+
+
+def visit(port: int, reader: Reader, log: Log, number: int, pause: float = 0.5) -> None:
+    """The first page, a question, a search, and after ``pause`` the page image of the first citation."""
+    question = QUESTIONS[number % len(QUESTIONS)]["text"]
+    request(port, reader, log, "first page", "GET", "/")
+    events = request(port, reader, log, "answer", "POST", "/ask", question=question)
+    request(port, reader, log, "search", "POST", "/search", question=question)
+    path = _image(events)
+    if path:
+        time.sleep(pause)
+        request(port, reader, log, "page image", "GET", path)
+
+
+def request(port: int, reader: Reader, log: Log, kind: str, method: str, path: str, **fields: str) -> str:
+    """What the server replies, whole; its seconds and its fault are noted."""
+    headers = {"cookie": reader.cookie, "accept": "text/event-stream" if kind == "answer" else "text/html"}
+    body = urlencode({"form": reader.form, **fields}) if fields else None
+    if body:
+        headers["content-type"] = "application/x-www-form-urlencoded"
+    begun, fault, text = time.perf_counter(), "", ""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request(method, path, body, headers)
+        reply = connection.getresponse()
+        text = reply.read().decode("utf-8", "replace")
+        fault = "" if reply.status == 200 else str(reply.status)
+        if kind == "answer" and not fault and '"kind": "answer"' not in text:
+            fault = "no answer"
+    except OSError as error:
+        fault = type(error).__name__
+    finally:
+        connection.close()
+    log.note(kind, time.perf_counter() - begun, fault)
+    return text
+
+
+def _image(events: str) -> str:
+    """The address of the page image of an answer's first citation; "" where there is none."""
+    for line in events.splitlines():
+        if line.startswith('data: {"kind": "answer"'):
+            html = json.loads(line[6:])["value"]["html"]
+            _, _, rest = html.partition('class="cite" data-source href="')
+            path, _, query = rest.partition('"')[0].replace("&amp;", "&").partition("?")
+            return f"{path}/image?{query}" if path else ""
+    return ""
+
+
+def in_one_thread(data: Path) -> float:
+    """Answers a second of a session with the models in its own process."""
+    settings = Settings(data)
+    with Site(settings) as site:
+        session = Session(site, local_caller(settings))
+        session.ask(QUESTIONS[0]["text"], SearchFilter())
+        return _rate(lambda number: session.ask(QUESTIONS[number % len(QUESTIONS)]["text"], SearchFilter()))
+
+
+def _rate(step: Callable[[int], object]) -> float:
+    begun, count = time.perf_counter(), 0
+    while time.perf_counter() - begun < CAPACITY:
+        step(count)
+        count += 1
+    return count / (time.perf_counter() - begun)
+
+
+def closed(port: int, readers: list[Reader]) -> tuple[float, float]:
+    """Visits, and answers alone, a second that readers who never pause get done."""
+
+    def together(step: Callable[[Reader, int], object]) -> float:
+        rates: list[float] = []
+        threads = [
+            threading.Thread(target=lambda start=start: rates.append(_rate(lambda n: step(readers[start], start + n))))
+            for start in range(AT_WORK)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sum(rates)
+
+    log = Log()
+
+    def ask(reader: Reader, number: int) -> None:
+        question = QUESTIONS[number % len(QUESTIONS)]["text"]
+        request(port, reader, log, "answer", "POST", "/ask", question=question)
+
+    visits = together(lambda reader, number: visit(port, reader, Log(), number, 0.0))
+    answers = together(ask)
+    assert not log.wrong, log.wrong
+    return visits, answers
+
+
+def arrivals(
+    port: int, readers: list[Reader], log: Log, rate: float, seconds: float, process: psutil.Process
+) -> list[tuple[float, int]]:
+    """Visits that begin at ``rate`` a second, whoever is still served; the memory every ten seconds."""
+    drawn, begun, number = random.Random(0), time.monotonic(), 0
+    threads: list[threading.Thread] = []
+    sizes: list[tuple[float, int]] = []
+    following = begun
+    while following < begun + seconds:
+        time.sleep(max(0.0, following - time.monotonic()))
+        if time.monotonic() - begun > WARM_UP + 10 * len(sizes) or (seconds == TWICE and not sizes):
+            sizes.append((time.monotonic() - begun, memory_of(process)))
+        threads.append(threading.Thread(target=visit, args=(port, readers[number % READERS], log, number)))
+        threads[-1].start()
+        number += 1
+        following += drawn.expovariate(rate)
+    for thread in threads:
+        thread.join(PATIENCE)
+    sizes.append((time.monotonic() - begun, memory_of(process)))
+    return sizes
