@@ -148,6 +148,7 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "models remove": "qwen3-8b", "models use": "reranker none", "models verify": "", "host": "--status", "doctor": "",
     "models test": "",
     "incident": "x", "audit verify": "", "audit head": "", "audit export": "", "audit erase": "x --yes",
+    "evidence": "{new}", "accounts list": "", "accounts password": "x",
     "tokens make": "x", "tokens list": "", "tokens revoke": "x",
     "review export": "{files}/lines.jsonl", "review import": "{files}/sheet.csv --key {files}/kept.json",
     "eval mcq": "--set jsonl:{files}/lines.jsonl --out {new}",

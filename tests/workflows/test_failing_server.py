@@ -33,6 +33,7 @@ RUNS: dict[str, Callable[[Session], Answer]] = {
     "ask, follow-up": lambda session: session.ask("And the dose in adults?", ANY, earlier=["What is adrenaline?"]),
     "ask, nothing found": lambda session: session.ask(UNANSWERABLE, ANY),
     "ask_and_verify": lambda session: session.ask(DOSE, ANY, check=True),
+    "context": lambda session: session.context(DOSE, ANY, "mairag"),
     "departments": lambda session: session.departments("My pulse is irregular and I have palpitations"),
     "ebm": lambda session: session.ebm(CASE, ANY),
     "explain": lambda session: session.explain(ExplainInput(ORDER, questions=("What is warfarin for?",)), ANY),
