@@ -283,7 +283,8 @@ class Site:
 
     def _chosen(self, library: str = "") -> dict[str, str]:
         record = self.registry.registrations
-        return chosen_models(self.settings, {**record.roles, **self._uses}, record.models, library)
+        uses = {role: name for role, name in {**record.roles, **self._uses}.items() if name != DEFAULT}
+        return chosen_models(self.settings, uses, record.models, library)
 
     @property
     def chat_chosen(self) -> bool:

@@ -18,6 +18,7 @@ MODULES = {  # where the module is not called as the distribution
     "argon2-cffi": "argon2",
     "axe-playwright-python": "axe_playwright_python",
     "charset-normalizer": "charset_normalizer",
+    "cyclonedx-python-lib": "cyclonedx",
     "fhir.resources": "fhir.resources.R4B.patient",
     "markdown-it-py": "markdown_it",
     "opencv-python-headless": "cv2",

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from localmed import __version__, files
 from localmed.domain import digest
-from localmed.errors import Busy, Damaged, LibraryError, LocalmedError, UnknownName, UsageError, reason
+from localmed.errors import Busy, Damaged, InputError, LibraryError, LocalmedError, UnknownName, UsageError, reason
 from localmed.files import told_if_full
 from localmed.hooks import Hooks
 from localmed.library import generations
@@ -151,7 +151,9 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
 
 
 def backups(folder: Path) -> list[str]:
-    """The names of the backups in ``folder``, oldest first."""
+    """The names of the backups in ``folder``, oldest first; raise ``InputError`` where there is no such folder."""
+    if not folder.is_dir():
+        raise InputError("source.missing", path=str(folder))
     return sorted(path.stem for path in folder.glob("*.json") if NAME.fullmatch(path.stem))
 
 
@@ -300,10 +302,10 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 def _free_name(folder: Path, now: datetime) -> str:
-    name, number = now.strftime("%Y%m%dT%H%M%S"), 1
-    while (folder / f"{name}.json").exists():
-        name, number = f"{now.strftime('%Y%m%dT%H%M%S')}-{number}", number + 1
-    return name
+    """A name after those of the same second, of which older ones may be gone already."""
+    second = now.strftime("%Y%m%dT%H%M%S")
+    names = [name for name in backups(folder) if name.startswith(second)]
+    return f"{second}-{int(names[-1].partition('-')[2] or 0) + 1:03}" if names else second
 
 
 def _written(backup: Backup) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -24,6 +25,7 @@ from localmed.library.anchors import access_extent, ledger_extent
 from localmed.library.candidate import differences
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
+from localmed.library.migrations import as_ours
 from localmed.library.state import rows, selected
 from localmed.operations import alerts, holds, stops
 from localmed.operations.canaries import Asked, Canary, Comparison, ask_all, canaries, lost_message
@@ -134,8 +136,12 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
     """
     collections: set[str] = set()
     for path in (generations.current(session.data), *([candidate] if candidate else [])):
-        with closing(Catalogue(path / CATALOGUE)) as catalogue:
-            collections |= {collection.name for collection in catalogue.collections()}
+        try:
+            with closing(Catalogue(path / CATALOGUE)) as catalogue:
+                collections |= {collection.name for collection in catalogue.collections()}
+        except sqlite3.DatabaseError as error:
+            if path == (candidate or path):  # what is served may be damaged, and left by going back
+                raise as_ours(path / CATALOGUE, error) from error
     return canaries(session.data, collections)
 
 

@@ -172,7 +172,7 @@ def interleaved(result: Found, others: Sequence[Found], limit: int) -> Found:
     for place, hit in enumerate(result.hits, 1):
         hits += [hit] + ([other for other in (next(one, None) for one in waiting) if other] if place % OWN == 0 else [])
     hits += [hit for one in waiting for hit in one]
-    by_id = {hit.passage.id: hit for hit in reversed(hits)}
+    by_id = {hit.passage.id: hit for hit in (*hits, *result.hits)}  # what was found in both ways has its reranked score
     return replace(result, hits=tuple(by_id[name] for name in dict.fromkeys(hit.passage.id for hit in hits))[:limit])
 
 

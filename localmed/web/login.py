@@ -53,7 +53,7 @@ def sign_in(
         if account.source != sign_on.Source.LOCAL:
             sign_on.store(Session(site, caller_of(account, visit.language)), account)
     except (UsageError, Busy, Unreachable) as error:
-        status = 401 if isinstance(error, UsageError) else 429 if isinstance(error, Busy) else 503
+        status = 401 if isinstance(error, UsageError) else 503 if isinstance(error, Unreachable) else 429
         return _form(visit, path, status, error.full_message)
     return signed_in(visit, account, path, "break glass" if broke_glass else "")
 

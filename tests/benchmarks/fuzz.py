@@ -45,6 +45,7 @@ def run(place: Place, count: int = COUNT) -> list[Row]:
     done = [json.loads(line) for line in kept.read_text("utf-8").splitlines()] if kept.exists() else []
     memory: list[int] = []
     own = psutil.Process()
+    before = own.children(recursive=True)
     with kept.open("a", encoding="utf-8") as log, Parser() as parser:
         for case in _cases(place, count, len(done)):
             outcome = _tried(parser, *case)
@@ -53,7 +54,8 @@ def run(place: Place, count: int = COUNT) -> list[Row]:
             log.flush()
             gc.collect()
             memory.append(own.memory_info().rss)
-    left = [child for child in own.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+    since = [child for child in own.children(recursive=True) if child not in before]
+    left = [child for child in since if child.status() != psutil.STATUS_ZOMBIE]
     return _rows(done, memory, len(left))
 
 

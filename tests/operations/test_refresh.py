@@ -278,7 +278,7 @@ def test_a_flipped_bit_is_found_at_night_and_nothing_answers_from_it(session: Se
 def test_a_threshold_that_loses_a_canary_is_told(watched: Settings) -> None:
     with opened(watched, HashedWords()) as session:
         assert not canary_gate.standing(session).lost
-    strict = replace(watched, ask=replace(watched.ask, risk=0.0))
+    strict = replace(watched, ask=replace(watched.ask, risk=0.0, unsure=0.0))
     with opened(strict, HashedWords()) as session:
         assert canary_gate.standing(session).lost == ("sepsis-hour",)
     assert [one.kind for one in alerts.alerts(watched.data)] == ["canaries"]

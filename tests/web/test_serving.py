@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from localmed.domain import Answer
-from localmed.errors import UsageError
+from localmed.errors import InputError, UsageError
 from localmed.operations import accounts
 from localmed.session import Session, local_caller
 from localmed.web.serving import Address, loopback
@@ -41,7 +41,7 @@ def test_the_loopback_needs_none(host: str) -> None:
 def test_a_file_that_is_no_certificate_is_named(tmp_path: Path) -> None:
     file = tmp_path / "ward.pem"
     file.write_text("no certificate")
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(InputError) as raised:
         Address("10.0.0.5", certificate=file, key=file).checked()
     assert raised.value.message.code == "web.serve.tls"
 
