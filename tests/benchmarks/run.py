@@ -91,6 +91,7 @@ SECTIONS = {
     ),
     "What is stored": ("flips", "refresh", "refresh_kills", "groups", "adversarial"),
     "Without a network": ("bundle",),
+    "The window": ("window",),
     "Models and the host": ("encoder", "chat", "host"),
     "Threads and concepts": ("threads", "concepts"),
 }
