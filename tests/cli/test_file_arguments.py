@@ -24,7 +24,7 @@ WRITTEN = frozenset(
     {"record", "report", "leaflet", "image", "out", "data", "egress"}
 )  # places for what a command writes
 OUTPUTS = {
-    ("documents sheet", "file"),
+    ("documents sheet", "sheet"),
     ("pack key", "file"),
     ("pack root", "file"),
     ("refresh show", "page"),
