@@ -29,6 +29,7 @@ from localmed.models.one_owner import owned
 from localmed.models.registry.registry import Registry
 from localmed.operations import stops
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
+from localmed.retrieval.calibration import Calibration, calibrations
 from localmed.retrieval.concepts import Expand
 from localmed.verification.likeness import LikenessOnly
 from localmed.workspace import Workspace
@@ -60,6 +61,7 @@ class Site:
         self._encoder, self._chat, self._uses = encoder, chat, uses
         self._making, self._working = RLock(), RLock()
         self._made: dict[str, Any] = {}
+        self._calibrations: tuple[Calibration, ...] | None = None  # in place of the site's, for a look
         self._models = 0  # how often other models were chosen; a workspace keeps those that it was opened with
         self._pool = _Pool()
 
@@ -129,6 +131,18 @@ class Site:
         """This site as it would be with other models (role -> model), for a look."""
         with Site(self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
             yield other
+
+    @contextmanager
+    def with_calibrations(self, rows: tuple[Calibration, ...]) -> Iterator[Site]:
+        """This site as it would be calibrated so, for a look."""
+        with self.with_models({}) as other:
+            other._calibrations = rows
+            yield other
+
+    @property
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """What the site's own questions came to; raise ``Damaged`` where that is not as it was stored."""
+        return calibrations(self.data) if self._calibrations is None else self._calibrations
 
     def _opened(self, hidden: frozenset[str]) -> Workspace:
         library = Library.open(self.data, hidden, self.day())

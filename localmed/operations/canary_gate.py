@@ -31,6 +31,7 @@ from localmed.operations import alerts, holds, stops
 from localmed.operations.canaries import Asked, Canary, Comparison, ask_all, canaries, lost_message
 
 if TYPE_CHECKING:
+    from localmed.retrieval.calibration import Calibration
     from localmed.session import Session
     from localmed.site import Site
 
@@ -74,10 +75,20 @@ def look_at_models(session: Session, role: str, name: str) -> None:
     if role == "encoder":
         return
     with suppress(NoLibrary), session.site.with_models({role: name}) as other:
-        before = _before(session)
-        compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
-        if compared.lost:
-            _kept_back(session, compared)
+        _look_at(session, other)
+
+
+def look_at_calibrations(session: Session, rows: tuple[Calibration, ...]) -> None:
+    """Ask the canaries at the thresholds of ``rows``; raise ``CanariesLost`` if they must not hold."""
+    with suppress(NoLibrary), session.site.with_calibrations(rows) as other:
+        _look_at(session, other)
+
+
+def _look_at(session: Session, other: Site) -> None:
+    before = _before(session)
+    compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
+    if compared.lost:
+        _kept_back(session, compared)
 
 
 def standing(session: Session) -> Comparison:
@@ -158,8 +169,8 @@ def _basis(session: Session, site: Site, candidate: Path | None) -> str:
     file = session.data / "canaries.toml"
     own = files.contents(file).decode("utf-8", "replace") if file.exists() else ""
     outside = (ledger_extent(session.data), access_extent(session.data), repr(stops.stops(session.data)), own)
-    made = dataclasses.replace(made_by, generation="")
-    return digest(str(manifest.number), manifest.created, repr(settings), repr(made), *outside)
+    by = (repr(settings), repr(dataclasses.replace(made_by, generation="")), repr(site.calibrations))
+    return digest(str(manifest.number), manifest.created, *by, *outside)
 
 
 def _known(data: Path) -> tuple[str, dict[str, Asked]]:
