@@ -142,7 +142,7 @@ def calibration(site: Site) -> Iterator[Check]:
         rows, built_with = calibrations(site.settings.data), generations.encoder(site.settings.data)
         for row in rows:
             if row.encoder not in ("", built_with) or row.judge != fitted(*row.key).fingerprint:
-                yield warning("calibration", "calibration.other", language=row.language, asked=row.time[:10])
+                yield warning("calibration", "calibration.stale", language=row.language, asked=row.time[:10])
             else:
                 yield ok("calibration", "calibration.holds", language=row.language, asked=row.time[:10])
 
