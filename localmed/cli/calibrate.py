@@ -79,7 +79,8 @@ def _measured(
     rows = calibrating.questions(questions)
     with progress(show) as (started, advance):
         started(len(rows))
-        judged = calibrating.judged(session, rows, preset, lambda: advance(1, ""))
+        slug = session.site.encoder.identity.slug
+        judged = calibrating.judged(rows, lambda text: session.judged_tiers(text, preset), slug, lambda: advance(1, ""))
     results = calibrating.calibrated(judged, session.site.calibrations, session.settings.ask)
     own = calibrating.as_calibrations(results, digest_of(questions), session.caller.user)
     if own and not dry_run:

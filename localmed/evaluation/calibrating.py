@@ -10,30 +10,23 @@ most the site's would answer (``retrieval.relevance.lowest``). No question is wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import ceil, log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from localmed.agents.asking import Relevance
 from localmed.config import AskSettings
-from localmed.domain import Hit, Message, Provenance, SearchFilter, message
+from localmed.domain import Hit, Message, message
 from localmed.errors import InputError
 from localmed.evaluation.link_files import records, text_of
 from localmed.files import csv_text
-from localmed.hooks import SILENT
 from localmed.language import clean, detect
 from localmed.retrieval.across import other_language
 from localmed.retrieval.calibration import Calibration, served
 from localmed.retrieval.relevance import Fitted, Outcome, fitted, lowest
-from localmed.workflows import finding
-from localmed.workflows.ask import initial_answer
-from localmed.workflows.finding import Plan, SearchedTier, TierSearch
-from localmed.workflows.flow import Driver, Flow
-
-if TYPE_CHECKING:
-    from localmed.session import Session
-    from localmed.workspace import Workspace
+from localmed.retrieval.search import Found as Search
 
 LEVELS = tuple(round(0.98 - 0.02 * step, 2) for step in range(45))  # thresholds that are tried: 0.98 to 0.10
 LEAST = 20  # questions without an answer, of a language: with fewer the risk of answering them is not seen
@@ -137,44 +130,29 @@ def _blankless(text: str) -> str:
 
 
 def judged(
-    session: Session, rows: Iterable[LabelledQuestion], preset: str | None, advance: Callable[[], None]
+    rows: Iterable[LabelledQuestion],
+    search: Callable[[str], Sequence[tuple[Search, Relevance]]],
+    encoder: str,
+    advance: Callable[[], None],
 ) -> list[JudgedQuestion]:
-    """Each of ``rows`` as the library that is served would judge it."""
+    """Each of ``rows`` by the tiers that ``search`` finds for it, as ``encoder`` (its slug) serves them."""
     results = []
     for row in rows:
-        with session.workspace() as workspace:
-            results.append(_judged(session, workspace, row, preset))
+        results.append(_judged(row, search(row.text), encoder))
         advance()
     return results
 
 
-def _judged(session: Session, workspace: Workspace, row: LabelledQuestion, preset: str | None) -> JudgedQuestion:
-    filters, searched = SearchFilter(), list[SearchedTier]()
-    services = workspace.services(SILENT)
-    driver = Driver(replace(services, roles=services.roles.without_chat()))
-    driver.run(_every_tier(row.text, filters, workspace.plan(filters, preset), workspace.provenance(), searched))
+def _judged(row: LabelledQuestion, searched: Sequence[tuple[Search, Relevance]], encoder: str) -> JudgedQuestion:
     language = detect(row.text)
-    own = [tier for tier in searched if not other_language(language, tier.result.hits)]
-    first = own[0].result if own else None
-    encoder = session.site.encoder.identity.slug if first and first.dense else ""
-    key = (encoder, first.reranker if first else "", language)
-    return JudgedQuestion(key, row.answerable, tuple(_found(tier, row) for tier in own))
+    own = [(result, relevance) for result, relevance in searched if not other_language(language, result.hits)]
+    first = own[0][0] if own else None
+    key = (encoder if first and first.dense else "", first.reranker if first else "", language)
+    return JudgedQuestion(key, row.answerable, tuple(_found(*tier, row) for tier in own))
 
 
-def _every_tier(
-    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, searched: list[SearchedTier]
-) -> Flow:
-    """``ask`` up to the judgement, through every tier; these are put into ``searched``."""
-    question, _ = finding.bounded(question)
-    request, _ = yield from finding.request(question, filters, plan)
-    for tier in plan.tiers:
-        one: TierSearch = yield from finding.search(request, iter((tier,)), plan)
-        searched += one.tried
-    return initial_answer(question, TierSearch(tuple(searched)), provenance)
-
-
-def _found(searched: SearchedTier, row: LabelledQuestion) -> Found:
-    pairs = zip(searched.result.hits, searched.relevance.probabilities, strict=True)
+def _found(result: Search, relevance: Relevance, row: LabelledQuestion) -> Found:
+    pairs = zip(result.hits, relevance.probabilities, strict=True)
     return tuple((probability, _holds(hit, row)) for hit, probability in pairs if probability >= LEVELS[-1])
 
 

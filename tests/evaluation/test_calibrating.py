@@ -53,7 +53,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 @pytest.fixture(scope="module")
 def judged(session: Session, tmp_path_factory: pytest.TempPathFactory) -> list[JudgedQuestion]:
     file = write(tmp_path_factory.mktemp("questions"), {"q.jsonl": jsonl(*labelled())}) / "q.jsonl"
-    return calibrating.judged(session, calibrating.questions(file), None, lambda: None)
+    slug = session.site.encoder.identity.slug
+    return calibrating.judged(calibrating.questions(file), session.judged_tiers, slug, lambda: None)
 
 
 @pytest.fixture
