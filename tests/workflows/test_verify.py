@@ -279,3 +279,17 @@ def test_an_own_answer_is_checked_below_it() -> None:
     assert part(answer, EvidenceQualityPart).quality == Quality.SOUND
     markers = [piece.marker for piece in answer.evidence]
     assert markers == ["1"], "its own source is the main evidence and has its marker already"
+
+
+@pytest.mark.parametrize(
+    ("stated", "claimed", "label"),
+    [
+        ("Metformin prevents harm at 1000 mg a day at most.", "Metformin prevents harm up to 1000 mg a day.", "supported"),
+        ("Metformin prevents harm; do not exceed 1000 mg a day.", "Metformin must not exceed 2000 mg a day.", "not_enough"),
+        ("Aspirin prevents stroke below a creatinine of 150.", "Aspirin prevents stroke above a creatinine of 150.", "not_enough"),
+    ],
+)  # fmt: skip
+def test_a_study_that_gives_another_amount_does_not_vote_for_a_claim(stated: str, claimed: str, label: str) -> None:
+    answer = verify(claimed, retrieved=(study("A review", stated, ("Systematic Review",)),), question="")
+    assert [one.value for one in claims(answer)] == [label]
+    assert ("verify.overruled" in codes(answer)) is (label == "not_enough")
