@@ -149,9 +149,7 @@ def _appraised(studies: list[Study]) -> Step[tuple[tuple[str, ...], ...]]:
     return failed
 
 
-def _held(
-    question: str, claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...]
-) -> Step[tuple[ClaimResult, ...]]:
+def _held(question: str, claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...]) -> Step[tuple[ClaimResult, ...]]:
     """Every study on every claim: one request to the judge. A study that shares no word with a claim says neither."""
     read = [tuple(Read.of(passage.text) for passage in entry.study.passages) for entry in weighed]
     premises = [[premise(passages, claim.text) for passages in read] for claim in claims]

@@ -281,15 +281,18 @@ def test_an_own_answer_is_checked_below_it() -> None:
     assert markers == ["1"], "its own source is the main evidence and has its marker already"
 
 
+LIMITED = "Metformin prevents harm at 1000 mg a day at most."
+
+
 @pytest.mark.parametrize(
     ("stated", "claimed", "label"),
     [
-        ("Metformin prevents harm at 1000 mg a day at most.", "Metformin prevents harm up to 1000 mg a day.", "supported"),
-        ("Metformin prevents harm; do not exceed 1000 mg a day.", "Metformin must not exceed 2000 mg a day.", "not_enough"),
-        ("Aspirin prevents stroke below a creatinine of 150.", "Aspirin prevents stroke above a creatinine of 150.", "not_enough"),
+        (LIMITED, "Metformin prevents harm up to 1000 mg a day.", Label.SUPPORTED),
+        (LIMITED, "Metformin must not exceed 2000 mg a day.", Label.NOT_ENOUGH),
+        ("Aspirin prevents stroke below 150 mmHg.", "Aspirin prevents stroke above 150 mmHg.", Label.NOT_ENOUGH),
     ],
-)  # fmt: skip
-def test_a_study_that_gives_another_amount_does_not_vote_for_a_claim(stated: str, claimed: str, label: str) -> None:
+)
+def test_a_study_that_gives_another_amount_does_not_vote_for_a_claim(stated: str, claimed: str, label: Label) -> None:
     answer = verify(claimed, retrieved=(study("A review", stated, ("Systematic Review",)),), question="")
-    assert [one.value for one in claims(answer)] == [label]
-    assert ("verify.overruled" in codes(answer)) is (label == "not_enough")
+    assert claims(answer) == [label]
+    assert ("verify.overruled" in codes(answer)) is (label is Label.NOT_ENOUGH)
