@@ -46,7 +46,7 @@ class ChatEntailment:
             groups.setdefault((premise, detect(hypothesis)), []).append(place)
         caller = hooks.active()
         stances: dict[int, Stance] = {}
-        watch = self._watch if self._watch is not UNWATCHED else Watch(cancelled=caller.cancel.cancelled)
+        watch = self._watch if self._watch is not UNWATCHED else Watch(cancelled=caller.models_over)
         for (premise, language), places in groups.items():
             judged = self._stances(premise, [pairs[place][1] for place in places], language, watch)
             stances.update(zip(places, judged, strict=True))

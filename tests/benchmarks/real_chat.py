@@ -169,7 +169,7 @@ def main(data: Path, gguf: Path, replies: Path, names: Sequence[str]) -> None:
     file = ChatFile(gguf.stem, gguf, "", "chatml", 32768)
     settings = ChatSettings(threads=THREADS, context=4096, nice=10, hang_seconds=1200.0)
     model = Recorded(LlamaChat(file, settings), replies)
-    print(sorted(tested.unfit(data / "models", model.identity)), flush=True)
+    print(sorted(tested.unfit(data / "models", model.identity) or ROLES), flush=True)
     with session(data, None) as by_rules, session(data, model) as with_model:
         for row in questions():
             began, before = time.perf_counter(), model.asked
