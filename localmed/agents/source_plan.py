@@ -82,9 +82,9 @@ def parse(text: str) -> SourcePlan:
 
 def written(plan: SourcePlan) -> str:
     """``plan`` in the tag format, without the tags of sources that it does not ask; ``parse`` reads it back."""
-    asked = {source: " ; ".join(plan.queries(source)) for source in SOURCES}
-    asked[GRAPH] = " ; ".join(f"{term} , {query}" for term, query in plan.graph)
-    lines = [f"<{source}> {queries} </{source}>" for source, queries in asked.items() if queries]
+    tags = {source: " ; ".join(plan.queries(source)) for source in SOURCES}
+    tags[GRAPH] = " ; ".join(f"{term} , {query}" for term, query in plan.graph)
+    lines = [f"<{source}> {queries} </{source}>" for source, queries in tags.items() if queries]
     return "\n".join(lines or [f"<{GRAPH}></{GRAPH}>"])
 
 
