@@ -191,9 +191,8 @@ def _other_amount(question: str, claim: Claim, study: Study) -> bool:
     text = claim.text.removeprefix(question.strip()).strip() if claim.whole else claim.text
     stated = window(text, study.passages)
     mine, theirs = clauses.of_statement(text), clauses.of_window(stated)
-    given = bindings.numbers_of((question,))
     return (
-        bindings.difference(text, mine, theirs, stated, given) is not None
+        bindings.difference(text, mine, theirs, stated, bindings.numbers_of((question,))) is not None
         or bindings.other_side(mine, theirs)
         or bindings.limit_as_dose(mine, theirs)
     )

@@ -43,6 +43,7 @@ CORPORA = HERE.parents[1] / "corpora"
 THREADS = int(os.environ.get("THREADS", "1"))
 MOST_WORDS = 0.6  # of the words that answer, where they hold no number
 
+_BESIDE = re.compile(r"[(（][^()（）]*[)）]")  # the same amount in another unit
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -133,10 +134,10 @@ def is_right(row: Mapping[str, Any], answer: Answer) -> bool:
     shown = citations.shown(answer.statements)
     text = re.sub(r"\s", "", " ".join(statement.text for statement in shown)).lower()
     cited = {Path(piece.source).name for piece in citations.cited(shown, answer.evidence)}
-    numbers = _NUMBER.findall(row["evidence"])
-    said = set(words(row["evidence"], for_query=True))
-    held = set(words(" ".join(statement.text for statement in shown)))
-    holds = all(number in text for number in numbers) if numbers else len(said & held) >= MOST_WORDS * len(said)
+    numbers = _NUMBER.findall(_BESIDE.sub("", row["evidence"]))
+    wanted_words = set(words(row["evidence"], for_query=True))
+    held = len(wanted_words & set(words(" ".join(statement.text for statement in shown))))
+    holds = all(number in text for number in numbers) if numbers else held >= MOST_WORDS * len(wanted_words)
     return row["document"] in cited and holds
 
 
