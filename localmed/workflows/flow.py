@@ -221,7 +221,6 @@ class Driver:
 
     def part(self, step: Step[T]) -> T:
         """Drive ``step``, which is only a part of a flow, to its result."""
-        self._ends = time.monotonic() + self._seconds
         with following(self.hooks):
             return self._driven(step, [])
 
