@@ -8,7 +8,7 @@ host owns it, works for one thread at a time; an open library is leased to one t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Lock, RLock
@@ -109,9 +109,7 @@ class Site:
             self._pool.give_back((models, opened.library.path, apart), opened, keep=served)
 
     def _answers_by(self, path: Path) -> _Answering:
-        """What an open library is good for: these models, and the files of ``path`` as they lie there (one that was
-        mended is another file, of which what is open knows nothing).
-        """
+        """What an open library is good for: these models, and the files of ``path`` as they lie there, none mended."""
         return self._models, self._stopped, path.stat().st_mtime_ns
 
     @contextmanager
@@ -120,23 +118,15 @@ class Site:
         from localmed.library import candidate
 
         with candidate.opened(self.data, generation, frozenset(hidden), self.day()) as library:
-            if library.manifest.encoder == self.encoder.identity.slug:
-                yield Workspace(library, self)
-                return
-            with self.with_models({"encoder": self.chosen["encoder"]}) as other:
+            same = library.manifest.encoder == self.encoder.identity.slug
+            with nullcontext(self) if same else self.with_models({"encoder": self.chosen["encoder"]}) as other:
                 yield Workspace(library, other)
 
     @contextmanager
-    def with_models(self, uses: Mapping[str, str]) -> Iterator[Site]:
-        """This site as it would be with other models (role -> model), for a look."""
+    def with_models(self, uses: Mapping[str, str], own: tuple[Calibration, ...] | None = None) -> Iterator[Site]:
+        """This site as it would be with other models (role -> model) and calibrations (None: its own), for a look."""
         with Site(self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
-            yield other
-
-    @contextmanager
-    def with_calibrations(self, rows: tuple[Calibration, ...]) -> Iterator[Site]:
-        """This site as it would be calibrated so, for a look."""
-        with self.with_models({}) as other:
-            other._calibrations = rows
+            other._calibrations = own
             yield other
 
     @property

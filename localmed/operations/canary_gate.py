@@ -80,7 +80,7 @@ def look_at_models(session: Session, role: str, name: str) -> None:
 
 def look_at_calibrations(session: Session, rows: tuple[Calibration, ...]) -> None:
     """Ask the canaries at the thresholds of ``rows``; raise ``CanariesLost`` if they must not hold."""
-    with suppress(NoLibrary), session.site.with_calibrations(rows) as other:
+    with suppress(NoLibrary), session.site.with_models({}, rows) as other:
         _look_at(session, other)
 
 
