@@ -201,3 +201,18 @@ def test_a_site_can_switch_a_workflow_off(settings: Settings) -> None:
 def test_roles_that_there_are_not_are_told(settings: Settings) -> None:
     with pytest.raises(BadSettings, match="poet"):
         ask(replace(settings, roles={"poet": "chat"}), None)
+
+
+def test_a_search_in_two_languages_encodes_its_question_once(tmp_path: Path) -> None:
+    encoder = HashedWords()
+    encoder.identity = replace(encoder.identity, languages=("en", "zh"))
+    (tmp_path / "dose.txt").write_text(TEXT)
+    (tmp_path / "zh.txt").write_text("成人对乙酰氨基酚的最大剂量为每24小时4克。不要与其他含对乙酰氨基酚的药物合用。")
+    with opened(Settings(tmp_path / "data"), encoder) as session:
+        importing.import_paths(
+            session, [tmp_path / "dose.txt", tmp_path / "zh.txt"], Manifest(Collection("ward", "Ward"))
+        )
+        encoder.encoded.clear()
+        found = session.search(QUESTION, SearchFilter(), 5)
+    assert {hit.passage.language for hit in found.hits} == {"en", "zh"}
+    assert encoder.encoded.count(QUESTION) == 2, "for its keywords, and for both languages"
