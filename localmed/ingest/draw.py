@@ -92,12 +92,12 @@ def _draw(request: dict[str, Any], image: Path) -> None:
 def _run(request: dict[str, Any]) -> None:
     """Have a child (``render.py``) draw what ``request`` asks for; raise ``InputError`` where it cannot."""
     with CHILDREN.taken() as child:
-        failure = _asked(child, json.dumps(request).encode() + b"\n")
+        failure = _failure(child, json.dumps(request).encode() + b"\n")
     if failure:
         raise InputError("pdf.not_drawn", reason=failure)
 
 
-def _asked(child: children.Child, request: bytes) -> Message | None:
+def _failure(child: children.Child, request: bytes) -> Message | None:
     """Why ``child`` could not draw what ``request`` asks for; raise ``InputError`` where it cannot go on itself."""
     try:
         child.send(request, SECONDS)
