@@ -213,6 +213,6 @@ def test_a_search_in_two_languages_encodes_its_question_once(tmp_path: Path) -> 
             session, [tmp_path / "dose.txt", tmp_path / "zh.txt"], Manifest(Collection("ward", "Ward"))
         )
         encoder.encoded.clear()
-        found = session.search(QUESTION, SearchFilter(), 5)
-    assert {hit.passage.language for hit in found.hits} == {"en", "zh"}
+        result = session.search(QUESTION, SearchFilter(), 5)
+    assert {hit.passage.language for hit in result.hits} == {"en", "zh"}
     assert encoder.encoded.count(QUESTION) == 2, "for its keywords, and for both languages"

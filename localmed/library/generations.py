@@ -143,8 +143,8 @@ def encoder(data: Path) -> str:
     """The slug of the encoder that the generation being served is of; "" where there is none that can be read."""
     with suppress(LibraryError, OSError):
         generation = current(data)
-        found = (generation / MANIFEST).stat()
-        return _encoder_of(generation, found.st_ino, found.st_mtime_ns)
+        manifest = (generation / MANIFEST).stat()
+        return _encoder_of(generation, manifest.st_ino, manifest.st_mtime_ns)
     return ""
 
 
