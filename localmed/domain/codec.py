@@ -217,6 +217,10 @@ def answer_json(answer: Answer, language: str = "") -> dict[str, Any]:
     return {"format": FORMAT, **answers().encode(answer, Answer, language)}
 
 
+class AlteredAnswer(ValueError):
+    """A kept answer that is not as it was written."""
+
+
 def kept_json(answer: Answer) -> dict[str, Any]:
     """As ``answer_json``, with a digest: a file that outlives what the answer was made from."""
     values = answer_json(answer)
@@ -228,15 +232,15 @@ def _digest(values: Mapping[str, Any]) -> str:
 
 
 def answer_of(value: Any) -> Answer:
-    """The answer that ``answer_json`` or ``kept_json`` wrote, unaltered; raise ``ValueError`` for anything else.
+    """The answer that ``answer_json`` or ``kept_json`` wrote; raise ``AlteredAnswer`` for one that was altered since.
 
-    Another version's is something else too.
+    Raise ``ValueError`` for anything else, another version's included.
     """
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise ValueError(f"it is not of the format {FORMAT!r}")
     values = {name: item for name, item in value.items() if name != "digest"}
     if "digest" in value and value["digest"] != _digest(values):
-        raise ValueError("it is not as it was written")
+        raise AlteredAnswer
     try:
         answer: Answer = answers().decode({name: item for name, item in values.items() if name != "format"}, Answer)
     except (TypeError, LookupError, AttributeError, RecursionError) as error:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from localmed import files as disk
 from localmed.domain import Message, message
-from localmed.domain.codec import FORMAT, answer_of
+from localmed.domain.codec import FORMAT, AlteredAnswer, answer_of
 from localmed.errors import Damaged, LocalmedError
 from localmed.ingest import manifest as manifests
 from localmed.library import generations, originals, served, vectors
@@ -179,6 +179,8 @@ def texts(data: Path) -> Iterator[LocalmedError]:
     for path in sorted((data / originals.KEPT).glob("*")):
         try:
             answer_of(json.loads(path.read_bytes()))
+        except AlteredAnswer:
+            yield Damaged("kept.altered", name=str(path))
         except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
             yield Damaged("kept.none", name=str(path), format=FORMAT)
     for path in sorted((data / "corpora").glob("*")):
