@@ -235,7 +235,7 @@ class Workspace:
     def _role_table(self, hooks: Hooks) -> RoleTable:
         """Who serves which role, in a run that ``hooks`` follow."""
         settings, model = self.settings, self._site.chat
-        watch = Watch(cancelled=hooks.cancel.cancelled, progress=lambda done, total: hooks.progress(done, total, ""))
+        watch = Watch(cancelled=hooks.models_over, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         rules = RoleRules(self.library, self._site)
         usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]

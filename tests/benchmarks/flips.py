@@ -242,7 +242,8 @@ def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
         files = kinds(settings.data)
         kind = list(files)[number % len(files)]
         path = chance.choice(files[kind])
-        place, bit, decays = chance.randrange(path.stat().st_size), chance.randrange(8), bool((number + number // len(files)) % 2)
+        place, bit = chance.randrange(path.stat().st_size), chance.randrange(8)
+        decays = bool((number + number // len(files)) % 2)
         times, log = path.stat(), _log(settings.data)
         whole = flipped(path, place, bit, decays)
         if decays and kind == "models" and path.name != REGISTRY:
