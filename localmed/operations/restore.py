@@ -34,8 +34,8 @@ from localmed.operations.stops import Stop
 
 NEWER = (DATABASES[1], *TOGETHER)
 KEPT = {  # of the existing ``state.sqlite``, by table
-    "accounts": "user, role, groups, source, password, disabled, subject, created, signed_in",
-    "tokens": "digest, id, user, name, created, expires",
+    "accounts": ("user", "role", "groups", "source", "password", "disabled", "subject", "created", "signed_in"),
+    "tokens": ("digest", "id", "user", "name", "created", "expires"),
 }
 
 
@@ -152,15 +152,16 @@ def _rights_now(data: Path, fresh: Path) -> None:
         with rows(fresh) as state, transaction(state):
             state.execute("DELETE FROM tokens")
             for name, fields in KEPT.items():
-                places = ", ".join("?" for _ in fields.split(","))
-                state.executemany(f"INSERT OR REPLACE INTO {name} ({fields}) VALUES ({places})", tables[name])  # noqa: S608
+                places = ", ".join("?" for _ in fields)
+                query = f"INSERT OR REPLACE INTO {name} ({', '.join(fields)}) VALUES ({places})"  # noqa: S608
+                state.executemany(query, tables[name])
         _stop(now, counted, fresh)
 
 
-def _sound_rows(state: sqlite3.Connection, name: str, fields: str) -> list[tuple[object, ...]]:
+def _sound_rows(state: sqlite3.Connection, name: str, fields: Iterable[str]) -> list[tuple[object, ...]]:
     """The rows of a table; SQLite's error where one is not as it was stored."""
     state.execute(f"SELECT * FROM sound_{name}").fetchall()  # noqa: S608
-    return state.execute(f"SELECT {fields} FROM {name}").fetchall()  # noqa: S608
+    return state.execute(f"SELECT {', '.join(fields)} FROM {name}").fetchall()  # noqa: S608
 
 
 def _stop_again(listed: Iterable[Stop], fresh: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Right
-from localmed.errors import Damaged, LocalmedError, UnknownName, UsageError
+from localmed.errors import Damaged, LocalmedError, NoLibrary, UnknownName, UsageError
 from localmed.library.anchors import PLANNED, Anchor, anchors, as_noted
 from localmed.library.state import FILE, State, rows, selected, transaction
 
@@ -37,7 +37,8 @@ COUNTED = 12  # schema of ``state.sqlite`` since which changes of the stops are 
 OLDER = 2
 _ALL = "SELECT kind, name, reason, user, time FROM stops"
 _CHANGES = "SELECT changes FROM stops_sum"
-_UNALTERED = f"SELECT '', '', '', ({_CHANGES}), (SELECT sum FROM stops_sum) IS (SELECT sum FROM stops_now)"  # noqa: S608
+_SUMS = "SELECT sum FROM stops_sum", "SELECT sum FROM stops_now"
+_UNALTERED = f"SELECT '', '', '', ({_CHANGES}), ({_SUMS[0]}) IS ({_SUMS[1]})"  # noqa: S608
 _INSERT = "INSERT OR REPLACE INTO stops (kind, name, reason, user, time) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -141,8 +142,11 @@ def _anchor(state: sqlite3.Connection) -> Anchor:
 
 
 def _known(session: Session, kind: str, name: str) -> None:
-    from localmed.operations.lookups import collection_names
-
-    names = {WORKFLOW: WORKFLOWS, MODEL: MODELS, COLLECTION: collection_names(session)}.get(kind, ())
-    if name not in names:
+    if name not in ({WORKFLOW: WORKFLOWS, MODEL: MODELS}.get(kind) or _collections(session, kind)):
         raise UnknownName("stop.unknown")
+
+
+def _collections(session: Session, kind: str) -> set[str]:
+    with suppress(NoLibrary), session.workspace() as workspace:
+        return {one.name for one in workspace.library.catalogue.collections() if kind == COLLECTION}
+    return set()

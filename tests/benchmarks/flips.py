@@ -214,7 +214,11 @@ def kinds(data: Path) -> dict[str, list[Path]]:
     beside = {name: sorted((data / name).rglob("*")) for name in ("files", "vectors", "kept", "models")}
     single = {name: [data / name] for name in SINGLE} | {"served.json": [data / "generations" / "served.json"]}
     return {
-        kind: [path for path in paths if path.is_file() and path.stat().st_size]
+        kind: [
+            path
+            for path in paths
+            if path.is_file() and path.stat().st_size and not path.name.endswith(("-shm", "-wal"))
+        ]
         for kind, paths in (inside | beside | single).items()
     }
 
@@ -294,7 +298,7 @@ def _restore(path: Path, whole: bytes) -> None:
 def _whole(settings: Settings) -> bool:
     """Whether the whole check finds something."""
     with opened(settings, HashedWords(), uses=PLAIN) as session:
-        return any(lookups.verified(session, None).values())
+        return any(lookups.verified(session, None).values()) or bool(session.site.registry.problems("tiny", full=True))
 
 
 def _judge(
@@ -304,7 +308,7 @@ def _judge(
     strange = [
         f"{named}: {name} {type(error).__name__} {error}"
         for name, error in errors.items()
-        if not isinstance(error, LocalmedError) or error.exit_code != 5 or len(error.messages) < 2
+        if not isinstance(error, LocalmedError) or error.exit_code == 1 or len(error.messages) < 2
     ]
     other = [name for name, value in after.items() if name not in errors and value != before[name]]
     noted = [name for name in other if isinstance(after[name], dict) and _of_audit(after[name], before[name])]

@@ -88,10 +88,10 @@ def filled(application: dict[str, Any], name: str, schema: dict[str, Any]) -> An
 
 def fields(application: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
     """The fields of an operation's form or JSON, filled."""
-    found: dict[str, Any] = {}
+    form: dict[str, Any] = {}
     for kind in operation.get("requestBody", {}).get("content", {}).values():
-        found |= filled(application, "", kind["schema"])
-    return found
+        form |= filled(application, "", kind["schema"])
+    return form
 
 
 def routes(window: Clients) -> tuple[FastAPI, list[Route]]:
