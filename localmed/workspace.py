@@ -37,6 +37,7 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
 from localmed.retrieval.search import Found, HybridSearch, interleaved
 from localmed.retrieval.tiers import Tier, tiers_of
+from localmed.verification.prompt_injection import has_injection
 from localmed.verification.sections import section_of
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
@@ -344,4 +345,5 @@ class Workspace:
             replaced_by=document.replaced_by,
             kind=kind,
             overdue=self.library.holding.overdue(document.id),
+            planted=has_injection(hit.passage.in_context, self._site.emergency_encoder),
         )

@@ -38,7 +38,7 @@ OLDER = 2
 _ALL = "SELECT kind, name, reason, user, time FROM stops"
 _CHANGES = "SELECT changes FROM stops_sum"
 _SUMS = "SELECT sum FROM stops_sum", "SELECT sum FROM stops_now"
-_UNALTERED = f"SELECT '', '', '', ({_CHANGES}), ({_SUMS[0]}) IS ({_SUMS[1]})"  # noqa: S608
+_UNALTERED = f"SELECT '', '', '', ({_CHANGES}), ({_SUMS[0]}) IS ({_SUMS[1]})"
 _INSERT = "INSERT OR REPLACE INTO stops (kind, name, reason, user, time) VALUES (?, ?, ?, ?, ?)"
 
 
