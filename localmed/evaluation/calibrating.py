@@ -26,14 +26,16 @@ from localmed.language import clean, detect
 from localmed.retrieval.across import other_language
 from localmed.retrieval.calibration import Calibration, served
 from localmed.retrieval.relevance import Fitted, Outcome, fitted, lowest
-from localmed.retrieval.search import Found as Search
+from localmed.retrieval.search import Found
 
 LEVELS = tuple(round(0.98 - 0.02 * step, 2) for step in range(45))  # thresholds that are tried: 0.98 to 0.10
 LEAST = 20  # questions without an answer, of a language: with fewer the risk of answering them is not seen
 MOST = 20_000  # questions of a file: a night's work on starter
 BLANKLESS = 60  # characters of the words that a passage must have: the rest may stand in the next one
 
-Found = tuple[tuple[float, bool], ...]  # of each passage of a tier its probability, and whether it holds the answer
+JudgedTier = tuple[
+    tuple[float, bool], ...
+]  # of each passage of a tier its probability, and whether it holds the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class JudgedQuestion:
 
     key: tuple[str, str, str]
     answerable: bool
-    tiers: tuple[Found, ...]
+    tiers: tuple[JudgedTier, ...]
 
     def outcome(self, level: float) -> bool | None:
         """Whether it is answered rightly at the threshold ``level``; None where it is not answered."""
@@ -131,7 +133,7 @@ def _blankless(text: str) -> str:
 
 def judged(
     rows: Iterable[LabelledQuestion],
-    search: Callable[[str], Sequence[tuple[Search, Relevance]]],
+    search: Callable[[str], Sequence[tuple[Found, Relevance]]],
     encoder: str,
     advance: Callable[[], None],
 ) -> list[JudgedQuestion]:
@@ -143,15 +145,15 @@ def judged(
     return results
 
 
-def _judged(row: LabelledQuestion, searched: Sequence[tuple[Search, Relevance]], encoder: str) -> JudgedQuestion:
+def _judged(row: LabelledQuestion, searched: Sequence[tuple[Found, Relevance]], encoder: str) -> JudgedQuestion:
     language = detect(row.text)
     own = [(result, relevance) for result, relevance in searched if not other_language(language, result.hits)]
     first = own[0][0] if own else None
     key = (encoder if first and first.dense else "", first.reranker if first else "", language)
-    return JudgedQuestion(key, row.answerable, tuple(_found(*tier, row) for tier in own))
+    return JudgedQuestion(key, row.answerable, tuple(_tier(*tier, row) for tier in own))
 
 
-def _found(result: Search, relevance: Relevance, row: LabelledQuestion) -> Found:
+def _tier(result: Found, relevance: Relevance, row: LabelledQuestion) -> JudgedTier:
     pairs = zip(result.hits, relevance.probabilities, strict=True)
     return tuple((probability, _holds(hit, row)) for hit, probability in pairs if probability >= LEVELS[-1])
 

@@ -24,7 +24,7 @@ def keep(session: Session, rows: tuple[Calibration, ...]) -> None:
         whole = (*(row for row in calibration.calibrations(session.data) if row.key not in replaced), *rows)
         canary_gate.look_at_calibrations(session, whole)
         calibration.keep(session.data, whole)
-        change.outcome = f"{sum(row.asked for row in rows)} questions"
+        change.outcome = f"{sum(row.question_count for row in rows)} questions"
 
 
 def reset(session: Session) -> None:

@@ -23,7 +23,7 @@ FILE = "calibration.json"
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The ``outcomes`` of ``asked`` questions of a file (``questions``: its digest), highest threshold first.
+    """The ``outcomes`` of ``question_count`` questions of a file (``questions``: its digest), highest threshold first.
 
     ``judge`` is the fingerprint of what judged them; ``user`` and ``time`` (ISO 8601) say who had them asked, and when.
     """
@@ -33,7 +33,7 @@ class Calibration:
     language: str
     judge: str
     outcomes: tuple[Outcome, ...]
-    asked: int
+    question_count: int
     questions: str
     user: str
     time: str
