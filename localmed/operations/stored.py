@@ -32,11 +32,8 @@ from localmed.library.state import FILE as STATE_FILE
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import history, stops
 from localmed.operations.audit import Audit, missing
-<<<<<<< HEAD
-from localmed.retrieval.calibration import calibrations
-=======
 from localmed.operations.sealing import KEY
->>>>>>> main
+from localmed.retrieval.calibration import calibrations
 
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
 # What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
@@ -162,18 +159,17 @@ def access(data: Path) -> Iterator[LocalmedError]:
     yield from ()
 
 
-<<<<<<< HEAD
 def calibrated(data: Path) -> Iterator[LocalmedError]:
     """The site's thresholds are as they were written."""
     calibrations(data)
     yield from ()
-=======
+
+
 def state(data: Path) -> Iterator[LocalmedError]:
     """``state.sqlite`` is there, what is stopped is as it was written, and what was sealed can be opened."""
     stops.stops(data)
     if count := history.unopened(data):
         yield Damaged("stored.unopened", file=str(data / KEY), count=count)
->>>>>>> main
 
 
 def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
@@ -208,8 +204,6 @@ def top(data: Path) -> Iterator[LocalmedError]:
             yield Damaged("stored.extra", file=str(path))
 
 
-<<<<<<< HEAD
-CHECKS = (files, vector_caches, databases, audit, withdrawals, access, calibrated, folder_of_generations, texts, top)
-=======
-CHECKS = (files, vector_caches, databases, audit, withdrawals, access, state, folder_of_generations, texts, top)
->>>>>>> main
+CHECKS = (
+    files, vector_caches, databases, audit, withdrawals, access, calibrated, state, folder_of_generations, texts, top
+)  # fmt: skip
