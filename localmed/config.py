@@ -313,14 +313,20 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     return Path(chosen).expanduser().absolute()
 
 
-def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settings:
+def file_of(folder: Path, own: bool = True) -> Path:
+    """The file of settings for the data folder ``folder``; without ``own`` whatever ``$LOCALMED_CONFIG`` names."""
+    named = os.environ.get("LOCALMED_CONFIG", "") if own else ""
+    if named and not Path(named).exists():
+        raise BadSettings("settings.no_file", file=named)
+    return Path(named or folder / "localmed.toml")
+
+
+def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Path | None = None) -> Settings:
     """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known.
 
-    Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names."""
-    folder, named = data_folder(data), os.environ.get("LOCALMED_CONFIG", "") if own else ""
-    file = Path(named or folder / "localmed.toml")
-    if named and not file.exists():
-        raise BadSettings("settings.no_file", file=str(file))
+    Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names; or those in ``file``."""
+    folder = data_folder(data)
+    file = file or file_of(folder, own)
     if not file.exists():
         return Settings(folder)
     try:

@@ -130,6 +130,12 @@ class Site:
         with Site(self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
             yield other
 
+    @contextmanager
+    def with_settings(self, settings: Settings) -> Iterator[Site]:
+        """This site as it would be with other settings, for a look."""
+        with Site(settings, self._encoder, self._uses, self.day, self._chat) as other:
+            yield other
+
     def _opened(self, hidden: frozenset[str]) -> Workspace:
         library = Library.open(self.data, hidden, self.day())
         try:

@@ -27,7 +27,7 @@ from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations
 from localmed.library.withdrawals import Entry, Withdrawals
-from localmed.operations import alerts, canary_gate, holds, integrity, nights, packs
+from localmed.operations import alerts, canary_gate, fit, gpus, holds, integrity, nights, packs
 from localmed.operations.cited import count_citing
 from localmed.operations.importing import Intake, import_together, imported, manifest_of
 
@@ -91,6 +91,7 @@ def _alone(data: Path) -> Iterator[None]:
 
 
 def _round(session: Session, night: Night, stages: _Stages) -> Night:
+    gpus.watch(session.settings, fit.look())
     _room(session)
     refused = _new_packs(session, stages)
     if session.settings.refresh.verify:
