@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, Badge, Evidence, Kind, Message, SearchFilter, Status
@@ -294,6 +295,7 @@ class Session:
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
         """Drive the flow called ``workflow`` to its answer."""
         self.allow(workflow)
+        hooks = replace(hooks, models_until=monotonic() + self.settings.chat.question_seconds)
         for _ in range(RUNS):
             with following(hooks), self.answering() as workspace:
                 values = arguments(workspace)

@@ -37,6 +37,7 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
 from localmed.retrieval.search import Found, HybridSearch, interleaved
 from localmed.retrieval.tiers import Tier, tiers_of
+from localmed.verification.prompt_injection import has_injection
 from localmed.verification.sections import section_of
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
@@ -235,7 +236,7 @@ class Workspace:
     def _role_table(self, hooks: Hooks) -> RoleTable:
         """Who serves which role, in a run that ``hooks`` follow."""
         settings, model = self.settings, self._site.chat
-        watch = Watch(cancelled=hooks.cancel.cancelled, progress=lambda done, total: hooks.progress(done, total, ""))
+        watch = Watch(cancelled=hooks.models_over, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         rules = RoleRules(self.library, self._site)
         usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
@@ -344,4 +345,5 @@ class Workspace:
             replaced_by=document.replaced_by,
             kind=kind,
             overdue=self.library.holding.overdue(document.id),
+            planted=has_injection(hit.passage.in_context, self._site.emergency_encoder),
         )

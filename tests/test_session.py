@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,13 @@ import pytest
 
 from localmed.config import Settings, WorkflowSettings
 from localmed.domain import Answer, AnswerStatus, Collection, Origin, SearchFilter
-from localmed.errors import BadSettings, ModelError, UsageError
-from localmed.hooks import Hooks
+from localmed.errors import BadSettings, Cancelled, ModelError, UsageError
+from localmed.hooks import Cancel, Hooks
 from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
-from localmed.ports import Message
+from localmed.ports import UNWATCHED, Message, Reply, Request, Watch
 from localmed.workflows.answering import QUOTED
-from localmed.workflows.flow import FAILED, OUT_OF_TIME, Driver, flow_named
+from localmed.workflows.flow import FAILED, OUT_OF_TIME
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, opened
 from tests.scripted import ScriptedChat
@@ -154,16 +155,32 @@ def test_a_model_that_fails_leaves_the_answer_to_the_rules(settings: Settings) -
     assert "rules" in in_words(answer.notes[-1])
 
 
+class Stuck(ScriptedChat):
+    """A model that is still writing its answer when it is told to stop."""
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        """See ``ChatModel``."""
+        if request.messages[0].content.startswith(ANSWERS):
+            for _ in range(6000):  # a minute at most
+                if watch.cancelled():
+                    raise Cancelled("model.cancelled")
+                time.sleep(0.01)
+        return super().complete(request, watch)
+
+
 def test_a_model_that_takes_too_long_leaves_the_rest_to_the_rules(settings: Settings) -> None:
-    with (
-        opened(settings, HashedWords(), chat=model(lambda: stating(GOOD))) as session,
-        session.workspace() as workspace,
-    ):
-        plan = workspace.plan(SearchFilter())
-        flow = flow_named("ask")(QUESTION, SearchFilter(), plan, workspace.provenance())
-        answer = Driver(workspace.services(Hooks()), seconds=-1.0).run(flow)
+    short = replace(settings, chat=replace(settings.chat, question_seconds=3.0))
+    answer = ask(short, Stuck(model(lambda: stating(GOOD))._script))
     assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
     assert answer.notes[-1].code == OUT_OF_TIME
+
+
+def test_a_caller_who_gives_up_gets_no_answer_of_the_rules(settings: Settings) -> None:
+    cancel = Cancel()
+    hooks = Hooks(started=lambda step: cancel.cancel() if step.code.endswith("cited_answer") else None, cancel=cancel)
+    stuck = Stuck(model(lambda: stating(GOOD))._script)
+    with opened(settings, HashedWords(), chat=stuck) as session, pytest.raises(Cancelled):
+        session.ask(QUESTION, SearchFilter(), hooks=hooks)
 
 
 def test_what_was_found_is_shown_before_a_model_has_answered(settings: Settings) -> None:

@@ -137,6 +137,7 @@ def one(data: Path) -> None:
         refresh(session)
 
 
+JUDGED = "import sys; from pathlib import Path; from tests.benchmarks.refresh import judge; judge(Path(sys.argv[1]))"
 TRACED = "import sys; from pathlib import Path; from tests.benchmarks.refresh import one; one(Path(sys.argv[1]))"
 
 
@@ -200,7 +201,9 @@ def cuts(place: Place, step: int = 3) -> list[Row]:
         if ended:
             break
         with _mounted(cut.with_suffix(".cut"), disk):  # which replays its journal
-            states[_state(replace(start, data=disk / "data"))] += 1
+            command = [sys.executable, "-c", JUDGED, str(disk / "data")]  # a process, which holds nothing when it ends
+            printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            states[printed.split()[-1]] += 1
     how = ("ext4 in a file mounted by loop, the file copied without a sync when the refresh was killed at that call, "
            f"mounted again; one call in {step}; the drive's own cache is taken to be honest")  # fmt: skip
     return [_survived("power cuts at durable calls of a refresh: old, new, broken", states, how)]
@@ -238,6 +241,11 @@ def flipped_bits(place: Place, count: int = 1_000, controls: int = 100) -> list[
     how = f"{len(paths)} files of a small library with every kind of index; {controls} controls touched without a flip"
     return [Row("single-bit flips of index files that the nightly check finds", "100 %, 0 false",
                 f"{count - len(missed)} of {count}, {false} false", met(not missed and not false), how)]  # fmt: skip
+
+
+def judge(data: Path) -> None:
+    """Print what became of the library in ``data``."""
+    print(_state(Settings(data, refresh=AT_ONCE)))
 
 
 def _state(settings: Settings) -> str:

@@ -36,7 +36,7 @@ from localmed.config import DEFAULT
 from localmed.domain import Message, digest, message
 from localmed.errors import Busy, InputError, ModelError, UnknownName, UsageError
 from localmed.files import lock, sync
-from localmed.models.registry import offered, registration
+from localmed.models.registry import offered, registration, tested
 from localmed.models.registry.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
 from localmed.models.registry.registration import Model, Registrations, Stamp, StoredFile
 
@@ -91,6 +91,10 @@ class Registry:
     def __init__(self, folder: Path, manifests: Path = FOLDER) -> None:
         """``folder`` holds the models, ``manifests`` the manifests; nothing is made before something is added."""
         self.folder, self._manifests = folder, manifests
+
+    def self_tested(self, chat: str) -> bool:
+        """Whether the chat model called ``chat`` has been through its self-test."""
+        return tested.is_tested(self.folder, chat)
 
     @cached_property
     def manifests(self) -> dict[str, ModelManifest]:
