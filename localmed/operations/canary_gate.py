@@ -197,8 +197,8 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
 def _basis(session: Session, candidate: Path | None = None) -> str:
     """What answers: generation, withdrawals, access, stops, canaries, day, settings, models, prompts, as a digest."""
     manifest = generations.read_manifest(candidate or generations.current(session.data))
-    asked = repr(of_served(session, candidate))
-    outside = (ledger_extent(session.data), access_extent(session.data), repr(stops.stops(session.data)), asked)
+    questions = repr(of_served(session, candidate))
+    outside = (ledger_extent(session.data), access_extent(session.data), repr(stops.stops(session.data)), questions)
     return digest(str(manifest.number), manifest.created, session.day(), _answering(session), *outside)
 
 

@@ -38,6 +38,7 @@ def tree(root: Path) -> set[str]:
     return {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
+@pytest.mark.timeout(900)  # seven installations, each a venv of its own
 def test_a_machine_from_the_first_bundle_to_the_last(
     publisher: tuple[Path, tuple[list[Path], Path], Path], tmp_path: Path
 ) -> None:
