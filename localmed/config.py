@@ -323,9 +323,7 @@ def file_of(folder: Path, own: bool = True) -> Path:
 
 
 def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Path | None = None) -> Settings:
-    """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known.
-
-    Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names; or those in ``file``."""
+    """The settings in ``file``, else ``file_of`` the folder ``data``; raise ``BadSettings`` for what is not known."""
     folder = data_folder(data)
     file = file or file_of(folder, own)
     if not file.exists():

@@ -136,7 +136,7 @@ def _better(session: Session, compared: Comparison) -> Settings | None:
         return None
     own = {name: getattr(session.settings, name) for name in UNSETTLED}
     earlier = dataclasses.replace(load(session.data, file=file), **own)
-    with session.site.with_settings(earlier) as other:
+    with session.site.with_models({}, earlier) as other:
         after = _ask(session, other, None)
     return earlier if len(Comparison(compared.before, after, compared.accepted).lost) < len(compared.lost) else None
 

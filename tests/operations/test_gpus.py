@@ -19,22 +19,22 @@ def machine(tmp_path: Path, *lines: str, code: int = 0) -> fit.Machine:
     return fit.look([str(smi)])
 
 
-def told(settings: Settings) -> list[dict[str, object]]:
+def lost_gpus(settings: Settings) -> list[dict[str, object]]:
     return [dict(one.text.parameters) for one in alerts.alerts(settings.data) if one.kind == "gpu"]
 
 
 def test_a_lost_gpu_is_told_until_it_is_back(settings: Settings, tmp_path: Path) -> None:
     settings.data.mkdir(exist_ok=True)
     gpus.watch(settings, machine(tmp_path, code=9))
-    assert not told(settings), "there never was one"
+    assert not lost_gpus(settings), "there never was one"
     gpus.watch(settings, machine(tmp_path, CARD, CARD))
     gpus.watch(settings, machine(tmp_path, CARD))
-    assert [(one["count"], one["known"]) for one in told(settings)] == [(1, 2)]
+    assert [(one["count"], one["known"]) for one in lost_gpus(settings)] == [(1, 2)]
     gpus.watch(settings, machine(tmp_path, code=9))  # the driver is gone
-    assert [(one["count"], one["known"]) for one in told(settings)] == [(2, 2)]
+    assert [(one["count"], one["known"]) for one in lost_gpus(settings)] == [(2, 2)]
     gpus.watch(settings, machine(tmp_path, CARD, CARD))
-    assert not told(settings)
+    assert not lost_gpus(settings)
     gpus.watch(settings, machine(tmp_path, CARD))
     (settings.data / gpus.FILE).unlink()  # on purpose
     gpus.watch(settings, machine(tmp_path, CARD))
-    assert not told(settings)
+    assert not lost_gpus(settings)
