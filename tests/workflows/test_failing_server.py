@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -68,15 +67,7 @@ def failing(at: int, fault: Handle) -> tuple[Handle, list[int]]:
         if served[-1] >= at:
             return fault(handler, body)
         messages = [Message(turn["role"], turn["content"]) for turn in body["messages"]]
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-        labels = schema.get("enum")
-        together = schema.get("properties", {}).get("labels")
-        if together:
-            names = [standin.label(case, together["items"]["enum"]) for case in standin.cases(messages)]
-            return handler.answer(
-                {"choices": [{"message": {"content": json.dumps({"labels": names})}, "finish_reason": "stop"}]}
-            )
-        text = standin.label(messages, labels) if labels else standin.text(messages, schema)
+        text = standin.served(messages, body.get("response_format", {}))
         return handler.answer({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
     return handle, served
