@@ -38,7 +38,6 @@ from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Requ
 
 TOP = 20  # log-probabilities asked for; servers refuse more
 LABEL_TOKENS = 64  # a label in quotes has fewer
-LEAST_MASS = 0.5  # of the first token's probability on labels; with less the model was about to say something else
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
 PASSING = frozenset(f"chat.server_{fault}" for fault in ("late", "broke_off", "unreachable", "no_object"))
 PAUSE = 0.2  # seconds before a request is tried again
@@ -265,7 +264,7 @@ def _first_token(answer: Mapping[str, Any], labels: Sequence[str]) -> Choice | N
     """The labels' probabilities by the first token, divided by their sum; None where the server offers none.
 
     Tokens that begin a label count for it, without case and blanks. A label outside the best is given 0. None too where
-    the labels have less than ``LEAST_MASS`` together.
+    the labels have less than ``structured.LEAST_MASS`` together.
     """
     try:
         offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
@@ -275,7 +274,7 @@ def _first_token(answer: Mapping[str, Any], labels: Sequence[str]) -> Choice | N
     folded = [structured.folded(label) for label in labels]
     weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in folded]
     total = sum(weights)
-    return Choice(tuple(weight / total for weight in weights)) if total >= LEAST_MASS else None
+    return Choice(tuple(weight / total for weight in weights)) if total >= structured.LEAST_MASS else None
 
 
 def _format(schema: Mapping[str, Any]) -> dict[str, Any]:

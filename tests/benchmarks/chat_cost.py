@@ -44,7 +44,7 @@ ONE_PART = (
 CASE = "Should metformin be continued in an adult with type 2 diabetes and an eGFR of 25?"
 FOUR_PARTS = (
     "What is levodopa used for? How is gout treated? What is the dose of ivermectin? Who invented the stethoscope?",
-    "How is Wilson's disease diagnosed, what is the dose of penicillamine, is zinc an alternative, and which diet helps?",
+    "How is Wilson's disease diagnosed, what is the dose of penicillamine, is zinc enough, and which diet helps?",
 )
 ORDER = "\n".join(
     (
@@ -58,6 +58,9 @@ ORDER = "\n".join(
         "Chest X-ray tomorrow",
     )
 )
+
+
+Asked = Callable[[Session, Hooks], Any]
 
 
 @dataclass
@@ -88,7 +91,7 @@ class Counting:
 
 
 @contextmanager
-def counted(settings: Settings, roles: Mapping[str, str]) -> Iterator[Callable[[Callable[[Session, Hooks], Any]], Cost]]:
+def counted(settings: Settings, roles: Mapping[str, str]) -> Iterator[Callable[[Asked], Cost]]:
     """A function that gives the cost of what a session is asked."""
     counting = Counting()
     with serving(counting) as (address, _):
@@ -97,7 +100,7 @@ def counted(settings: Settings, roles: Mapping[str, str]) -> Iterator[Callable[[
         chosen = replace(settings, profile="workstation", roles=roles)
         with opened(chosen, chat=chat, uses=uses) as session:
 
-            def cost(run: Callable[[Session, Hooks], Any]) -> Cost:
+            def cost(run: Asked) -> Cost:
                 counting.cost = Cost()
                 began, worked = time.perf_counter(), time.process_time()
                 shown: list[tuple[float, float]] = []
@@ -141,11 +144,11 @@ def rows(settings: Settings) -> list[Row]:
     most = [max(len(one.roles) for one in costs) for costs in (asks, [case], [order], fours)]
     ratios = [one.words / plain.words for one, plain in zip(asks, plains, strict=True)]
     mean = sum(one.words for one in asks) / sum(plain.words for plain in plains)
-    how = f"stand-in for a competent model on a server (tests/standin.py), starter corpus, {len(ONE_PART)} questions of one part"
+    how = f"stand-in for a competent model on a server, starter corpus, {len(ONE_PART)} questions of one part"
     first, worked = (statistics.median(one.first[place] for one in asks) for place in (0, 1))
     return [
         Row(
-            "requests of a question to a chat server, most: ask; EBM; an order of 8 lines; four parts without an answer",
+            "most requests of a question to a chat server: ask; EBM; order of 8 lines; four parts without an answer",
             "<= 8; <= 15; <= 25; <= 40",
             "; ".join(map(str, most)),
             met(all(one <= bound for one, bound in zip(most, (8, 15, 25, 40), strict=True))),
