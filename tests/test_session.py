@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from localmed.clinical.identifiers import MASK
 from localmed.config import Settings, WorkflowSettings
 from localmed.domain import Answer, AnswerStatus, Collection, Origin, SearchFilter
 from localmed.errors import BadSettings, Cancelled, ModelError, UsageError
@@ -218,3 +219,33 @@ def test_a_site_can_switch_a_workflow_off(settings: Settings) -> None:
 def test_roles_that_there_are_not_are_told(settings: Settings) -> None:
     with pytest.raises(BadSettings, match="poet"):
         ask(replace(settings, roles={"poet": "chat"}), None)
+
+
+def test_a_search_in_two_languages_encodes_its_question_once(tmp_path: Path) -> None:
+    encoder = HashedWords()
+    encoder.identity = replace(encoder.identity, languages=("en", "zh"))
+    (tmp_path / "dose.txt").write_text(TEXT)
+    (tmp_path / "zh.txt").write_text("成人对乙酰氨基酚的最大剂量为每24小时4克。不要与其他含对乙酰氨基酚的药物合用。")
+    with opened(Settings(tmp_path / "data"), encoder) as session:
+        importing.import_paths(
+            session, [tmp_path / "dose.txt", tmp_path / "zh.txt"], Manifest(Collection("ward", "Ward"))
+        )
+        encoder.encoded.clear()
+        result = session.search(QUESTION, SearchFilter(), 5)
+    assert {hit.passage.language for hit in result.hits} == {"en", "zh"}
+    assert encoder.encoded.count(QUESTION) == 2, "for its keywords, and for both languages"
+
+
+def test_the_documents_are_searched_without_who_the_patient_is(tmp_path: Path) -> None:
+    """What no document has would weigh most of all, and a question that could be answered is refused."""
+    encoder = HashedWords()
+    (tmp_path / "dose.txt").write_text(TEXT)
+    named = f"Mrs Quixworth Zebedee, MRN 4482910, is in pain. {QUESTION}"
+    with opened(Settings(tmp_path / "data"), encoder) as session:
+        importing.import_paths(session, [tmp_path / "dose.txt"], Manifest(Collection("ward", "Ward")))
+        encoder.encoded.clear()
+        answer = session.ask(named, SearchFilter(), earlier=("Mr Quixworth Zebedee has a fever",))
+        session.search(named, SearchFilter(), 5)
+    assert encoder.encoded
+    assert not [text for text in encoder.encoded if "Quixworth" in text or "4482910" in text]
+    assert answer.question.endswith(named.replace("Quixworth Zebedee", MASK * 17).replace("4482910", MASK * 7))
