@@ -131,16 +131,21 @@ def run(place: Place) -> list[Row]:
     return rows(library(Path(tempfile.mkdtemp(dir=place.work)) / "data"))
 
 
+def asking(text: str) -> Asked:
+    """Asks ``text``."""
+    return lambda session, hooks: session.ask(text, ANY, hooks=hooks)
+
+
 def rows(settings: Settings) -> list[Row]:
     """Over the starter corpus at ``settings.data``."""
     with counted(settings, {}) as cost:
-        cost(lambda session, hooks: session.ask(ONE_PART[0], ANY, hooks=hooks))  # loads the models
-        asks = [cost(lambda session, hooks, text=text: session.ask(text, ANY, hooks=hooks)) for text in ONE_PART]
-        fours = [cost(lambda session, hooks, text=text: session.ask(text, ANY, hooks=hooks)) for text in FOUR_PARTS]
+        cost(asking(ONE_PART[0]))  # loads the models
+        asks = [cost(asking(text)) for text in ONE_PART]
+        fours = [cost(asking(text)) for text in FOUR_PARTS]
         case = cost(lambda session, hooks: session.ebm(CASE, ANY, hooks=hooks))
         order = cost(lambda session, hooks: session.explain(ExplainInput(ORDER), ANY, hooks=hooks))
     with counted(settings, PLAIN) as cost:
-        plains = [cost(lambda session, hooks, text=text: session.ask(text, ANY, hooks=hooks)) for text in ONE_PART]
+        plains = [cost(asking(text)) for text in ONE_PART]
     most = [max(len(one.roles) for one in costs) for costs in (asks, [case], [order], fours)]
     ratios = [one.words / plain.words for one, plain in zip(asks, plains, strict=True)]
     mean = sum(one.words for one in asks) / sum(plain.words for plain in plains)
