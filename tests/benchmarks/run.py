@@ -25,6 +25,7 @@ from tests.benchmarks import (
     bundle,
     calibrate_relevance,
     chat,
+    chat_cost,
     chinese,
     commands,
     concepts,
@@ -101,7 +102,7 @@ SECTIONS = {
     ),
     "Without a network": ("bundle",),
     "The window": ("window",),
-    "Models and the host": ("encoder", "chat", "host"),
+    "Models and the host": ("encoder", "chat", "chat_cost", "host"),
     "Threads and concepts": ("threads", "concepts"),
 }
 INTRODUCTION = """# Benchmark results
@@ -158,6 +159,7 @@ class Benchmarks:
             "badges": lambda: badges.run(self.place),
             "bundle": lambda: bundle.run(self.place),
             "chat": lambda: chat.run(self.place),
+            "chat_cost": lambda: chat_cost.run(self.place),
             "host": lambda: host.run(self.place),
             "agents": lambda: agents.run(self.place),
             "links": lambda: links.run(self.place),
