@@ -1,8 +1,8 @@
 """One a process: settings, models, registry and a pool of open libraries. The only place that chooses implementations.
 
 Everything heavy is made when first needed, so that a command pays for what it uses: a Chinese question never loads the
-encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a model
-host owns it, works for one thread at a time; an open library is leased to one thread at a time.
+encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a host owns
+it, works for one thread at a time, as does an open library.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 MOST_IDLE = 32  # open libraries that nobody uses: as many as threads ask at once, for two groups of readers
 Made = TypeVar("Made")
+Own = tuple[Calibration, ...] | None  # a site's calibrations; None: those that are kept
 
 
 class Site:
@@ -61,7 +62,7 @@ class Site:
         self._encoder, self._chat, self._uses = encoder, chat, uses
         self._making, self._working = RLock(), RLock()
         self._made: dict[str, Any] = {}
-        self._calibrations: tuple[Calibration, ...] | None = None  # in place of the site's, for a look
+        self._calibrations: Own = None  # in place of the site's, for a look
         self._models = 0  # how often other models were chosen; a workspace keeps those that it was opened with
         self._pool = _Pool()
 
@@ -74,7 +75,7 @@ class Site:
         self.close()
 
     def close(self) -> None:
-        """Give up the leases on generations, the connections to the model host and the chat model's process."""
+        """Give up the leases on generations, the connections to the host and the chat model's process."""
         self._pool.close()
         self._forget_models()
 
@@ -123,9 +124,9 @@ class Site:
                 yield Workspace(library, other)
 
     @contextmanager
-    def with_models(self, uses: Mapping[str, str], own: tuple[Calibration, ...] | None = None) -> Iterator[Site]:
-        """This site as it would be with other models (role -> model) and calibrations (None: its own), for a look."""
-        with Site(self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
+    def with_models(self, uses: Mapping[str, str], settings: Settings | None = None, own: Own = None) -> Iterator[Site]:
+        """This site as it would be with other models (role -> model), ``settings`` or calibrations, for a look."""
+        with Site(settings or self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
             other._calibrations = own
             yield other
 
@@ -357,8 +358,7 @@ class Site:
         return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
 
 
-# which choice of models, which of them are stopped, when a file of the generation was last checked or mended
-_Answering = tuple[int, frozenset[str], int]
+_Answering = tuple[int, frozenset[str], int]  # choice of models, which are stopped, when the generation was mended
 _Key = tuple[_Answering, Path, frozenset[str]]  # with which generation, and the collections hidden
 
 
