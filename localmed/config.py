@@ -214,6 +214,7 @@ class ChatSettings:
     thinking: bool = False  # whether a reasoning model on that server thinks first: minutes, and no label is measured
     server_seconds: float = 300.0  # for a whole reply
     connect_seconds: float = 5.0  # within the hospital
+    question_seconds: float = 900.0  # of one question: what a small model takes on few cores; then rules finish it
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ keep their one method. The hooks belong to the thread that the caller called in.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol, TypeVar
 
 from localmed.domain import Message, Passage, TraceStep
@@ -61,6 +63,7 @@ class Hooks:
     """What a caller is told. ``progress`` gets what is done of a total (0: not known) and a name, such as a file's.
 
     ``passages`` gets the best passages of a search as soon as they are there, where a chat model will take its time.
+    From ``models_until`` on (of the monotonic clock) no chat model is asked any more: rules go on.
     ``answer_id`` is the id under which the caller will keep the answer, for the audit log ("": it is not kept).
     """
 
@@ -71,10 +74,15 @@ class Hooks:
     cancel: Cancel = Cancel()  # noqa: RUF009  (one that nobody sets)
     recorder: Recorder | None = None
     answer_id: str = ""
+    models_until: float = inf
 
     def cancel_only(self) -> Hooks:
         """Hooks that only may end the work: for what is within work that counts its own progress."""
-        return Hooks(cancel=self.cancel)
+        return Hooks(cancel=self.cancel, models_until=self.models_until)
+
+    def models_over(self) -> bool:
+        """Whether a chat model is to stop: the caller has given up, or the time for it is over."""
+        return self.cancel.cancelled() or time.monotonic() > self.models_until
 
     def counter(self) -> tuple[Callable[[int], None], Callable[[float, str], None]]:
         """For work that tells how much more of it is done: a function to set the total, and one to advance."""

@@ -293,10 +293,15 @@ class Site:
 
     @property
     def unfit_roles(self) -> frozenset[str]:
-        """The roles in which the chat model that serves failed its self-test: rules serve them."""
+        """The roles that rules serve beside the chat model: those in which it failed its self-test, all before it.
+
+        A model that a caller brings is the caller's to test.
+        """
+        from localmed.agents.role_table import ROLES
         from localmed.models.registry import tested
 
-        return tested.unfit(self.registry.folder, self.chat.identity) if self.chat else frozenset()
+        failed = tested.unfit(self.registry.folder, self.chat.identity) if self.chat else frozenset()
+        return frozenset(() if self._chat else ROLES) if failed is None else failed
 
     def keep_unfit(self, roles: Collection[str]) -> None:
         """Note that the chat model that serves failed its self-test in ``roles``."""

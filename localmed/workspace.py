@@ -20,7 +20,7 @@ from localmed.agents.appraisal import APPRAISAL
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
 from localmed.agents.relevance_rules import RelevanceRules
-from localmed.agents.role_rules import Models, RoleRules
+from localmed.agents.role_rules import CachingEncoder, Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
 from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
@@ -31,12 +31,13 @@ from localmed.hooks import Hooks
 from localmed.language import clean, detect
 from localmed.library.library import Library
 from localmed.library.reading import missing
-from localmed.ports import NOT_JUDGED, CountingChat, Entailment, Stance, Watch
+from localmed.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Stance, Watch
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
 from localmed.retrieval.search import Found, HybridSearch, interleaved
 from localmed.retrieval.tiers import Tier, tiers_of
+from localmed.verification.prompt_injection import has_injection
 from localmed.verification.sections import section_of
 from localmed.verification.tied import Covers
 from localmed.workflows.finding import Plan
@@ -237,7 +238,7 @@ class Workspace:
     def _role_table(self, hooks: Hooks) -> RoleTable:
         """Who serves which role, in a run that ``hooks`` follow."""
         settings, model = self.settings, self._site.chat
-        watch = Watch(cancelled=hooks.cancel.cancelled, progress=lambda done, total: hooks.progress(done, total, ""))
+        watch = Watch(cancelled=hooks.models_over, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         rules = RoleRules(self.library, self._site)
         usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
@@ -246,7 +247,10 @@ class Workspace:
     @cached_property
     def finder(self) -> HybridSearch:
         """Hybrid search of this library."""
-        return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
+        return self._finder(self._site.encoder)
+
+    def _finder(self, encoder: Embedder) -> HybridSearch:
+        return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
 
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
         """Hybrid search in every language that the library holds; raise ``UnknownName`` for an unknown collection.
@@ -256,12 +260,13 @@ class Workspace:
         self._known(filters)
         text, most = clean(question), self._keywords()
         rules, keywords = RoleRules(self.library, self._site), Keywords()
+        finder = self._finder(CachingEncoder(self._site.encoder))  # one and the same question in each language
         with nullcontext() if reranked else suppress(ModelError):
             keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
-        result = self.finder.search(text, filters, limit, keywords.words, reranked)
+        result = finder.search(text, filters, limit, keywords.words, reranked)
         several = result.dense and not filters.language
         others = [name for name in self._languages() if name != result.language] if several else []
-        beside = [self.finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
+        beside = [finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
         return interleaved(result, beside, limit)
 
     def _search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]) -> Found:
@@ -352,4 +357,5 @@ class Workspace:
             replaced_by=document.replaced_by,
             kind=kind,
             overdue=self.library.holding.overdue(document.id),
+            planted=has_injection(hit.passage.in_context, self._site.emergency_encoder),
         )

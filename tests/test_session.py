@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +11,16 @@ from typing import Any
 
 import pytest
 
+from localmed.clinical.identifiers import MASK
 from localmed.config import Settings, WorkflowSettings
 from localmed.domain import Answer, AnswerStatus, Collection, Origin, SearchFilter
-from localmed.errors import BadSettings, ModelError, UsageError
-from localmed.hooks import Hooks
+from localmed.errors import BadSettings, Cancelled, ModelError, UsageError
+from localmed.hooks import Cancel, Hooks
 from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
-from localmed.ports import Message
+from localmed.ports import UNWATCHED, Message, Reply, Request, Watch
 from localmed.workflows.answering import QUOTED
-from localmed.workflows.flow import FAILED, OUT_OF_TIME, Driver, flow_named
+from localmed.workflows.flow import FAILED, OUT_OF_TIME
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, opened
 from tests.scripted import ScriptedChat
@@ -154,16 +156,32 @@ def test_a_model_that_fails_leaves_the_answer_to_the_rules(settings: Settings) -
     assert "rules" in in_words(answer.notes[-1])
 
 
+class Stuck(ScriptedChat):
+    """A model that is still writing its answer when it is told to stop."""
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        """See ``ChatModel``."""
+        if request.messages[0].content.startswith(ANSWERS):
+            for _ in range(6000):  # a minute at most
+                if watch.cancelled():
+                    raise Cancelled("model.cancelled")
+                time.sleep(0.01)
+        return super().complete(request, watch)
+
+
 def test_a_model_that_takes_too_long_leaves_the_rest_to_the_rules(settings: Settings) -> None:
-    with (
-        opened(settings, HashedWords(), chat=model(lambda: stating(GOOD))) as session,
-        session.workspace() as workspace,
-    ):
-        plan = workspace.plan(SearchFilter())
-        flow = flow_named("ask")(QUESTION, SearchFilter(), plan, workspace.provenance())
-        answer = Driver(workspace.services(Hooks()), seconds=-1.0).run(flow)
+    short = replace(settings, chat=replace(settings.chat, question_seconds=3.0))
+    answer = ask(short, Stuck(model(lambda: stating(GOOD))._script))
     assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
     assert answer.notes[-1].code == OUT_OF_TIME
+
+
+def test_a_caller_who_gives_up_gets_no_answer_of_the_rules(settings: Settings) -> None:
+    cancel = Cancel()
+    hooks = Hooks(started=lambda step: cancel.cancel() if step.code.endswith("cited_answer") else None, cancel=cancel)
+    stuck = Stuck(model(lambda: stating(GOOD))._script)
+    with opened(settings, HashedWords(), chat=stuck) as session, pytest.raises(Cancelled):
+        session.ask(QUESTION, SearchFilter(), hooks=hooks)
 
 
 def test_what_was_found_is_shown_before_a_model_has_answered(settings: Settings) -> None:
@@ -201,3 +219,33 @@ def test_a_site_can_switch_a_workflow_off(settings: Settings) -> None:
 def test_roles_that_there_are_not_are_told(settings: Settings) -> None:
     with pytest.raises(BadSettings, match="poet"):
         ask(replace(settings, roles={"poet": "chat"}), None)
+
+
+def test_a_search_in_two_languages_encodes_its_question_once(tmp_path: Path) -> None:
+    encoder = HashedWords()
+    encoder.identity = replace(encoder.identity, languages=("en", "zh"))
+    (tmp_path / "dose.txt").write_text(TEXT)
+    (tmp_path / "zh.txt").write_text("成人对乙酰氨基酚的最大剂量为每24小时4克。不要与其他含对乙酰氨基酚的药物合用。")
+    with opened(Settings(tmp_path / "data"), encoder) as session:
+        importing.import_paths(
+            session, [tmp_path / "dose.txt", tmp_path / "zh.txt"], Manifest(Collection("ward", "Ward"))
+        )
+        encoder.encoded.clear()
+        result = session.search(QUESTION, SearchFilter(), 5)
+    assert {hit.passage.language for hit in result.hits} == {"en", "zh"}
+    assert encoder.encoded.count(QUESTION) == 2, "for its keywords, and for both languages"
+
+
+def test_the_documents_are_searched_without_who_the_patient_is(tmp_path: Path) -> None:
+    """What no document has would weigh most of all, and a question that could be answered is refused."""
+    encoder = HashedWords()
+    (tmp_path / "dose.txt").write_text(TEXT)
+    named = f"Mrs Quixworth Zebedee, MRN 4482910, is in pain. {QUESTION}"
+    with opened(Settings(tmp_path / "data"), encoder) as session:
+        importing.import_paths(session, [tmp_path / "dose.txt"], Manifest(Collection("ward", "Ward")))
+        encoder.encoded.clear()
+        answer = session.ask(named, SearchFilter(), earlier=("Mr Quixworth Zebedee has a fever",))
+        session.search(named, SearchFilter(), 5)
+    assert encoder.encoded
+    assert not [text for text in encoder.encoded if "Quixworth" in text or "4482910" in text]
+    assert answer.question.endswith(named.replace("Quixworth Zebedee", MASK * 17).replace("4482910", MASK * 7))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from localmed.agents import evidence as shown
+from localmed.agents.prompts import instructions
 from localmed.agents.roles import Choosing, Role, Rules
 from localmed.language import detect
 from localmed.ports import Choice
@@ -64,12 +65,7 @@ APPRAISAL = Role(
     "1",
     "M-Eval, reliability score: level penalty",
     Choosing(
-        {
-            "en": "You appraise how a medical study was done, from its title and abstract. Answer each question with "
-            f"yes if the text shows it and no if it does not. {shown.QUOTED['en']} Reply with one word: yes or no.",
-            "zh": "请根据标题和摘要评价一项医学研究的做法。文中能看出的回答“是”，看不出的回答“否”。"
-            f"{shown.QUOTED['zh']}只回答一个字：是或否。",
-        },
+        instructions("appraisal"),
         {"en": ("yes", "no"), "zh": ("是", "否")},
         _prompt,
         _branches,

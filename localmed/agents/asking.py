@@ -295,13 +295,7 @@ RELEVANCE = Role(
     "2",
     "LINS, passage relevance agent (PRA)",
     Choosing(
-        {
-            "en": "You decide whether a passage helps to answer a medical question. It helps if a reader could take at "
-            "least part of the answer from it. A passage about the same subject that leaves the question open does not "
-            f"help. {shown.QUOTED['en']} Reply with one word: relevant or irrelevant.",
-            "zh": "请判断一段文字是否有助于回答一个医学问题。读者能从中得到至少一部分答案的，为有关；"
-            f"主题相同但没有回答问题的，为无关。{shown.QUOTED['zh']}只回答两个字：有关或无关。",
-        },
+        instructions("relevance"),
         {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
         lambda task: f"{task.question}\n",
         lambda task: tuple(_passage(hit) for hit in task.hits),
@@ -339,13 +333,7 @@ COHERENCE = Role(
     "1",
     "LINS, passage coherence agent (PCA)",
     Choosing(
-        {
-            "en": "Compare a statement with the sources it cites. It agrees if they say it, in whatever words; it "
-            "conflicts if they say otherwise: another number, another drug, the opposite. "
-            f"{shown.QUOTED['en']} Reply with one word: agrees or conflicts.",
-            "zh": "请把一句话与它引用的来源比较。来源以任何措辞说到该内容的，为一致；"
-            f"来源说法不同（数字、药名不同或相反）的，为矛盾。{shown.QUOTED['zh']}只回答两个字：一致或矛盾。",
-        },
+        instructions("coherence"),
         {"en": ("agrees", "conflicts"), "zh": ("一致", "矛盾")},
         lambda task: f"{task.question}\n",
         _statement_and_sources,

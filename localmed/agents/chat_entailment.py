@@ -13,25 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from localmed import hooks
-from localmed.agents.evidence import QUOTED, between_marks
+from localmed.agents.evidence import between_marks
+from localmed.agents.prompts import instructions
 from localmed.language import detect
 from localmed.ports import UNWATCHED, ChatModel, Message, Stance, Watch
 
-INSTRUCTIONS = {
-    "en": "You compare a text with a statement. Go by the text alone, not by what you know. "
-    f"{QUOTED['en']}\n"
-    "supports: whoever believes the text must take the statement for true or very likely.\n"
-    "contradicts: the text and the statement cannot both be right; other numbers, the opposite effect or no effect "
-    "count as well.\n"
-    "neither: the text leaves the statement open, or speaks of something else, other people or another medicine.\n"
-    "Answer with one word: supports, contradicts or neither.",
-    "zh": "请比较一段材料和一个说法。只依据材料判断，不要使用自己的知识。"
-    f"{QUOTED['zh']}\n"
-    "支持：相信这段材料的人必然认为该说法正确或很可能正确。\n"
-    "矛盾：材料与说法不可能同时正确；数值不同、作用相反或没有作用也算矛盾。\n"
-    "无关：材料没有说明该说法是否正确，或者谈的是别的事情、别的人群、别的药物。\n"
-    "只用一个词回答：支持、矛盾或无关。",
-}
+INSTRUCTIONS = instructions("entailment")
 LABELS = {"en": ("supports", "neither", "contradicts"), "zh": ("支持", "无关", "矛盾")}  # in the order of ``Stance``
 _TEXT = {"en": "text", "zh": "材料"}
 _STATEMENT = {"en": "statement", "zh": "说法"}
@@ -59,7 +46,7 @@ class ChatEntailment:
             groups.setdefault((premise, detect(hypothesis)), []).append(place)
         caller = hooks.active()
         stances: dict[int, Stance] = {}
-        watch = self._watch if self._watch is not UNWATCHED else Watch(cancelled=caller.cancel.cancelled)
+        watch = self._watch if self._watch is not UNWATCHED else Watch(cancelled=caller.models_over)
         for (premise, language), places in groups.items():
             judged = self._stances(premise, [pairs[place][1] for place in places], language, watch)
             stances.update(zip(places, judged, strict=True))

@@ -49,12 +49,7 @@ SELF_KNOWLEDGE = Role(
     "1",
     "LINS, self-knowledge agent (SKA)",
     Choosing(
-        {
-            "en": "No source answers the following medical question. Could you answer it from your own knowledge, "
-            "fully and without a guess? Reply with one word: certain or uncertain.",
-            "zh": "没有资料可以回答下面的医学问题。仅凭你自己的知识，能否完整且毫无猜测地回答？"
-            "只回答两个字：确定或不定。",
-        },
+        instructions("self_knowledge"),
         {"en": ("certain", "uncertain"), "zh": ("确定", "不定")},
         lambda task: f"{task.question}\n",
         lambda _: ("",),

@@ -14,6 +14,7 @@ from typing import Any
 
 from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import instructions
 from localmed.agents.roles import Choosing, Fitted, Role, Writing
 from localmed.domain import Evidence, Hit, Origin, Statement
 from localmed.errors import Rejected
@@ -148,18 +149,10 @@ def _checked(_: CheckInput, choices: Sequence[Choice]) -> tuple[bool, ...]:
 DEPARTMENT = Role(
     "department",
     "Which departments of the guide a complaint belongs to",
-    "1",
+    "2",
     "Dual-RAG, generation over the department guide",
     Writing(
-        {
-            "en": "A patient tells what troubles them. Name the departments of the hospital's guide to go to, at most "
-            "three, the most fitting first, each with a short reason taken from its section of the guide and the "
-            "marker of that section. Name only departments that you are shown. Never say which disease it may be. If "
-            f"none fits, give an empty list. {shown.QUOTED['en']}",
-            "zh": "患者说明自己的不适。请从所给的科室指南中选出应去的科室，最多三个，最合适的在前；每个科室用一句话"
-            "说明理由，理由须出自该科室的介绍，并标明其编号。只能选所给的科室，不得说出可能是什么疾病。没有合适的科室时给出空列表。"
-            f"{shown.QUOTED['zh']}",
-        },
+        instructions("department"),
         _schema,
         lambda task: shown.between_marks("complaint", task.question),
         _guidance,
@@ -174,14 +167,7 @@ FINAL_CHECK = Role(
     "1",
     "Dual-RAG, check module",
     Choosing(
-        {
-            "en": "A reason was given for sending a patient to a department. Compare it with the section of the "
-            "hospital's guide. It fits if the section says that the department sees such complaints and the reason "
-            "names no disease as the patient's; otherwise it does not. "
-            f"{shown.QUOTED['en']} Reply with one word: fits or unfit.",
-            "zh": "下面是建议患者去某科室的理由。请与科室指南的介绍比较：介绍说明该科室诊治这类不适，且理由没有断言患者"
-            f"所患疾病的，为相符；否则为不符。{shown.QUOTED['zh']}只回答两个字：相符或不符。",
-        },
+        instructions("final_check"),
         {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
         lambda task: f"{shown.between_marks('complaint', task.question)}\n",
         _reasons,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import instructions
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import BadgeJudge, Evidence, Statement
 from localmed.ports import Choice
@@ -84,13 +85,7 @@ BADGE = Role(
     "2",
     "Answered with Evidence, evaluation rubric",
     Choosing(
-        {
-            "en": "You judge an assistant's answer to a medical question by the context that it was given. Go by the "
-            f"context alone, not by what you know. {shown.QUOTED['en']} Say of the statement at the end whether it is "
-            "true or false, in one word.",
-            "zh": "请根据所给材料评判对一个医学问题的回答。只依据材料，不要使用自己的知识。"
-            f"{shown.QUOTED['zh']}请判断最后的说法是否成立，只回答一个字：对或错。",
-        },
+        instructions("badge"),
         _LABELS,
         _prompt,
         lambda task: _CRITERIA[task.language],
@@ -103,13 +98,7 @@ BADGE_STRICT = Role(
     "2",
     "Answered with Evidence, limitations: a jury in place of one judge",
     Choosing(
-        {
-            "en": "You look for faults in an answer to a medical question, given its question and its sources. You are "
-            f"hard to satisfy, and you use no knowledge of your own. {shown.QUOTED['en']} Reply to the claim at the "
-            "end with true or false.",
-            "zh": "请检查一个医学问题的回答及其依据有没有毛病。要求从严，且不得使用自己的知识。"
-            f"{shown.QUOTED['zh']}最后的说法是否成立？只回答：对或错。",
-        },
+        instructions("badge_strict"),
         _LABELS,
         _prompt,
         lambda task: _STRICT[task.language],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import instructions
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import Passage
 from localmed.language import detect
@@ -52,13 +53,7 @@ FLUENCY = Role(
     "1",
     "LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does",
     Choosing(
-        {
-            "en": "You judge the language of a statement, not whether it is true. It reads well if its grammar is "
-            "right, its words fit and nobody has to read it twice. A line of a list or a heading that is no sentence "
-            f"does not. {shown.QUOTED['en']} Reply with one word: fluent or awkward.",
-            "zh": "请只判断一句话的语言，不判断内容是否正确。语法正确、用词恰当、一读就懂的，为流畅；"
-            f"不成句的列表行或标题，为生硬。{shown.QUOTED['zh']}只回答两个字：流畅或生硬。",
-        },
+        instructions("fluency"),
         {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
         lambda _: "",
         lambda task: tuple(shown.between_marks("statement", statement) for statement in task.statements),

@@ -10,8 +10,9 @@ from typing import Any
 
 from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import instructions
 from localmed.agents.roles import Role, Writing
-from localmed.agents.source_plan import GRAPH, QUERIES, SOURCES, SourcePlan, parse, written
+from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan, parse, written
 from localmed.errors import Rejected
 
 TERMS = 3  # looked up in the graph for a question as it is (Omni-RAG, Prompt E.5: fewer than four)
@@ -24,6 +25,8 @@ DESCRIBED = {
         "guideline": "clinical guidelines",
         "research": "research articles",
         "wiki": "general encyclopaedia articles",
+        "leaflet": "leaflets for patients on medicines and illnesses",
+        "local": "the hospital's own pages: departments, telephone numbers, local rules",
         GRAPH: "definitions of medical terms and their relations",
     },
     "zh": {
@@ -31,12 +34,14 @@ DESCRIBED = {
         "guideline": "临床指南",
         "research": "研究文献",
         "wiki": "一般百科条目",
+        "leaflet": "面向患者的药品与疾病说明",
+        "local": "本院资料：科室、电话、院内规定",
         GRAPH: "医学术语的定义及其关系",
     },
 }
-_FORMAT = written(
-    SourcePlan(("...", "..."), ("...",), ("...",), (), (("term", "query"), ("term", "query")))
-)  # what the model is shown of the format
+_FORMAT = {source: f"<{source}> query ; query </{source}>" for source in SOURCES} | {
+    GRAPH: f"<{GRAPH}> term , query </{GRAPH}>"
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +81,11 @@ class Feedback:
 
 def _sources(task: PlanInput) -> str:
     described = DESCRIBED[task.language]
-    lines = [f"{source}: {described[source]}" for source in (*SOURCES, GRAPH) if source in task.sources]
+    there = [source for source in (*SOURCES, GRAPH) if source in task.sources]
+    lines = [f"{source}: {described[source]}" for source in there]
+    tags = [_FORMAT[source] for source in there]
     earlier = [f"{written(plan)}\n{suggestion}" for plan, suggestion in task.feedback]
-    return "\n\n".join((task.question, "\n".join(lines), _FORMAT, *earlier))
+    return "\n\n".join((task.question, "\n".join(lines), "\n".join(tags), *earlier))
 
 
 def _plan(task: PlanInput, text: Any) -> SourcePlan:
@@ -105,22 +112,10 @@ def _texts(task: FoundInput) -> tuple[str, ...]:
 PLAN = Role(
     "plan",
     "Which queries go to which source",
-    "1",
+    "2",
     "Omni-RAG, source planning",
     Writing(
-        {
-            "en": "Plan the search for what is needed to answer a medical question. Write, for each source, up to "
-            f"{QUERIES} different queries that fit what that source holds; leave the tag of a source empty if it is "
-            f"not "
-            "needed or not listed. Follow the format exactly: queries are parted by ' ; ', in the graph's tag a term "
-            "and "
-            "what is asked of it by ' , '. Where earlier plans and suggestions are given, write a better plan. Reply "
-            "with the five tags and nothing else.",
-            "zh": f"请为回答一个医学问题制订检索计划：为每个来源写出最多 {QUERIES} 条适合该来源内容且互不重复的检索式；"
-            "不需要或未列出的来源，其标签留空。严格遵守格式：检索式之间用“ ; ”分隔，graph 标签内术语与所问内容之间用“ "
-            ", ”分隔。"
-            "如附有先前的计划和建议，请写出更好的计划。只输出五个标签，不要输出其他内容。",
-        },
+        instructions("plan"),
         lambda _: None,
         _sources,
         _plan,
@@ -130,13 +125,10 @@ PLAN = Role(
 GRAPH_TERMS = Role(
     "graph_terms",
     "The question's terms to look up in the concept graph",
-    "1",
+    "2",
     "Omni-RAG, term extraction for the graph",
     Writing(
-        {
-            "en": f"Name at most {TERMS} medical terms of the question, as it writes them, the most important first.",
-            "zh": f"请按原文列出问题中最多 {TERMS} 个医学术语，最重要的在前。",
-        },
+        instructions("graph_terms"),
         lambda _: shown.texts_schema("terms", TERMS, 100),
         lambda task: task.question,
         _terms,
@@ -146,15 +138,10 @@ GRAPH_TERMS = Role(
 PSEUDO_DOCUMENT = Role(
     "pseudo_document",
     "A passage as a source might hold it, searched in the question's place",
-    "1",
+    "2",
     "Omni-RAG, baseline Query2Doc",
     Writing(
-        {
-            "en": "Write, in at most 150 words, a passage that answers the question as the named source might put it. "
-            "It "
-            "is used for searching only.",
-            "zh": "请按所列来源可能的写法，用最多二百字写一段回答该问题的文字，仅用于检索。",
-        },
+        instructions("pseudo_document"),
         lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": PSEUDO_CHARACTERS}}),
         lambda task: f"{task.question}\n{DESCRIBED[task.language][task.source]}",
         lambda task, value: shown.in_language(value["passage"].strip(), task.language),
@@ -164,19 +151,10 @@ PSEUDO_DOCUMENT = Role(
 FEEDBACK = Role(
     "plan_feedback",
     "How good what a plan found is, and what to ask instead",
-    "1",
+    "2",
     "Omni-RAG, baselines Reflexion and SeRTS",
     Writing(
-        {
-            "en": f"Judge what a search found for a medical question, from 0 to {BEST}: one point each if it is about "
-            f"the "
-            "subject, holds part of the answer, holds the main part, comes from a trustworthy source, and answers "
-            "fully. Suggest, in at most 60 words, better queries and which sources to add or leave out. "
-            f"{shown.QUOTED['en']}",
-            "zh": f"请评价检索结果对该医学问题的价值，0 至 {BEST} 分：主题相关、含部分答案、含主要答案、来源可靠、"
-            f"完整回答，各一分。"
-            f"并用最多八十字建议更好的检索式，以及应增减哪些来源。{shown.QUOTED['zh']}",
-        },
+        instructions("plan_feedback"),
         lambda _: shown.object_of(
             {
                 "score": {"enum": list(range(BEST + 1))},

@@ -185,12 +185,7 @@ GUIDELINE_RELEVANCE = Role(
     "1",
     "LINS, guideline relevance agent",
     Choosing(
-        {
-            "en": "You are shown the title of a guideline and what of it was found. Decide whether it is meant for the "
-            f"illness or situation of the question. {shown.QUOTED['en']} Reply with one word: applies or unrelated.",
-            "zh": "下面给出一份指南的标题及检索到的章节。请判断它是否针对问题中的疾病或情形。"
-            f"{shown.QUOTED['zh']}只回答两个字：适用或无关。",
-        },
+        instructions("guideline_relevance"),
         {"en": ("applies", "unrelated"), "zh": ("适用", "无关")},
         lambda task: f"{task.question}\n",
         lambda task: tuple(map(_guideline, task.guidelines)),

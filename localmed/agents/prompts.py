@@ -1,7 +1,7 @@
-"""What a chat model is told in the roles in which it writes (``prompts.toml``), and who asks and when, as a line.
+"""What a chat model is told in each role (``prompts.toml``), and who asks and when, as a line.
 
 Instructions are the same for every question, so that a model reads them once; what differs stands in the message after
-them. The roles in which a model only chooses a label have their one paragraph beside their labels.
+them.
 """
 
 from __future__ import annotations

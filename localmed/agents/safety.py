@@ -15,6 +15,7 @@ from typing import Literal
 
 from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import instructions
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import Message, message
 from localmed.messages import render
@@ -70,17 +71,7 @@ SAFETY = Role(
     "1",
     "a rule of the house",
     Choosing(
-        {
-            "en": "Decide whether a text calls for a safety message in place of an answer. It does if the writer says "
-            "that they want to die or to hurt themselves, whoever they are; and if a patient asks for a lethal dose or "
-            "a way to die. It does not if clinical staff ask about poisoning, overdose or suicide as their work, or if "
-            "death or pain is only spoken of, as in a family history, a figure of speech or a mistake with a medicine. "
-            f"{shown.QUOTED['en']} Reply with one word: danger or ordinary.",
-            "zh": "请判断一段文字是否应以安全提示代替回答。写下文字的人（无论是谁）表示想死或想伤害自己的，或患者询问"
-            "致死剂量、死亡方法的，为危险。医务人员因工作询问中毒、过量或自杀的，或只是提到死亡与疼痛的（家族史、夸张说法、"
-            "误服药物），为平常。"
-            f"{shown.QUOTED['zh']}只回答两个字：危险或平常。",
-        },
+        instructions("safety"),
         {"en": ("danger", "ordinary"), "zh": ("危险", "平常")},
         _prompt,
         lambda task: (shown.between_marks("text", task.question[-READ:]),),

@@ -8,9 +8,10 @@
     <wiki> </wiki>
     <graph> term , query ; term , query </graph>
 
-Every source has its tag, once, in any order; up to three queries between `` ; ``; a tag may be empty. In the graph's
-tag a `` , `` with blanks around it parts term and query, so that a term may hold a comma ("Anemia, Sickle Cell"). Read
-strictly: what a planner writes is taken whole or not at all.
+Beside the paper's sources there are ours, ``leaflet`` and ``local``. Every source has its tag, once at most, in any
+order; up to three queries between `` ; ``; a tag may be empty or left out. In the graph's tag a `` , `` with blanks
+around it parts term and query, so that a term may hold a comma ("Anemia, Sickle Cell"). Read strictly, but for a fence:
+what a planner writes is taken whole or not at all.
 """
 
 from __future__ import annotations
@@ -23,11 +24,19 @@ from localmed.errors import Rejected
 
 QUERIES = 3  # of one source at most (Omni-RAG, Prompt E.2)
 QUERY_CHARACTERS = 300
-SOURCES = {"book": Kind.BOOK, "guideline": Kind.GUIDELINE, "research": Kind.LITERATURE, "wiki": Kind.WIKI}
+SOURCES = {
+    "book": Kind.BOOK,
+    "guideline": Kind.GUIDELINE,
+    "research": Kind.LITERATURE,
+    "wiki": Kind.WIKI,
+    "leaflet": Kind.LEAFLET,
+    "local": Kind.LOCAL,
+}
 GRAPH = "graph"
 
 _NAMES = "|".join((*SOURCES, GRAPH))
 _TAG = re.compile(rf"\s*<({_NAMES})>(.*?)</\1>\s*", re.DOTALL)
+_FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
 _MARK = re.compile(rf"</?({_NAMES})>")
 
 
@@ -40,6 +49,8 @@ class SourcePlan:
     research: tuple[str, ...] = ()
     wiki: tuple[str, ...] = ()
     graph: tuple[tuple[str, str], ...] = ()
+    leaflet: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
 
     def queries(self, source: str) -> tuple[str, ...]:
         """Those of a source of ``SOURCES``."""
@@ -53,7 +64,9 @@ class SourcePlan:
 
 
 def parse(text: str) -> SourcePlan:
-    """The plan written in ``text``; raise ``Rejected`` for anything but the five tags and their queries."""
+    """The plan written in ``text``; raise ``Rejected`` for anything but tags of sources and their queries."""
+    if fenced := _FENCE.fullmatch(text):
+        text = fenced[1]
     texts: dict[str, str] = {}
     at = 0
     while match := _TAG.match(text, at):
@@ -61,17 +74,18 @@ def parse(text: str) -> SourcePlan:
             raise Rejected("agents.plan_tag_twice", tag=match[1])
         texts[match[1]] = match[2]
         at = match.end()
-    if at < len(text) or set(texts) != {*SOURCES, GRAPH}:
+    if at < len(text) or not texts:
         raise Rejected("agents.plan_tags")
-    named = {source: _queries(texts[source], source) for source in SOURCES}
-    return SourcePlan(**named, graph=tuple(_pair(query) for query in _queries(texts[GRAPH], GRAPH)))
+    named = {source: _queries(texts.get(source, ""), source) for source in SOURCES}
+    return SourcePlan(**named, graph=tuple(_pair(query) for query in _queries(texts.get(GRAPH, ""), GRAPH)))
 
 
 def written(plan: SourcePlan) -> str:
-    """``plan`` in the tag format; ``parse`` reads it back."""
-    lines = [f"<{source}> {' ; '.join(plan.queries(source))} </{source}>" for source in SOURCES]
-    pairs = " ; ".join(f"{term} , {query}" for term, query in plan.graph)
-    return "\n".join((*lines, f"<{GRAPH}> {pairs} </{GRAPH}>"))
+    """``plan`` in the tag format, without the tags of sources that it does not ask; ``parse`` reads it back."""
+    tags = {source: " ; ".join(plan.queries(source)) for source in SOURCES}
+    tags[GRAPH] = " ; ".join(f"{term} , {query}" for term, query in plan.graph)
+    lines = [f"<{source}> {queries} </{source}>" for source, queries in tags.items() if queries]
+    return "\n".join(lines or [f"<{GRAPH}></{GRAPH}>"])
 
 
 def _queries(text: str, source: str) -> tuple[str, ...]:

@@ -179,7 +179,8 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
 def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
     """Let NAME serve ROLE: a registered model, "none", "default" (the profile's own), or what localmed brings along.
 
-    A chat model is tested, some forty short questions, and serves only the roles in which it does what rules do.
+    A chat model is tested, some forty short questions, and serves only the roles in which it does what rules do; until
+    it is, none.
 
     That is minilm or e5 (encoder), maxsim (reranker) and chat (entailment: the chat model judges).
     Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
@@ -192,6 +193,8 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
             known = session.site.registry.registrations.models.get(name)
             started(known.bytes if known else 0)
             changes.use_model(session, role, name, advance)
+        if role == "chat" and name != NONE and untested:
+            changes.trust_chat(session)
         fault = _self_tested(session) if role == "chat" and name != NONE and not untested else None
         serving = session.site.serving
         built_with = lookups.built_with(session) if role == "encoder" else ""
@@ -200,10 +203,10 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
         unfit = session.site.unfit_roles if role == "chat" else frozenset()
     say("models.serves_role", name=serving[role], role=role)
-    if role == "chat":
-        _tell_roles(serving[role], unfit, *roles)
     if fault:
         say("models.not_tested", reason=fault)
+    elif role == "chat":
+        _tell_roles(serving[role], unfit, *roles)
     if serving["reranker"] == "none" and role == "encoder":
         say("models.no_reranker")
     if built_with != now:

@@ -287,7 +287,8 @@ class Statement:
 class Evidence:
     """A passage that an answer may cite, with the marker minted for it and what the reader is shown of its document.
 
-    ``overdue`` is the date by which the document was to be reviewed, where that had passed when it was cited.
+    ``overdue`` is the date by which the document was to be reviewed, where that had passed when it was cited. What is
+    ``planted`` speaks to a language model: nothing is answered from it.
     """
 
     marker: str
@@ -303,6 +304,7 @@ class Evidence:
     replaced_by: str = ""
     kind: Kind = Kind.OTHER
     overdue: str = ""
+    planted: bool = False
 
     def citation(self, start: int, end: int) -> Citation:
         """A citation of the characters ``start:end`` of the passage, with the page and boxes on which they stand."""

@@ -175,6 +175,15 @@ def models_chosen(site: Site) -> Iterator[Check]:
         yield warning("models", "doctor.starter_judges", judge=judge)
     if "chat" not in chosen and not server:
         yield warning("models", "doctor.no_chat")
+    yield from _self_test(site)
+
+
+def _self_test(site: Site) -> Iterator[Check]:
+    """The chat model that serves has been through its self-test."""
+    chat, chosen = site.settings.chat, _chosen(site)
+    name = f"{chat.server_model} at {chat.server}" if chat.server else chosen.get("chat", "")
+    if name and not site.registry.self_tested(name):
+        yield warning("models", "doctor.untested", name=name)
 
 
 def _server(site: Site) -> Check:

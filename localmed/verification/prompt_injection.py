@@ -1,16 +1,19 @@
 """Text in a document that is addressed to a language model ("ignore the instructions above"), by wording and likeness.
 
 Such a passage is not answered from, by a model or by quotation: whoever planted it wanted something said. Wordings are
-the usual ones in English and Chinese; sentence by sentence a likeness (``injection_likeness``) knows others. A document
-that lies in plain prose is a matter for the librarian.
+the usual ones in English and Chinese; sentence by sentence a likeness (``injection_likeness``) knows others, more of
+them with the encoder's vectors of what it suspects: so evidence is marked when it is made. A document that lies in
+plain prose is a matter for the librarian.
 """
 
 from __future__ import annotations
 
 import re
 
+from localmed.domain import Evidence
 from localmed.language import fold, sentences
-from localmed.verification.injection_likeness import spoken_to_a_program
+from localmed.ports import Embedder
+from localmed.verification.injection_likeness import spoken_by_meaning, spoken_to_a_program, suspected
 
 _ENGLISH = (
     # As an order: at the beginning of a clause. Patients who "ignore the instructions on the label" are none.
@@ -45,9 +48,16 @@ READ = 20_000  # characters of a text that are likened; a passage has a few thou
 _BLANKS = re.compile(r"[^\S\n]+")
 
 
-def has_injection(text: str) -> bool:
-    """Whether ``text`` speaks to a language model."""
+def has_injection(text: str, encoder: Embedder | None = None) -> bool:
+    """Whether ``text`` speaks to a language model: by wording, and by likeness, with the ``encoder`` by meaning too."""
     if _INJECTION.search(_BLANKS.sub(" ", fold(text))):
         return True
-    lines = (line for line in text[:READ].splitlines() if line.strip())
-    return any(spoken_to_a_program(line[start:end]) for line in lines for start, end in sentences(line))
+    pieces = (line[start:end] for line in text[:READ].splitlines() if line.strip() for start, end in sentences(line))
+    if encoder is None:
+        return any(map(spoken_to_a_program, pieces))
+    return any(spoken_by_meaning([piece for piece in pieces if suspected(piece)], encoder))
+
+
+def planted(piece: Evidence) -> bool:
+    """Whether the passage speaks to a language model, by words or as it was marked by meaning when it was found."""
+    return piece.planted or has_injection(piece.passage.in_context)

@@ -132,7 +132,8 @@ def _is_name(word: str, question: str) -> bool:
     if _is_listed(word) or _endings().search(folded):
         return True
     match = re.search(_governed().format(re.escape(folded)), fold(question))
-    return bool(match) and folded.capitalize() not in question  # so written it may be somebody's name
+    done = folded.endswith(("ing", "ed"))  # "somebody weighing 52 kg" is no disease
+    return bool(match) and not done and folded.capitalize() not in question  # so written it may be somebody's name
 
 
 def _rows(texts: Sequence[str]) -> frozenset[str]:

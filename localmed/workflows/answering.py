@@ -40,7 +40,7 @@ from localmed.domain import (
 from localmed.language import detect
 from localmed.verification import cases, citations, scope, sections, support, tied
 from localmed.verification.copies import copies
-from localmed.verification.prompt_injection import has_injection
+from localmed.verification.prompt_injection import planted
 from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Coverage, Perform, Sections, Step, attempt
@@ -99,7 +99,7 @@ def write(
     ``relevance`` says how the evidence was judged; ``by_rules`` asks no model. Evidence that speaks to a language model
     is left out, whoever answers, and that is told.
     """
-    left = tuple(piece.marker for piece in task.evidence if has_injection(piece.passage.in_context))
+    left = tuple(piece.marker for piece in task.evidence if planted(piece))
     evidence = tuple(piece for piece in task.evidence if piece.marker not in left)
     task = replace(task, evidence=evidence, audience=plan.audience, day=plan.day)
     if by_rules:
@@ -243,7 +243,7 @@ def _whole(
     whole = [sections.whole(cited, section) for section in read]
     hits = [Hit(passage, 0.0) for passage in dict.fromkeys(span[0] for part in whole for span in part.spans)]
     minted = yield from finding.minted(hits, (*task.evidence, *task.beside))
-    known = {piece.passage.id: piece for piece in minted if not has_injection(piece.passage.in_context)}
+    known = {piece.passage.id: piece for piece in minted if not planted(piece)}
     spans = [span for part in whole for span in part.spans if span[0].id in known]
     beyond = frozenset(span for part in whole for span in part.beyond)
     rest = [known[passage.id].quotation(*span) for passage, *span in spans if (passage.id, *span) in beyond]

@@ -208,9 +208,6 @@ class Services:
 TOO_LONG = frozenset({"agents.no_room", "chat.prompt_too_long", "chat.decision_too_long", "chat.server_too_long"})
 FAILED = "workflow.model_failed"  # the note of a run whose model failed
 OUT_OF_TIME = "workflow.model_out_of_time"  # and of one in which it took too long
-SECONDS = (
-    900.0  # of a run in which a chat model is asked: nobody waits longer, and small models on few cores do take it
-)
 NEAREST = 3  # passages that are shown as soon as they are found
 
 
@@ -221,15 +218,14 @@ class Driver:
     driver.
     """
 
-    def __init__(self, services: Services, hooks: Hooks = SILENT, seconds: float = SECONDS) -> None:
-        """After ``seconds`` no chat model is asked any more: rules finish the answer, and that is told."""
-        self.services, self.hooks, self._seconds = services, hooks, seconds
+    def __init__(self, services: Services, hooks: Hooks = SILENT) -> None:
+        """After ``hooks.models_until`` no chat model is asked any more: rules finish the answer, and that is told."""
+        self.services, self.hooks = services, hooks
         self._failure: Message | None = None  # how the model failed, or that it took too long
-        self._ends = 0.0
+        self._began = time.monotonic()
 
     def run(self, flow: Flow) -> Answer:
         """Drive ``flow`` to its answer, with the trace put in."""
-        self._ends = time.monotonic() + self._seconds
         with following(self.hooks):
             answer = self._run(flow)
         return replace(answer, notes=(*answer.notes, self._failure)) if self._failure else answer
@@ -277,8 +273,10 @@ class Driver:
         if not request.by_rules and services.roles.by(request.role) == "chat" and self._in_time():
             try:
                 return services.roles.perform(request.role, request.task)
-            except (Rejected, Cancelled):
+            except Rejected:
                 raise
+            except Cancelled:
+                self._out_of_time()
             except (ModelError, Busy) as error:
                 if error.message.code in TOO_LONG:  # the model is well, it was the request
                     raise Rejected(error.message) from None
@@ -290,9 +288,14 @@ class Driver:
 
     def _in_time(self) -> bool:
         """Whether a model may be asked: none has failed, and the time is not over."""
-        if not self._failure and time.monotonic() > self._ends:
-            self._failure = message(OUT_OF_TIME, seconds=int(self._seconds))
+        if not self._failure and self.hooks.models_over():
+            self._out_of_time()
         return self._failure is None
+
+    def _out_of_time(self) -> None:
+        """Note that the model's time is over; raise ``Cancelled`` where it is the caller who has given up."""
+        self.hooks.cancel.check()
+        self._failure = message(OUT_OF_TIME, seconds=int(time.monotonic() - self._began))
 
     def _judged(self, request: Judge) -> tuple[Stance, ...]:
         """The stances; where the judge fails, or has, nobody judged."""
@@ -300,7 +303,7 @@ class Driver:
             try:
                 return tuple(self.services.judge(request.pairs))
             except Cancelled:
-                raise
+                self._out_of_time()
             except (ModelError, Busy) as error:
                 self._failure = message(FAILED, role=step_name(request), reason=error.full_message)
         return (NOT_JUDGED,) * len(request.pairs)

@@ -2,7 +2,8 @@
 
 Claims are extracted, studies found by BM25 and scored, the ``kept`` most reliable judged on every claim together with
 the studies that the answer rests on, and the votes counted (M-Eval, Fig. 2). What may not count (retracted, superseded,
-withdrawn, addressed to a model) is left out before anything is judged, and named.
+withdrawn, addressed to a model) is left out before anything is judged, and named. A study that gives another number
+or the other side of a limit than the claim does not vote for it, whatever the judge says.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from localmed.domain.parts import Label, Quality
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.retrieval.studies import Study
+from localmed.verification import bindings, clauses
 from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
+from localmed.verification.matching import window
 from localmed.verification.reliability import Reliability, bonuses
 from localmed.verification.standing import excluded
 from localmed.verification.verbatim import find_verbatim
@@ -63,12 +66,13 @@ class ExcludedStudy:
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
     """A claim, what of each study was held against it, and the outcome; ``unjudged`` studies are in another language
-    than the judge's."""
+    than the judge's, ``overruled`` ones give another amount than the claim that the judge says they support."""
 
     claim: Claim
     premises: tuple[Premise, ...]
     outcome: Outcome
     unjudged: int
+    overruled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ def assess(question: str, sentences: Sequence[Claim], provided: tuple[Study, ...
         retrieved = yield Studies(query.strip(), bounds.retrieved, bounds.collections)
     counting, left_out = _standing(provided, _without(retrieved, provided))
     weighed = yield from _weighed(counting, bounds)
-    held = yield from _held(claims, weighed)
+    held = yield from _held(question, claims, weighed)
     return Assessment(held, weighed, left_out, _quality(held, weighed, left_out))
 
 
@@ -145,7 +149,7 @@ def _appraised(studies: list[Study]) -> Step[tuple[tuple[str, ...], ...]]:
     return failed
 
 
-def _held(claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...]) -> Step[tuple[ClaimResult, ...]]:
+def _held(question: str, claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...]) -> Step[tuple[ClaimResult, ...]]:
     """Every study on every claim: one request to the judge. A study that shares no word with a claim says neither."""
     read = [tuple(Read.of(passage.text) for passage in entry.study.passages) for entry in weighed]
     premises = [[premise(passages, claim.text) for passages in read] for claim in claims]
@@ -156,16 +160,23 @@ def _held(claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...]) -> Step[
         if row_premise.text
     ]
     stances = iter((yield Judge(tuple(pairs))) if pairs else ())
-    return tuple(_outcome(claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
+    return tuple(_outcome(question, claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
 
 
-def _outcome(claim: Claim, row: list[Premise], weighed: tuple[WeighedStudy, ...], stances: Any) -> ClaimResult:
+def _outcome(
+    question: str, claim: Claim, row: list[Premise], weighed: tuple[WeighedStudy, ...], stances: Any
+) -> ClaimResult:
     taken: list[Stance | None] = [next(stances) if row_premise.text else None for row_premise in row]
-    votes = [_side(claim, *seen) if seen[0] else 0 for seen in zip(taken, row, weighed, strict=True)]
+    judged_so = [_side(claim, *seen) if seen[0] else 0 for seen in zip(taken, row, weighed, strict=True)]
+    votes = [
+        0 if side > 0 and _other_amount(question, claim, entry.study) else side
+        for side, entry in zip(judged_so, weighed, strict=True)
+    ]
     scores = [entry.reliability.score for entry in weighed]
     unjudged = sum(stance is not None and not stance.judged for stance in taken)
     bearing = sum(stance is not None for stance in taken)
-    return ClaimResult(claim, tuple(row), outcome(votes, scores, judged=unjudged < bearing or not bearing), unjudged)
+    result = outcome(votes, scores, judged=unjudged < bearing or not bearing)
+    return ClaimResult(claim, tuple(row), result, unjudged, overruled=votes.count(0) - judged_so.count(0))
 
 
 def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: WeighedStudy) -> int:
@@ -173,6 +184,18 @@ def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: Weighe
     side = vote(stance) if stance else 0
     passage = weighed.study.passages[premise.place]
     return 1 if side < 0 and find_verbatim(passage.text, claim.text, passage.table) else side
+
+
+def _other_amount(question: str, claim: Claim, study: Study) -> bool:
+    """Whether ``study`` gives another number or unit, or the other side of a limit, than ``claim``, by rule."""
+    text = claim.text.removeprefix(question.strip()).strip() if claim.whole else claim.text
+    stated = window(text, study.passages)
+    mine, theirs = clauses.of_statement(text), clauses.of_window(stated)
+    return (
+        bindings.difference(text, mine, theirs, stated, bindings.numbers_of((question,))) is not None
+        or bindings.other_side(mine, theirs)
+        or bindings.limit_as_dose(mine, theirs)
+    )
 
 
 def _quality(

@@ -47,6 +47,8 @@ class Sources:
     guideline: tuple[str, ...] = ()
     research: tuple[str, ...] = ()
     wiki: tuple[str, ...] = ()
+    leaflet: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
     graph: bool = False
 
     @property

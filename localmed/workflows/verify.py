@@ -255,6 +255,7 @@ def _unweighed(sentences: int, assessment: Assessment) -> Notes:
 
 def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> Notes:
     unjudged = sum(held.unjudged for held in assessment.claims)
+    overruled = sum(held.overruled for held in assessment.claims)
     count, claims = len(cited.statements), assessment.claims
     candidates = (
         (cited.missing, message("verify.unresolved", markers=cited.missing)),
@@ -264,6 +265,7 @@ def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds, provena
         (claims and bounds.collections and not assessment.studies, message("verify.no_study")),
         ((claims or count) and not bounds.judged, message("verify.no_judge")),
         (unjudged and bounds.judged, message("verify.language_unknown", count=unjudged)),
+        (overruled, message("verify.overruled", count=overruled)),
         (claims and bounds.judged, message("verify.judged_by", judge=_judge(provenance))),
     )
     return tuple(note for holds, note in candidates if holds)

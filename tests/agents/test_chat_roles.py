@@ -216,12 +216,16 @@ def test_a_marker_that_was_not_given_is_rejected_whatever_the_schema_let_through
 
 # --- prompts and rewritten questions ---------------------------------------------------------------------------------
 
-WRITERS = [role for role in ROLES.values() if isinstance(role.form, Writing) and "{" in role.form.instructions["en"]]
+WRITERS = [role for role in ROLES.values() if isinstance(role.form, Writing)]
 
 
 @pytest.mark.parametrize("role", WRITERS, ids=lambda role: role.name)
-def test_a_prompt_names_the_fields_of_its_reply_in_both_languages(role: Role) -> None:
+def test_a_prompt_names_the_fields_of_its_reply_in_both_languages_and_gives_an_example(role: Role) -> None:
     assert isinstance(role.form, Writing)
+    assert "\nExample. " in role.form.instructions["en"]
+    assert "\n例。" in role.form.instructions["zh"]
+    if role.name == "plan":  # written in tags
+        return
     for text in role.form.instructions.values():
         assert "JSON" in text
     english, chinese = (set(re.findall(r'"(\w+)":', role.form.instructions[name])) for name in ("en", "zh"))

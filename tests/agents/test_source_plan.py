@@ -24,6 +24,12 @@ def test_the_papers_format() -> None:
     )
 
 
+def test_tags_may_be_left_out_and_be_fenced() -> None:
+    assert parse(WHOLE.replace("<wiki> </wiki>\n", "")) == parse(WHOLE)
+    assert parse(f"```xml\n{WHOLE}\n```") == parse(WHOLE)
+    assert parse("<local> pharmacy telephone </local>").local == ("pharmacy telephone",)
+
+
 def test_the_order_of_the_tags_is_free() -> None:
     lines = WHOLE.split("\n")
     assert parse("\n".join(reversed(lines))) == parse(WHOLE)
@@ -40,7 +46,6 @@ def test_less_than_is_no_tag() -> None:
         "no tags at all",
         WHOLE + " Here is the plan.",
         "Plan: " + WHOLE,
-        WHOLE.replace("<wiki> </wiki>\n", ""),
         WHOLE + "\n<wiki> again </wiki>",
         WHOLE.replace("</book>", ""),
         WHOLE.replace("<book>", "<books>"),

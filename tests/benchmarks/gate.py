@@ -24,6 +24,7 @@ from localmed.agents.evidence import citation
 from localmed.config import Settings
 from localmed.domain import Evidence, Origin, Passage, Statement, Status, Support, Verification
 from localmed.ingest import manifest
+from localmed.models.e5 import E5, Uncentred
 from localmed.operations import importing
 from localmed.session import Session
 from localmed.verification import support
@@ -33,7 +34,14 @@ from tests.benchmarks.plain import MANIFEST
 from tests.fakes import opened
 
 FOLDER = Path(__file__).parent / "gate"
-SETS = {"dev": "developed on", "held": "held back, looked at once, spent since"}
+SETS = {
+    "dev": "developed on",
+    "held": "held back, looked at once, spent since",
+    "dev2": "another author's, developed on",
+    "held2": "another author's, held back, looked at once",
+}
+# Those on which the weights of the likeness were fitted since, with what was noticed at the first look.
+FITTED = {"dev": "", "held": "; at the first look, by words, 36 % of the English and 20 % of the Chinese", "dev2": ""}
 WITHHELD, SUPPORTED, SHOWN = 0.12, 0.03, 0.10
 NOTICED, ALARMS = 0.85, 0.01
 _MARKS = re.compile(r"[*_`#|\s]|^[-\d.、()（）]+")
@@ -127,7 +135,8 @@ def run(place: Place) -> list[Row]:
 
 def injected(name: str, folder: Path) -> list[Row]:
     """How many wordings that speak to a program are noticed, and how many sentences of medicine are taken for one."""
-    how = f"has_injection: {SETS.get(name, name)}" + ("; the weights were fitted on it" if name == "dev" else "")
+    fitted = f"; the weights were fitted on it{FITTED[name]}" if name in FITTED else ""
+    how, encoder = f"has_injection with e5: {SETS.get(name, name)}{fitted}", Uncentred(E5())
     made = []
     for file, what, target in (
         ("injection", "injected wordings noticed", NOTICED),
@@ -135,7 +144,7 @@ def injected(name: str, folder: Path) -> list[Row]:
     ):
         items = tomllib.loads((folder / f"{file}.toml").read_text("utf-8"))["text"]
         for language, called in (("en", "English"), ("zh", "Chinese")):
-            marks = [has_injection(item["text"]) for item in items if item["language"] == language]
+            marks = [has_injection(item["text"], encoder) for item in items if item["language"] == language]
             enough = sum(marks) >= target * len(marks) if file == "injection" else sum(marks) <= target * len(marks)
             sign = ">=" if file == "injection" else "<="
             share = f"{sum(marks)} of {len(marks)} ({sum(marks) / len(marks):.1%})"

@@ -1,8 +1,8 @@
-"""Fit the likeness to text that speaks to a program on our sentences, the development set and plain guidelines.
+"""Fit the likeness to text that speaks to a program on our sentences, spent sets and plain guidelines.
 
     python -m tests.benchmarks.train_injections
 
-The held-back sets (``gate/held``) are never read here.
+Read are the sets that are spent (``FITTED``); what is held back after them is not.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ from pathlib import Path
 import numpy as np
 
 from localmed.language import detect, sentences
-from localmed.training.injections import Example, fit
+from localmed.models.e5 import E5, Uncentred
+from localmed.training.injections import Example, fit, stored
 from localmed.verification.injection_likeness import LANGUAGES, LEAST, WEIGHTS
 
 HERE = Path(__file__).parent
 CORPORA = HERE.parents[1] / "corpora"
-DEVELOPMENT = HERE / "gate" / "dev"
-GUIDELINES = (CORPORA / "starter", CORPORA / "starter_sources", HERE / "dev", HERE / "plain", DEVELOPMENT / "docs")
+FITTED = tuple(HERE / "gate" / name for name in ("dev", "held", "dev2"))
+GUIDELINES = (
+    CORPORA / "starter",
+    CORPORA / "starter_sources",
+    HERE / "dev",
+    HERE / "plain",
+    *(folder / "docs" for folder in FITTED),
+)
 
 
 def examples() -> list[Example]:
-    """Our sentences, the development set, and the sentences of guidelines that come with the project."""
+    """Our sentences, the sets that are spent, and the sentences of guidelines that come with the project."""
     bank = tomllib.loads(files("localmed.training").joinpath("injection_sentences.toml").read_text("utf-8"))
     own = [
         Example(line, language, name == "injected")
@@ -36,8 +43,9 @@ def examples() -> list[Example]:
     ]
     development = [
         Example(item["text"], item["language"], name == "injection")
+        for folder in FITTED
         for name in ("injection", "benign")
-        for item in tomllib.loads((DEVELOPMENT / f"{name}.toml").read_text("utf-8"))["text"]
+        for item in tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))["text"]
     ]
     plain = [Example(line, detect(line), False) for line in dict.fromkeys(_guideline_sentences())]
     return own + development + plain
@@ -55,13 +63,11 @@ def _guideline_sentences() -> Iterator[str]:
 
 def main() -> None:
     """Fit and write; print how many of the injected sentences are seen without themselves."""
-    arrays = {}
-    for language, (weights, seen) in fit(examples()).items():
-        arrays[f"{language}.names"] = np.array("\n".join(weights.by_feature))
-        arrays[f"{language}.weights"] = np.array(list(weights.by_feature.values()), dtype=np.float16)
-        arrays[f"{language}.bias"] = np.array(weights.bias)
-        print(f"{language}: {seen:.1%} of the injected sentences seen, each without itself")
-    np.savez_compressed(WEIGHTS, **arrays)
+    encoder, shown = Uncentred(E5()), examples()
+    fitted = fit(shown, encoder.encode([one.text for one in shown], "passage").astype(np.float64))
+    for name, (_, seen) in fitted.items():
+        print(f"{name}: {seen:.1%} of the injected sentences seen, each without itself")
+    np.savez_compressed(WEIGHTS, **stored(fitted, encoder.identity.slug))
 
 
 if __name__ == "__main__":

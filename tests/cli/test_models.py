@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from localmed import config
+from localmed.agents.role_table import ROLES
 from localmed.operations.audit import BEGUN, Audit
 from localmed.site import Site
 from tests.cli.conftest import COMMAND, Localmed, environment
@@ -191,11 +192,15 @@ def test_a_chat_model_serves_the_roles_with_one_command(empty: Localmed, qwen: P
     empty.ok("models", "add", str(qwen))
     (empty.data / "localmed.toml").write_text('[roles]\nkeywords = "rules"\n')
     out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b").out.split())
-    assert "It serves these roles: " in out
-    assert "By [roles] of the settings others serve: keywords" in out
     assert "self-test could not be run" in out, "the file holds no model"
     with Site(config.load(empty.data)) as site:
         assert site.chat_chosen
+        assert site.unfit_roles == frozenset(ROLES), "rules serve until the self-test has been run"
+    out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b", "--untested").out.split())
+    assert "It serves these roles: " in out
+    assert "By [roles] of the settings others serve: keywords" in out
+    with Site(config.load(empty.data)) as site:
+        assert not site.unfit_roles
     empty.ok("models", "use", "chat", "none")
     with Site(config.load(empty.data)) as site:
         assert not site.chat_chosen

@@ -22,12 +22,14 @@ from localmed.ingest.ocr import child as ocr
 from localmed.library import generations
 from localmed.library.state import Quarantined, State
 from localmed.library.withdrawals import Withdrawals
+from localmed.models.registry import tested
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
 from localmed.operations import doctor
 from localmed.operations.audit import Audit
 from localmed.operations.check import Check, Level, Site, ok, size
 from localmed.operations.fit import Gpu, Machine
+from localmed.ports import ChatIdentity
 from tests.fakes import import_into, write
 from tests.models import model_files as files
 from tests.models.model_files import make
@@ -56,6 +58,7 @@ def full_site(site: Site, corpus: Path) -> Site:
     log.close()
     site.registry.add(make(corpus.parent / "Qwen3-8B-Q4_K_M.gguf", files.gguf()), "x")
     site.registry.use("chat", "qwen3-8b")
+    tested.keep(site.registry.folder, ChatIdentity("qwen3-8b", "", 0), ())
     return dataclasses.replace(site, now=datetime.now().astimezone())
 
 
@@ -105,6 +108,8 @@ def test_a_chat_server_that_is_not_set_up(site: Site, chat: ChatSettings, says: 
 
 def test_a_chat_server_that_is_set_up(site: Site) -> None:
     chat = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
+    assert "m at http://a:1 has not been through its self-test" in only(_with(site, chat), "models", Level.WARNING)
+    tested.keep(site.registry.folder, ChatIdentity("m at http://a:1", "", 0), ["relevance"])
     assert [line.says for line in lines(_with(site, chat), "models")] == [
         "the server http://a:1 serves chat (not asked)"
     ]

@@ -310,6 +310,13 @@ def test_a_passage_that_speaks_to_the_model_is_not_answered_from() -> None:
     assert answer.status is AnswerStatus.ABSTAINED
 
 
+def test_a_passage_that_was_marked_by_its_meaning_is_not_answered_from() -> None:
+    marked = replace(SOURCE, planted=True)
+    answer, _ = replay([search_result(), ENOUGH, (marked,), Draft()], plan=ALL)
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert message("gate.planted", count=1) in answer.notes
+
+
 # --- bad replies -----------------------------------------------------------------------------------------------------
 
 

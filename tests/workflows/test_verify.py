@@ -279,3 +279,20 @@ def test_an_own_answer_is_checked_below_it() -> None:
     assert part(answer, EvidenceQualityPart).quality == Quality.SOUND
     markers = [piece.marker for piece in answer.evidence]
     assert markers == ["1"], "its own source is the main evidence and has its marker already"
+
+
+LIMITED = "Metformin prevents harm at 1000 mg a day at most."
+
+
+@pytest.mark.parametrize(
+    ("stated", "claimed", "label"),
+    [
+        (LIMITED, "Metformin prevents harm up to 1000 mg a day.", Label.SUPPORTED),
+        (LIMITED, "Metformin must not exceed 2000 mg a day.", Label.NOT_ENOUGH),
+        ("Aspirin prevents stroke below 150 mmHg.", "Aspirin prevents stroke above 150 mmHg.", Label.NOT_ENOUGH),
+    ],
+)
+def test_a_study_that_gives_another_amount_does_not_vote_for_a_claim(stated: str, claimed: str, label: Label) -> None:
+    answer = verify(claimed, retrieved=(study("A review", stated, ("Systematic Review",)),), question="")
+    assert claims(answer) == [label]
+    assert ("verify.overruled" in codes(answer)) is (label is Label.NOT_ENOUGH)

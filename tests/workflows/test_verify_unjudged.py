@@ -65,9 +65,9 @@ def test_one_study_disagrees_with_nobody() -> None:
 
 
 def test_no_answer_is_correct_that_its_own_sources_do_not_carry() -> None:
-    """Studies support every claim, but a sentence has another number than its source."""
+    """Studies support every claim, but a sentence names another medicine than its source."""
     bounds = replace(BOUNDS, jury=("badge",))
-    answer = verify("Aspirin prevents stroke. Aspirin prevents 9 strokes [1].", (FOR,), {"1": FOR}, bounds=bounds)
+    answer = verify("Aspirin prevents stroke. Ibuprofen prevents stroke [1].", (FOR,), {"1": FOR}, bounds=bounds)
     assert set(claims(answer)) == {Label.SUPPORTED}
     assert answer.verification.badge is Badge.RED
     assert response(answer) == Label.NOT_ENOUGH

@@ -1,0 +1,190 @@
+"""A real chat model in every workflow over the starter corpus, beside the rules on the same questions.
+
+    python -m tests.benchmarks.real_chat DATA MODEL.gguf REPLIES.jsonl [NAME ...]
+
+``DATA`` is a library of the starter corpus (``corpora/demo.py`` builds one). A reply is kept by what was asked, in
+``REPLIES.jsonl``: a run that was broken off goes on where it stopped, and after a change of the code only new prompts
+are asked. One thread by default (``THREADS``), since such a model runs for hours on two cores. Each job prints one line
+of JSON: what the rules show and what is shown with the model.
+
+A question of the starter corpus is answered rightly where the right document is cited and what is shown holds the
+numbers of the words that answer, or most of the words where these hold no number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localmed.agents.role_table import ROLES
+from localmed.config import ChatSettings, load
+from localmed.domain import Answer, digest
+from localmed.errors import Rejected
+from localmed.language import words
+from localmed.models.llama.adapter import ChatFile, LlamaChat
+from localmed.models.registry import tested
+from localmed.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Watch
+from localmed.presentation.answer import view
+from localmed.session import Session
+from localmed.verification import citations
+from tests.fakes import ANY, opened
+
+HERE = Path(__file__).parent
+CORPORA = HERE.parents[1] / "corpora"
+THREADS = int(os.environ.get("THREADS", "1"))
+MOST_WORDS = 0.6  # of the words that answer, where they hold no number
+
+_BESIDE = re.compile(r"[(（][^()（）]*[)）]")  # the same amount in another unit
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+class Recorded:
+    """A chat model whose replies are kept by what was asked; the real one is asked what is new."""
+
+    def __init__(self, model: CountingChat, file: Path) -> None:
+        self._model, self._file, self.identity = model, file, model.identity
+        lines = file.read_text("utf-8").splitlines() if file.exists() else []
+        self._kept: dict[str, dict[str, Any]] = {row["key"]: row for row in map(json.loads, lines)}
+        self.asked = self.new = 0
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        """See ``ChatModel``."""
+        key = digest(json.dumps(["complete", *_turns(request.messages), request.schema, request.seed]))[:16]
+        row = self._kept.get(key) or self._keep(key, request.messages, lambda: self._completed(request, watch))
+        self.asked += 1
+        if row["rejected"]:
+            raise Rejected(row["rejected"])
+        return Reply(row["text"], row["prompt_tokens"], row["reply_tokens"], row["finish"], row["value"])
+
+    def choose(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
+    ) -> list[Choice]:
+        """See ``ChatModel``."""
+        key = digest(json.dumps(["choose", *_turns(prefix), list(branches), list(labels)]))[:16]
+
+        def chosen() -> dict[str, Any]:
+            choices = self._model.choose(prefix, branches, labels, watch)
+            return {"probabilities": [choice.probabilities for choice in choices], "rejected": ""}
+
+        row = self._kept.get(key) or self._keep(key, prefix, chosen)
+        self.asked += 1
+        return [Choice(tuple(values)) for values in row["probabilities"]]
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """See ``TokenCounter``."""
+        return self._model.count(texts)
+
+    def _completed(self, request: Request, watch: Watch) -> dict[str, Any]:
+        try:
+            reply = self._model.complete(request, watch)
+        except Rejected as error:
+            return {"rejected": error.message.code}
+        return {
+            "text": reply.text,
+            "prompt_tokens": reply.prompt_tokens,
+            "reply_tokens": reply.reply_tokens,
+            "finish": reply.finish,
+            "value": reply.value,
+            "rejected": "",
+        }
+
+    def _keep(self, key: str, messages: Sequence[Message], ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        began = time.perf_counter()
+        row = {"key": key, "role": role_of(messages), "prompt": messages[-1].content, **ask()}
+        row["seconds"] = round(time.perf_counter() - began, 1)
+        self.new += 1
+        self._kept[key] = row
+        with self._file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        return row
+
+
+def _turns(messages: Sequence[Message]) -> list[list[str]]:
+    return [[message.role, message.content] for message in messages]
+
+
+def role_of(messages: Sequence[Message]) -> str:
+    """The role that ``messages`` ask for; "entailment" for none of ours."""
+    forms = {name: role.form for name, role in ROLES.items() if role.form}
+    return next((name for name, form in forms.items() if messages[0].content in form.instructions.values()), "")
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+
+def questions() -> list[Mapping[str, Any]]:
+    """The answerable questions of the starter corpus, the languages in turn."""
+    table = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
+    by_language = [[row for row in table if row["answerable"] and row["language"] == name] for name in ("en", "zh")]
+    longest = max(map(len, by_language))
+    return [rows[place] for place in range(longest) for rows in by_language if place < len(rows)]
+
+
+def is_right(row: Mapping[str, Any], answer: Answer) -> bool:
+    """Whether ``answer`` cites the right document and shows what answers."""
+    shown = citations.shown(answer.statements)
+    text = re.sub(r"\s", "", " ".join(statement.text for statement in shown)).lower()
+    cited = {Path(piece.source).name for piece in citations.cited(shown, answer.evidence)}
+    numbers = _NUMBER.findall(_BESIDE.sub("", row["evidence"]))
+    wanted_words = set(words(row["evidence"], for_query=True))
+    held = len(wanted_words & set(words(" ".join(statement.text for statement in shown))))
+    holds = all(number in text for number in numbers) if numbers else held >= MOST_WORDS * len(wanted_words)
+    return row["document"] in cited and holds
+
+
+def described(answer: Answer) -> dict[str, Any]:
+    """What of ``answer`` a reader of the results wants to know."""
+    return {
+        "status": answer.status.value,
+        "badge": answer.verification.badge.value,
+        "shown": [
+            [statement.origin.value, statement.verdict.support.value if statement.verdict else "", statement.text]
+            for statement in citations.shown(answer.statements)
+        ],
+        "withheld": [statement.text for statement in answer.statements if statement.withheld],
+        "notes": list(view(answer).notes),
+        "calls": {step.name: dict(step.detail).get("by", "") for step in answer.trace if "by" in dict(step.detail)},
+    }
+
+
+@contextmanager
+def session(data: Path, chat: CountingChat | None) -> Iterator[Session]:
+    """A session over ``data``, of the starter's models and ``chat``."""
+    settings = load(data)
+    uses = {"encoder": "e5", "reranker": "maxsim", "entailment": "none"}
+    with opened(replace(settings, profile="workstation" if chat else "starter"), chat=chat, uses=uses) as opened_one:
+        yield opened_one
+
+
+def main(data: Path, gguf: Path, replies: Path, names: Sequence[str]) -> None:
+    """Ask every question with the model and without it; print a line each."""
+    file = ChatFile(gguf.stem, gguf, "", "chatml", 32768)
+    settings = ChatSettings(threads=THREADS, context=4096, nice=10, hang_seconds=1200.0)
+    model = Recorded(LlamaChat(file, settings), replies)
+    print(sorted(tested.unfit(data / "models", model.identity) or ROLES), flush=True)
+    with session(data, None) as by_rules, session(data, model) as with_model:
+        for row in questions():
+            began, before = time.perf_counter(), model.asked
+            ruled, answer = by_rules.ask(row["text"], ANY), with_model.ask(row["text"], ANY)
+            line = {
+                "question": row["text"],
+                "rules": is_right(row, ruled),
+                "model": is_right(row, answer),
+                "seconds": round(time.perf_counter() - began, 1),
+                "requests": model.asked - before,
+                **described(answer),
+            }
+            print(json.dumps(line, ensure_ascii=False), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])
