@@ -7,7 +7,7 @@ from localmed.verification import tied
 from localmed.verification.tied import Covers
 
 
-def said(text: str) -> Statement:
+def quotation(text: str) -> Statement:
     return Statement(text, (), Origin.EXTRACTIVE)
 
 
@@ -39,11 +39,11 @@ def test_a_name_that_nothing_quoted_has_makes_it_about_another_thing() -> None:
 
 
 def test_the_value_must_be_of_the_medicine() -> None:
-    assert tied.unfilled("How much furosemide do I give?", [said("Avoid an ACE inhibitor above 5.0 mmol/L.")])
-    assert tied.unfilled("凝血酶原复合物用多少单位", [said("用凝血酶原复合物逆转华法林，并静脉给维生素K 10 mg。")])
-    assert tied.unfilled("What dose of warfarin?", [said("Stop warfarin and give vitamin K 10 mg.")])
-    assert not tied.unfilled("What dose of insulin?", [said("Give 10 units of insulin with 25 g of glucose.")])
-    assert not tied.unfilled("What dose of glucose?", [said("Give 10 units of insulin with 25 g of glucose.")])
+    assert tied.unfilled("How much furosemide do I give?", [quotation("Avoid an ACE inhibitor above 5.0 mmol/L.")])
+    assert tied.unfilled("凝血酶原复合物用多少单位", [quotation("用凝血酶原复合物逆转华法林，并静脉给维生素K 10 mg。")])
+    assert tied.unfilled("What dose of warfarin?", [quotation("Stop warfarin and give vitamin K 10 mg.")])
+    assert not tied.unfilled("What dose of insulin?", [quotation("Give 10 units of insulin with 25 g of glucose.")])
+    assert not tied.unfilled("What dose of glucose?", [quotation("Give 10 units of insulin with 25 g of glucose.")])
 
 
 def test_what_adds_nothing_to_a_value_stands_behind_it() -> None:
