@@ -244,7 +244,7 @@ def request(port: int, reader: Reader, log: Log, kind: str, method: str, path: s
         text = reply.read().decode("utf-8", "replace")
         fault = "" if reply.status == 200 else str(reply.status)
         if kind == "answer" and not fault and '"kind": "answer"' not in text:
-            fault = f"no answer ({_told(text)})"
+            fault = f"no answer ({_error(text)})"
     except OSError as error:
         fault = type(error).__name__
     finally:
@@ -253,10 +253,10 @@ def request(port: int, reader: Reader, log: Log, kind: str, method: str, path: s
     return text
 
 
-def _told(events: str) -> str:
+def _error(events: str) -> str:
     """What the page is told in place of an answer, in our own words."""
-    told = (line[6:] for line in events.splitlines() if line.startswith('data: {"kind": "error"'))
-    return str(json.loads(next(told, '{"value": "the stream ended"}'))["value"])
+    lines = (line[6:] for line in events.splitlines() if line.startswith('data: {"kind": "error"'))
+    return str(json.loads(next(lines, '{"value": "the stream ended"}'))["value"])
 
 
 def _image(events: str) -> str:
