@@ -19,7 +19,7 @@ from localmed.domain import Answer, AnswerStatus, Evidence, Message, Status
 from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Damaged, NoLibrary, UnknownName, UsageError
-from localmed.library.state import rows
+from localmed.library.state import rows, selected
 from localmed.operations import stops
 from localmed.operations.masking import masked
 from localmed.operations.sealing import seal, unseal
@@ -86,8 +86,8 @@ def kept(session: Session, id_: str) -> Kept:
     return _opened(session.data, session.caller.user, *row)
 
 
-def listing(session: Session) -> list[Kept]:
-    """The newest answers of the session's user; one that cannot be read is left out."""
+def listing(session: Session) -> tuple[list[Kept], int]:
+    """The newest answers of the session's user, and how many of them cannot be opened."""
     oldest = time.time() - DAY * max(session.settings.web.history_days, 1)
     with rows(session.data) as state:
         query = "SELECT id, time, sealed FROM answers WHERE user = ? AND time > ? ORDER BY time DESC LIMIT ?"
@@ -96,7 +96,20 @@ def listing(session: Session) -> list[Kept]:
     for row in found_rows:
         with suppress(Damaged):
             answers.append(_opened(session.data, session.caller.user, *row))
-    return answers
+    return answers, len(found_rows) - len(answers)
+
+
+def unopened(data: Path) -> int:
+    """How many answers and reports, of everybody, cannot be opened: their key is another, or a byte of them is."""
+    sealed_rows = [("answer", *row) for row in selected(data, "SELECT sealed, id, user FROM answers")]
+    sealed_rows += [("feedback", *row) for row in selected(data, "SELECT sealed, answer, user FROM feedback")]
+    count = 0
+    for kind, sealed, id_, user in sealed_rows:
+        try:
+            unseal(data, sealed, kind, id_, user)
+        except Damaged:
+            count += 1
+    return count
 
 
 def of_anybody(session: Session, id_: str) -> tuple[str, Kept]:

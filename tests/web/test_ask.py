@@ -165,7 +165,7 @@ def test_a_report_reaches_the_safety_officer_and_outlives_the_history(copied_cli
         "the dose is for tablets",
     )
     assert found_report.asked_text == QUESTION
-    assert history.listing(Session(site, Caller("reader", frozenset({"ward"}), SessionRole.READER))) == []
+    assert history.listing(Session(site, Caller("reader", frozenset({"ward"}), SessionRole.READER))) == ([], 0)
 
 
 def test_what_was_asked_is_audited_as_the_user_without_its_text(copied_clients: Clients) -> None:
