@@ -39,7 +39,7 @@ ORIGINAL = re.compile(r"[0-9a-f]{64}")
 OURS = re.compile(
     r"generations|current(\.new)?|files|packs|trust|vectors|corpora|kept|models|host|ocr|unpacked|uploads|\w+\.lock|localmed\.toml"
     r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?|history\.key|whole_check\.json"
-    r"|desktop\.json|canaries\.(toml|json|last\.json)"
+    r"|desktop\.json|canaries\.(toml|json|last\.json)|localmed\.passed\.toml|gpus\.json"
 )
 WHOLE_CHECK = "whole_check.json"
 WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
