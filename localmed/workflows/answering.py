@@ -39,13 +39,8 @@ from localmed.domain import (
     Verification,
     message,
 )
-<<<<<<< HEAD
-from localmed.language import detect
-from localmed.verification import cases, citations, scope, sections, support, tied
-=======
 from localmed.language import detect, fold
-from localmed.verification import citations, scope, sections, support
->>>>>>> main
+from localmed.verification import cases, citations, scope, sections, support, tied
 from localmed.verification.copies import copies
 from localmed.verification.prompt_injection import planted
 from localmed.workflows import finding, gate
