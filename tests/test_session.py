@@ -19,7 +19,7 @@ from localmed.hooks import Cancel, Hooks
 from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
 from localmed.ports import UNWATCHED, Message, Reply, Request, Watch
-from localmed.workflows.answering import QUOTED
+from localmed.workflows.answering import QUOTED, VALUE_MISSING
 from localmed.workflows.flow import FAILED, OUT_OF_TIME
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, opened
@@ -139,6 +139,18 @@ def test_planted_text_is_not_obeyed_nor_quoted(settings: Settings, tmp_path: Pat
         answer = ask(settings, chat)
         assert "40 g" not in " ".join(statement.text for statement in answer.statements if not statement.withheld)
         assert any("addressed to a language model" in in_words(note) for note in answer.notes)
+
+
+@pytest.mark.parametrize("rest", [(), ("The maximum adult dose is 40 g in 24 hours.",)])
+def test_what_a_model_says_without_the_value_asked_for_gives_way_to_the_quotation(
+    settings: Settings, rest: tuple[str, ...]
+) -> None:
+    vague = "Do not combine paracetamol with other paracetamol."
+    drafted = form((vague, ["1"]), *((text, ["1"]) for text in rest))
+    answer = ask(settings, model(lambda: drafted))
+    assert TEXT.split(". ")[0] + "." in [statement.text for statement in answer.statements]
+    assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
+    assert VALUE_MISSING in [note.code for note in answer.notes]
 
 
 def test_a_conflict_alone_removes_nothing(settings: Settings) -> None:
