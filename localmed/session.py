@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from localmed.clinical.identifiers import unnamed
 from localmed.domain import Answer, Badge, Evidence, Kind, Message, SearchFilter, Status
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
@@ -89,6 +90,11 @@ def caller_of(account: Account, language: str) -> Caller:
     return Caller(account.user, None if account.reads_all else frozenset(account.groups), account.role, language)
 
 
+def typed(text: str) -> str:
+    """``text`` as somebody typed it, without who a patient is: a name that no document has makes a question abstain."""
+    return unnamed(clean(text))
+
+
 class Session:
     """What one caller may ask and change at a site. Several threads may use one."""
 
@@ -150,7 +156,7 @@ class Session:
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, provenance = workspace.plan(filters, preset), workspace.provenance(judged=check)
-            basis = (clean(question), filters, plan, provenance, tuple(map(clean, earlier)))
+            basis = (typed(question), filters, plan, provenance, tuple(map(typed, earlier)))
             return (*basis, workspace.bounds()) if check else basis
 
         return self._run("ask_and_verify" if check else "ask", arguments, hooks)
@@ -175,7 +181,7 @@ class Session:
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, sources = workspace.plan(filters), workspace.sources(filters)
-            return clean(question), filters, plan, sources, strategy, workspace.provenance()
+            return typed(question), filters, plan, sources, strategy, workspace.provenance()
 
         return self._run("plan", arguments, hooks)
 
@@ -188,7 +194,7 @@ class Session:
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, sources = workspace.plan(filters), workspace.sources(filters)
-            return clean(question), filters, plan, sources, arm, workspace.provenance()
+            return typed(question), filters, plan, sources, arm, workspace.provenance()
 
         return self._run("context", arguments, hooks)
 
@@ -213,7 +219,7 @@ class Session:
         """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            return clean(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
+            return typed(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
 
         return self._run("ebm", arguments, hooks)
 
@@ -223,7 +229,7 @@ class Session:
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             filters = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
             plan = replace(workspace.plan(filters), audience="patient")
-            return clean(complaint), filters, plan, workspace.provenance()
+            return typed(complaint), filters, plan, workspace.provenance()
 
         return self._run("departments", arguments, hooks)
 
@@ -242,7 +248,7 @@ class Session:
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
         """See ``Workspace.search``."""
         with self.answering() as workspace:
-            return workspace.search(question, filters, limit, reranked)
+            return workspace.search(typed(question), filters, limit, reranked)
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
         """See ``Workspace.concept``."""

@@ -125,9 +125,9 @@ class Site:
                 yield Workspace(library, other)
 
     @contextmanager
-    def with_models(self, uses: Mapping[str, str]) -> Iterator[Site]:
-        """This site as it would be with other models (role -> model), for a look."""
-        with Site(self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
+    def with_models(self, uses: Mapping[str, str], settings: Settings | None = None) -> Iterator[Site]:
+        """This site as it would be with other models (role -> model) or ``settings``, for a look."""
+        with Site(settings or self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
             yield other
 
     def _opened(self, hidden: frozenset[str]) -> Workspace:

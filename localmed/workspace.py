@@ -20,7 +20,7 @@ from localmed.agents.appraisal import APPRAISAL
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
 from localmed.agents.relevance_rules import RelevanceRules
-from localmed.agents.role_rules import Models, RoleRules
+from localmed.agents.role_rules import CachingEncoder, Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
 from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
@@ -31,7 +31,7 @@ from localmed.hooks import Hooks
 from localmed.language import clean, detect
 from localmed.library.library import Library
 from localmed.library.reading import missing
-from localmed.ports import NOT_JUDGED, CountingChat, Entailment, Stance, Watch
+from localmed.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Stance, Watch
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
@@ -245,7 +245,10 @@ class Workspace:
     @cached_property
     def finder(self) -> HybridSearch:
         """Hybrid search of this library."""
-        return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
+        return self._finder(self._site.encoder)
+
+    def _finder(self, encoder: Embedder) -> HybridSearch:
+        return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
 
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
         """Hybrid search in every language that the library holds; raise ``UnknownName`` for an unknown collection.
@@ -255,12 +258,13 @@ class Workspace:
         self._known(filters)
         text, most = clean(question), self._keywords()
         rules, keywords = RoleRules(self.library, self._site), Keywords()
+        finder = self._finder(CachingEncoder(self._site.encoder))  # one and the same question in each language
         with nullcontext() if reranked else suppress(ModelError):
             keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
-        result = self.finder.search(text, filters, limit, keywords.words, reranked)
+        result = finder.search(text, filters, limit, keywords.words, reranked)
         several = result.dense and not filters.language
         others = [name for name in self._languages() if name != result.language] if several else []
-        beside = [self.finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
+        beside = [finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
         return interleaved(result, beside, limit)
 
     def _search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]) -> Found:

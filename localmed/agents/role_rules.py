@@ -26,7 +26,7 @@ from localmed.agents import (
 from localmed.agents.roles import Role, Rules
 from localmed.config import Settings
 from localmed.library.library import Library
-from localmed.ports import Embedder, EncoderIdentity, Reranker
+from localmed.ports import Embedder, EncoderIdentity, Reranker, Weights, encode_both
 from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.concepts import Expand
 
@@ -179,3 +179,7 @@ class CachingEncoder:
             self._cache |= {(kind, text): vector for text, vector in zip(missing, vectors, strict=True)}
         cached = [self._cache[kind, text] for text in texts]
         return np.stack(cached) if cached else self._encoder.encode((), kind)
+
+    def encode_both(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> tuple[Vectors, list[Weights]]:
+        """See ``SparseEncoder.encode_both``; never kept: only a search asks, for its question."""
+        return encode_both(self._encoder, texts, kind)

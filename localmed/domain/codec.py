@@ -10,6 +10,7 @@ Reading is strict: a missing or unknown field, a value of another type or a name
 
 from __future__ import annotations
 
+import json
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 
 from localmed.domain.answers import Answer
 from localmed.domain.messages import Message
+from localmed.domain.sources import digest
 from localmed.messages import as_json, from_json
 
 TYPE = "type"  # names the class of an object where the field's type does not
@@ -215,12 +217,32 @@ def answer_json(answer: Answer, language: str = "") -> dict[str, Any]:
     return {"format": FORMAT, **answers().encode(answer, Answer, language)}
 
 
+class AlteredAnswer(ValueError):
+    """A kept answer that is not as it was written."""
+
+
+def kept_json(answer: Answer) -> dict[str, Any]:
+    """As ``answer_json``, with a digest: a file that outlives what the answer was made from."""
+    values = answer_json(answer)
+    return {**values, "digest": _digest(values)}
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    return digest(json.dumps(values, sort_keys=True))
+
+
 def answer_of(value: Any) -> Answer:
-    """The answer that ``answer_json`` wrote; raise ``ValueError`` for anything else, another version's included."""
+    """The answer that ``answer_json`` or ``kept_json`` wrote; raise ``AlteredAnswer`` for one that was altered since.
+
+    Raise ``ValueError`` for anything else, another version's included.
+    """
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise ValueError(f"it is not of the format {FORMAT!r}")
+    values = {name: item for name, item in value.items() if name != "digest"}
+    if "digest" in value and value["digest"] != _digest(values):
+        raise AlteredAnswer
     try:
-        answer: Answer = answers().decode({name: item for name, item in value.items() if name != "format"}, Answer)
+        answer: Answer = answers().decode({name: item for name, item in values.items() if name != "format"}, Answer)
     except (TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ValueError("no answer") from error
     return answer

@@ -28,7 +28,7 @@ from localmed import files
 from localmed.errors import Damaged, LibraryError, NoLibrary, UsageError
 from localmed.files import told_if_full
 from localmed.library import generations
-from localmed.library.anchors import PLANNED, Anchor, anchors
+from localmed.library.anchors import Anchor, anchors, as_noted
 
 FILE = "access.json"
 OLDER = "readers.json"  # of format 1
@@ -171,13 +171,9 @@ class Access:
     def _known_to_audit(self, changes: int, sha256: str) -> None:
         """Raise ``Damaged`` for a file older than its last change, or of which no change was noted.
 
-        Each change is noted before it is written and again when it was: one that was cut off may stand or not. Where
-        the log knows nothing, or cannot be read, the manifest of the generation being served says what there was.
+        Where the log knows nothing, or cannot be read, the manifest of the generation being served says what there was.
         """
-        noted = anchors(self._path.parent, "access") or self._in_manifest(changes)
-        made = max((anchor.extent for anchor in noted if anchor.outcome != PLANNED), default=0)
-        known = {(anchor.extent, anchor.sha256) for anchor in noted}
-        if changes < made or (known and changes and (changes, sha256) not in known):
+        if not as_noted(anchors(self._path.parent, "access") or self._in_manifest(changes), changes, sha256):
             raise Damaged("access.unknown", path=str(self._path))
 
     def _in_manifest(self, changes: int) -> list[Anchor]:

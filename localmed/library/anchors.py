@@ -1,6 +1,6 @@
-"""What the audit log states of the access file and of the withdrawal ledger: how far each went, and its digest.
+"""What the audit log states of the access file, the withdrawal ledger and the stops: how far each went, its digest.
 
-Either file could be rewritten so that it reads well. Every change of one is therefore noted in the audit log with the
+Each of them could be rewritten so that it reads well. Every change of one is therefore noted in the audit log with the
 ``Anchor`` of what it left, at the end of the entry's outcome. Where the log is missing or cannot be read (``legible``),
 the manifest of the generation being served still states how far both went when it was built; what came after rests on
 the digests within the files, and answers say so.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +25,12 @@ PATIENCE = 1.0  # seconds for a process that holds the whole log
 PLANNED, REPAIRED = "planned", "repaired"  # outcomes: about to be written; written anew by ``localmed repair``
 
 _QUERY = "SELECT entry FROM entries WHERE {condition} ORDER BY id DESC LIMIT {most}"
-Kind = Literal["access", "ledger"]
+Kind = Literal["access", "ledger", "stops"]
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A state of a file: ``extent`` is the number of changes (access) or of bytes (ledger), ``outcome`` the entry's."""
+    """A state of a file: ``extent`` is the number of changes (of the ledger: of bytes), ``outcome`` the entry's."""
 
     kind: Kind
     extent: int
@@ -48,6 +49,16 @@ def anchors(data: Path, kind: Kind) -> list[Anchor]:
     return [anchor for row in rows if (anchor := _anchor(row, kind))]
 
 
+def as_noted(noted: Sequence[Anchor], changes: int, sha256: str) -> bool:
+    """Whether what was changed so often is what ``noted`` (one kind, newest first) says, or was planned since.
+
+    Each change is noted before it is written and again when it was: one that was cut off may stand or not.
+    """
+    made = max((anchor.extent for anchor in noted if anchor.outcome != PLANNED), default=0)
+    stated = {(anchor.extent, anchor.sha256) for anchor in noted}
+    return changes >= made and (not stated or not changes or (changes, sha256) in stated)
+
+
 def extent(content: bytes) -> str:
     """The whole lines of a ledger that holds ``content``: their bytes, and the digest of these."""
     whole = content[: content.rfind(b"\n") + 1]  # of one that is being written
@@ -64,6 +75,13 @@ def ledger_extent(data: Path) -> str:
 def newest_entry(data: Path) -> str:
     """The digest of the newest entry of the audit log; "" if there is none."""
     return next(iter(_rows(data, "SELECT digest FROM entries ORDER BY id DESC LIMIT 1")), "")
+
+
+def newest_holding(data: Path, *texts: str) -> str:
+    """Which of ``texts`` (without quotes that end a string of SQL) the newest entry with one of them holds; else ""."""
+    condition = " OR ".join(f"instr(entry, '{text}') > 0" for text in texts)
+    entry = next(iter(_rows(data, _QUERY.format(condition=condition, most=1))), "")
+    return next((text for text in texts if text in entry), "")
 
 
 def access_extent(data: Path) -> str:

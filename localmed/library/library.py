@@ -41,6 +41,7 @@ from localmed.library.holding import Found, Holding, Search, allowed
 from localmed.library.lexical import LexicalIndex
 from localmed.library.reading import missing, reading, unaltered
 from localmed.library.sparse import SparseIndex
+from localmed.library.state import State
 from localmed.library.summaries import SummaryTable
 from localmed.library.tantivy_index import Writer
 from localmed.library.withdrawals import Withdrawals
@@ -211,6 +212,7 @@ class Builder:
         if not reindex:
             _require(data, encoder)
         Access(data).create()
+        State(data).close()
         Withdrawals(data).changed()  # what is built upon a ledger that was cut would state that as its extent
         originals.sweep(data)
         self.path, self.parent = generations.start_build(data)

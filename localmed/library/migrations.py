@@ -79,11 +79,18 @@ VECTORS: tuple[str, ...] = (
     "ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';",  # rows of before are encoded again
 )
 
-ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access", "ledger")}  # see ``anchors.py``
+ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access", "ledger", "stops")}  # ``anchors.py``
+
+
+def _anchor_index(kind: str) -> str:
+    return f"CREATE INDEX entries_{kind} ON entries (id) WHERE {ANCHORED[kind]};"
+
+
 AUDIT: tuple[str, ...] = (
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);",
-    "".join(f"CREATE INDEX entries_{kind} ON entries (id) WHERE {condition};" for kind, condition in ANCHORED.items()),
+    _anchor_index("access") + _anchor_index("ledger"),
     "ALTER TABLE entries ADD COLUMN mac TEXT NOT NULL DEFAULT '';",  # of before: covered by the first that has one
+    _anchor_index("stops"),
 )
 
 GRAPH: tuple[str, ...] = (

@@ -2,6 +2,9 @@
 
 Reasons never hold document text (readers promise that); what a person asked or wrote is sealed before it comes here.
 The tables of accounts and what follows are read and written in ``operations/``, each in one module, through ``rows``.
+
+It is made before the first generation is. Where it is missing beside one (``lost``) that is damage: an empty one would
+say that nothing is stopped, that no account was disabled, and that whoever comes first may be the administrator.
 """
 
 from __future__ import annotations
@@ -9,16 +12,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from localmed.domain import Message
+from localmed.errors import Damaged
+from localmed.library import generations
 from localmed.library.migrations import as_ours, open_database, read_rows
 from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
+
+FILE = "state.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +44,12 @@ class Quarantined:
 class State:
     """The open file; safe to use from several processes (WAL)."""
 
-    def __init__(self, data: Path) -> None:
-        """Open or make ``<data>/state.sqlite``."""
+    def __init__(self, data: Path, anew: bool = False) -> None:
+        """Open or make ``<data>/state.sqlite``; raise ``Damaged`` for a lost one, unless it is to be made ``anew``."""
+        if not anew:
+            require(data)
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._database = open_database(data / "state.sqlite", STATE, wal=True)
+        self._database = open_database(data / FILE, STATE, wal=True)
 
     def __enter__(self) -> Self:
         """The open file itself."""
@@ -90,6 +99,20 @@ class State:
             )
 
 
+def lost(data: Path) -> bool:
+    """Whether the file is missing, or empty, though there are generations."""
+    with suppress(FileNotFoundError):
+        if (data / FILE).stat().st_size:
+            return False
+    return bool(generations.numbers(data))
+
+
+def require(data: Path) -> None:
+    """Raise ``Damaged`` where the file is lost."""
+    if lost(data):
+        raise Damaged("state.lost", path=str(data / FILE))
+
+
 @contextmanager
 def rows(data: Path) -> Iterator[sqlite3.Connection]:
     """The file, open for one short use: a statement is a transaction unless the block begins one.
@@ -100,12 +123,25 @@ def rows(data: Path) -> Iterator[sqlite3.Connection]:
         try:
             yield state.connection
         except sqlite3.DatabaseError as error:
-            raise as_ours(data / "state.sqlite", error) from None
+            raise as_ours(data / FILE, error) from None
+
+
+@contextmanager
+def transaction(state: sqlite3.Connection) -> Iterator[None]:
+    """One transaction that no other process interleaves; taken back where the block fails."""
+    state.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        state.rollback()
+        raise
+    state.commit()
 
 
 def selected(data: Path, query: str) -> list[tuple[Any, ...]]:
     """The rows of ``query``, also where nothing may be written; none of a table that this file has not got yet."""
-    path = data / "state.sqlite"
+    path = data / FILE
+    require(data)
     try:
         return read_rows(path, query) if path.exists() else []
     except sqlite3.OperationalError as error:

@@ -137,4 +137,9 @@ STATE: tuple[str, ...] = (
     _summed("accounts", "user", ("role", "groups", "source", "password", "disabled", "subject"), ("signed_in",)),
     _summed("logins", "token", ("user", "created", "form"), ("seen",)),
     _summed("tokens", "digest", ("id", "user", "expires"), ("name", "created")),
+    """
+    ALTER TABLE stops_sum ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+    CREATE TRIGGER stops_counted AFTER INSERT ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
+    CREATE TRIGGER stops_counted_down AFTER DELETE ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
+    """,
 )

@@ -13,8 +13,6 @@ import hmac
 import json
 import secrets
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -22,10 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Account, SessionRole
-from localmed.errors import UnknownName, UsageError
+from localmed.errors import Damaged, UnknownName, UsageError
 from localmed.library.access import checked
-from localmed.library.state import rows
+from localmed.library.anchors import newest_holding
+from localmed.library.state import rows, selected, transaction
 from localmed.operations import throttle
+from localmed.operations.audit import enter, entry_of
 from localmed.operations.throttle import Tries
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ LONGEST_PASSWORD = 1_000  # characters: what is hashed is bounded
 CODE_BYTES = 5  # of the one-time code: 40 bits against WRONG_CODES guesses
 HASHES_AT_ONCE = 2  # each takes 64 MiB: many who sign in at once wait for each other
 WRONG_CODES = 10  # then the code is void and the server must be started again
+CREATE, STATE_REPAIR = "account create", ("repair", "state")  # action, and action and subject, in the audit log
+_NOTED = f'"action": "{CREATE}"', '"action": "login"'  # in entries of whoever has an account
+_ANEW = '"action": "{}", "subject": "{}"'.format(*STATE_REPAIR)  # in the entry after which accounts begin anew
 _FIELDS = "user, role, groups, source, disabled"
 _HASHING = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
@@ -68,8 +71,7 @@ def of_login(state: sqlite3.Connection, user: str) -> Account | None:
 
 def no_account(data: Path) -> bool:
     """Whether nobody has an account yet."""
-    with rows(data) as state:
-        return state.execute("SELECT 1 FROM accounts LIMIT 1").fetchone() is None
+    return not selected(data, "SELECT 1 FROM accounts LIMIT 1")
 
 
 def _one(state: sqlite3.Connection, user: str) -> Account:
@@ -150,7 +152,7 @@ def _hashed(password: str, settings: WebSettings) -> str:
 
 def create(session: Session, made: Account, password: str = "") -> Account:
     """Make an account; one of a directory has no password here. Raise ``UsageError`` where there is one already."""
-    with session.change("account create", name_of(made.user)) as change:
+    with session.change(CREATE, name_of(made.user)) as change:
         stored = _insert(session.data, made, password, session.settings.web)
         change.outcome = f"{stored.role}: {' '.join(stored.groups)}"
     return stored
@@ -174,7 +176,7 @@ def change(session: Session, changed: Account) -> Account:
     """Give an account another role, other groups, or disable it; its logins end. The last admin cannot be lost."""
     with session.change("account change", name_of(changed.user)) as noted:
         checked(changed.groups)
-        with rows(session.data) as state, _alone(state):
+        with rows(session.data) as state, transaction(state):
             before = _one(state, name_of(changed.user))
             stored = replace(changed, user=before.user, source=before.source)
             _keep_an_admin(state, stored)
@@ -218,10 +220,20 @@ def _store(data: Path, name: str, hashed: str) -> None:
 # --- the first account ------------------------------------------------------------------------------------------------
 
 
+def require_accounts(data: Path) -> None:
+    """Raise ``Damaged`` where there is no account any more: the audit log knows of some, and of no repair since."""
+    if no_account(data) and newest_holding(data, *_NOTED, _ANEW) in _NOTED:
+        raise Damaged("account.lost")
+
+
 def first_code(data: Path) -> str:
-    """A new one-time code that lets somebody make the first account; "" where there is an account already."""
+    """A new one-time code that lets somebody make the first account; "" where there is an account already.
+
+    Raise ``Damaged`` where accounts were lost: whoever reads the console would be administrator of all that is there.
+    """
     if not no_account(data):
         return ""
+    require_accounts(data)
     code = secrets.token_hex(CODE_BYTES)
     with rows(data) as state:
         state.execute("INSERT OR REPLACE INTO first_code VALUES (1, ?, 0)", (_digest(code),))
@@ -232,7 +244,7 @@ def create_first(data: Path, code: str, user: str, password: str, settings: WebS
     """The admin's account, for whoever has the ``code`` of the console, which is void then; raise ``UsageError``."""
     made = Account(name_of(user), SessionRole.ADMIN)
     _hashed(password, settings)  # before the code is used up
-    with rows(data) as state, _alone(state):
+    with rows(data) as state, transaction(state):
         row = state.execute("SELECT digest, wrong FROM first_code").fetchone()
         if row is None or row[1] >= WRONG_CODES or state.execute("SELECT 1 FROM accounts").fetchone():
             raise UsageError("account.code_void")
@@ -240,23 +252,13 @@ def create_first(data: Path, code: str, user: str, password: str, settings: WebS
         state.execute("DELETE FROM first_code" if right else "UPDATE first_code SET wrong = wrong + 1")
     if not right:
         raise UsageError("account.code_wrong")
-    return _insert(data, made, password, settings)
+    stored = _insert(data, made, password, settings)
+    enter(data, entry_of(CREATE, stored.user, f"{stored.role}: the first account", user=stored.user))
+    return stored
 
 
 def _digest(code: str) -> str:
     return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()
-
-
-@contextmanager
-def _alone(state: sqlite3.Connection) -> Iterator[None]:
-    """One transaction that no other process interleaves."""
-    state.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        state.rollback()
-        raise
-    state.commit()
 
 
 def _now() -> str:

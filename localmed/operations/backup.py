@@ -34,7 +34,9 @@ from localmed.files import told_if_full
 from localmed.hooks import Hooks
 from localmed.library import generations
 from localmed.library.access import Access
+from localmed.library.state import rows, transaction
 from localmed.library.withdrawals import Withdrawals
+from localmed.operations import stops
 from localmed.operations.audit import Audit
 
 if TYPE_CHECKING:
@@ -46,7 +48,15 @@ NAME = re.compile(r"\d{8}T\d{6}(-\d+)?")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 DATABASES = ("state.sqlite", "audit.sqlite")
 TOGETHER = ("withdrawals", "withdrawals.known", "access.json", "audit.key", "audit.pending")  # with the audit log
-SINGLE = ("localmed.toml", "history.key", "whole_check.json", "canaries.toml", "canaries.json", "canaries.last.json")
+SINGLE = (
+    "localmed.toml",
+    "localmed.passed.toml",
+    "history.key",
+    "whole_check.json",
+    "canaries.toml",
+    "canaries.json",
+    "canaries.last.json",
+)
 FOLDERS = ("files", "corpora", "kept", "models", "ocr")
 
 
@@ -245,9 +255,8 @@ def _singly(writing: _Writing, data: Path) -> Iterator[StoredFile]:
     for name in SINGLE:
         if (data / name).is_file():
             yield writing.put(data / name, name)
-    for path in (data / DATABASES[0], *sorted((data / "vectors").glob("*.sqlite"))):
-        if path.exists():
-            yield _database(writing, path, str(path.relative_to(data)))
+    for path in sorted((data / "vectors").glob("*.sqlite")):
+        yield _database(writing, path, str(path.relative_to(data)))
 
 
 def _together(writing: _Writing, data: Path) -> tuple[list[StoredFile], str]:
@@ -259,8 +268,10 @@ def _together(writing: _Writing, data: Path) -> tuple[list[StoredFile], str]:
             files.lock(ledger, wait=True)  # a withdrawal takes milliseconds
         held.enter_context(Access(data).alone())
         stored = [writing.put(data / name, name) for name in TOGETHER if (data / name).is_file()]
-        if (data / DATABASES[1]).exists():
-            stored.append(_database(writing, data / DATABASES[1], DATABASES[1]))
+        stops.stops(data)
+        if (data / DATABASES[0]).exists():
+            held.enter_context(transaction(held.enter_context(rows(data))))  # a stop takes milliseconds too
+        stored += [_database(writing, data / name, name) for name in DATABASES if (data / name).exists()]
     with closing(Audit(data)) as log:
         head = log.head()
     return stored, str(head or "")

@@ -46,6 +46,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_library.withdrawals,
     doctor_library.access,
     doctor_library.audit,
+    doctor_library.state,
     doctor_library.quarantine,
     doctor_library.governance,
 )

@@ -19,9 +19,9 @@ from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE, anchors
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
-from localmed.library.state import State
+from localmed.library.state import FILE, State
 from localmed.library.withdrawals import Withdrawals
-from localmed.operations import stored
+from localmed.operations import accounts, stops, stored
 from localmed.operations.audit import ANEW, Audit, missing
 from localmed.operations.check import Check, Site, failed, ok, problem, size, warning
 
@@ -149,13 +149,20 @@ def writer(site: Site) -> Iterator[Check]:
 def quarantine(site: Site) -> Iterator[Check]:
     """Files that imports have refused."""
     refused = 0
-    if (site.settings.data / "state.sqlite").exists():
+    if (site.settings.data / FILE).exists():
         with State(site.settings.data) as state:
             refused = len({(entry.collection, entry.path) for entry in state.quarantined()})
     if refused:
         yield warning("quarantine", "doctor.quarantine", count=refused)
     else:
         yield ok("quarantine", "doctor.quarantine_empty")
+
+
+def state(site: Site) -> Iterator[Check]:
+    """``state.sqlite`` is there, what is stopped is what the audit log knows, and accounts have not gone."""
+    listed = stops.stops(site.settings.data)
+    accounts.require_accounts(site.settings.data)
+    yield ok("state", "doctor.state", count=len(listed))
 
 
 def governance(site: Site) -> Iterator[Check]:

@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from localmed.domain import Answer, Evidence, Message, Status
+from localmed.domain import Answer, AnswerStatus, Evidence, Message, Status
 from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Damaged, NoLibrary, UnknownName, UsageError
-from localmed.library.state import rows
+from localmed.library.state import rows, selected
 from localmed.operations import stops
 from localmed.operations.masking import masked
 from localmed.operations.sealing import seal, unseal
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0  # seconds
 LISTED = 200  # answers; more are there until their days are over
+LOOKED_AT = 500  # newest answers, among which those are that found nothing; half a second to open them
 EARLIER = 5  # questions kept for a follow-up
 
 
@@ -85,8 +86,8 @@ def kept(session: Session, id_: str) -> Kept:
     return _opened(session.data, session.caller.user, *row)
 
 
-def listing(session: Session) -> list[Kept]:
-    """The newest answers of the session's user; one that cannot be read is left out."""
+def listing(session: Session) -> tuple[list[Kept], int]:
+    """The newest answers of the session's user, and how many of them cannot be opened."""
     oldest = time.time() - DAY * max(session.settings.web.history_days, 1)
     with rows(session.data) as state:
         query = "SELECT id, time, sealed FROM answers WHERE user = ? AND time > ? ORDER BY time DESC LIMIT ?"
@@ -95,7 +96,20 @@ def listing(session: Session) -> list[Kept]:
     for row in found_rows:
         with suppress(Damaged):
             answers.append(_opened(session.data, session.caller.user, *row))
-    return answers
+    return answers, len(found_rows) - len(answers)
+
+
+def unopened(data: Path) -> int:
+    """How many answers and reports, of everybody, cannot be opened: their key is another, or a byte of them is."""
+    sealed_rows = [("answer", *row) for row in selected(data, "SELECT sealed, id, user FROM answers")]
+    sealed_rows += [("feedback", *row) for row in selected(data, "SELECT sealed, answer, user FROM feedback")]
+    count = 0
+    for kind, sealed, id_, user in sealed_rows:
+        try:
+            unseal(data, sealed, kind, id_, user)
+        except Damaged:
+            count += 1
+    return count
 
 
 def of_anybody(session: Session, id_: str) -> tuple[str, Kept]:
@@ -106,6 +120,24 @@ def of_anybody(session: Session, id_: str) -> tuple[str, Kept]:
     if row is None:
         raise UnknownName("history.gone")
     return row[0], _opened(session.data, *row)
+
+
+def unanswered(session: Session) -> list[Kept]:
+    """The newest kept questions that found nothing, whoever asked, for librarians: what the library lacks.
+
+    None where history is kept for the length of a login only: nobody else is to see it then.
+    """
+    session.require(Right.LIBRARY)
+    if not session.settings.web.history_days:
+        return []
+    with rows(session.data) as state:
+        query = "SELECT user, id, time, sealed FROM answers ORDER BY time DESC LIMIT ?"
+        newest = state.execute(query, (LOOKED_AT,)).fetchall()
+    answers = []
+    for user, *row in newest:
+        with suppress(Damaged, UnknownName):
+            answers.append(_opened(session.data, user, *row))
+    return [one for one in answers if one.answer.status is AnswerStatus.ABSTAINED]
 
 
 def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:

@@ -45,7 +45,13 @@ def verify_and_mend(session: Session, hooks: Hooks) -> Mended:
     if mended_originals := list(_mended_originals(session, beside)):
         mended += mended_originals
         beside = stored.beside(data)
-    left += [fault.full_message for fault in beside]
+    models = [
+        message("model.not_loaded", name=name, problem=problem)
+        for name in session.site.registry.registrations.models
+        for problem in session.site.registry.problems(name, full=True)
+    ]
+    faults += models
+    left += [*(fault.full_message for fault in beside), *models]
     stored.note_whole_check(data, len(left))
     return tuple(faults), tuple(mended), tuple(left)
 

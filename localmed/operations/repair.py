@@ -7,7 +7,7 @@ whose chain must be whole. Where the two differ the log holds; what only the fil
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,11 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.messages import from_text
+from localmed.operations import stops
+from localmed.operations.accounts import STATE_REPAIR, require_accounts
 from localmed.operations.audit import BEGUN, NO_KEY, Audit, AuditEntry
 from localmed.operations.changes import EVERYBODY
+from localmed.operations.stops import Stop
 
 if TYPE_CHECKING:
     from localmed.session import Session
@@ -128,12 +131,40 @@ class AccessStep:
             change.outcome = f"{REPAIRED}{anchor}"
 
 
-def records(data: Path) -> list[LedgerStep | AccessStep]:
-    """What can be put right of the ledger and the access file.
+@dataclass(frozen=True, slots=True)
+class StateStep:
+    """The ``fault`` of ``state.sqlite``: it is ``lost``, or its stops or accounts are; what is stopped then."""
+
+    fault: Message
+    stopped: tuple[Stop, ...]
+    changes: int
+    lost: bool
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """What it would do, and what is lost."""
+        names = tuple(f"{one.kind} {one.name}" for one in self.stopped)
+        parts = message("state.repair", count=len(names), names=names), message("state.repair_lost")
+        return parts if self.lost else parts[:1]
+
+    def do(self, session: Session) -> None:
+        """Do it."""
+        with session.change(*STATE_REPAIR) as change:
+            anchor = stops.restore(
+                session.data,
+                self.stopped,
+                self.changes,
+                lambda planned: session.note_before(*STATE_REPAIR, f"{PLANNED}{planned}"),
+            )
+            change.outcome = f"{REPAIRED}{anchor}"
+
+
+def records(data: Path) -> list[LedgerStep | AccessStep | StateStep]:
+    """What can be put right of the ledger, the access file and ``state.sqlite``.
 
     Raise ``Damaged`` where one of them is damaged and the audit log is missing or damaged too.
     """
-    steps: list[LedgerStep | AccessStep] = []
+    steps: list[LedgerStep | AccessStep | StateStep] = []
     try:
         Withdrawals(data).changed()
     except Damaged as error:
@@ -146,7 +177,33 @@ def records(data: Path) -> list[LedgerStep | AccessStep]:
         access, noted = Access(data), anchors(data, "access")
         changes = max([access.changes(), *(anchor.extent for anchor in noted)]) + 1
         steps.append(AccessStep(error.messages[0], _groups(access.readable(), _audited(data)), changes))
-    return steps
+    return [*steps, *_state(data)]
+
+
+def _state(data: Path) -> Iterator[StateStep]:
+    """Raise ``Damaged`` for a file that SQLite cannot read: that one is restored, or moved away and made anew."""
+    try:
+        stops.stops(data)
+        require_accounts(data)
+    except Damaged as error:
+        code = error.message.code
+        if code not in ("state.lost", "stop.altered", "account.lost"):
+            raise
+        changes = max((anchor.extent for anchor in anchors(data, "stops")), default=0)
+        stopped = _stopped(stops.readable(data), _audited(data))
+        yield StateStep(error.messages[0], stopped, changes, code != "stop.altered")
+
+
+def _stopped(kept: Sequence[Stop], log: Sequence[AuditEntry]) -> tuple[Stop, ...]:
+    """The stops of the log, and those that only the file knows; one that was cut off counts as made."""
+    stopped = {f"{one.kind} {one.name}": one for one in kept}
+    for entry in log:
+        kind, _, name = entry.subject.partition(" ")
+        if entry.action == stops.STOP and kind in stops.KINDS:
+            stopped.setdefault(entry.subject, Stop(kind, name, "audit log", entry.actor, entry.time))
+        elif entry.action == stops.LIFT and entry.outcome != BEGUN:
+            stopped.pop(entry.subject, None)
+    return tuple(stopped.values())
 
 
 def _audited(data: Path) -> list[AuditEntry]:

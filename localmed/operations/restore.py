@@ -2,14 +2,16 @@
 
 Everything is written into a folder beside, every hash compared, and the two are exchanged last: what was there stays
 beside as ``<data>.before-...`` for a person to delete. Of an existing data folder the newest wins: where its audit log
-goes on from the backup's, its log, ledger and access file are kept, so that no withdrawal, restriction or line of the
-log is lost; where it cannot be read, withdrawals that its ledger still tells of are put in force again.
+goes on from the backup's, its log, ledger and access file are kept, and so are its stops, accounts and tokens, so that
+no withdrawal, restriction, stop, disabled account or line of the log is lost; where it cannot be read, withdrawals and
+stops that can still be read are put in force again. Nobody stays signed in.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,13 +22,21 @@ from localmed.domain import Document
 from localmed.errors import Busy, Damaged, LocalmedError, UsageError
 from localmed.hooks import Hooks
 from localmed.library import generations
-from localmed.library.anchors import PLANNED, Anchor
+from localmed.library.anchors import PLANNED, Anchor, anchors
+from localmed.library.state import FILE as STATE_FILE
+from localmed.library.state import rows, transaction
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.operations import backup as backups_of
+from localmed.operations import stops
 from localmed.operations.audit import NO_KEY, Audit
 from localmed.operations.backup import DATABASES, TOGETHER, Backup
+from localmed.operations.stops import Stop
 
 NEWER = (DATABASES[1], *TOGETHER)
+KEPT = {  # of the existing ``state.sqlite``, by table
+    "accounts": ("user", "role", "groups", "source", "password", "disabled", "subject", "created", "signed_in"),
+    "tokens": ("digest", "id", "user", "name", "created", "expires"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,7 @@ def restore(folder: Path, data: Path, name: str, replace: bool, hooks: Hooks) ->
         with backups_of.explained(data.parent), _unused(data if existing else None):
             _write_all(folder, chosen, fresh, hooks)
             kept_log, withdrawn = _newest(data, fresh) if existing else (False, 0)
+            _sign_everybody_out(fresh)
             _verify(fresh)
             beside = _exchange(data, fresh)
     except BaseException:
@@ -81,6 +92,13 @@ def _write_all(folder: Path, chosen: Backup, fresh: Path, hooks: Hooks) -> None:
         if path.is_dir():
             path.chmod(0o700)
             files.sync(path)
+
+
+def _sign_everybody_out(fresh: Path) -> None:
+    """Somebody may have signed out since, or have been made to."""
+    if (fresh / STATE_FILE).exists():
+        with rows(fresh) as state:
+            state.execute("DELETE FROM logins")
 
 
 def _verify(fresh: Path) -> None:
@@ -116,8 +134,49 @@ def _newest(data: Path, fresh: Path) -> tuple[bool, int]:
                 if path.is_file():
                     shutil.copy2(path, fresh / path.name)
                     files.sync(fresh / path.name)
+        _rights_now(data, fresh)
         return True, 0
+    _stop_again(stops.readable(data), fresh)
     return False, _withdraw_again(Withdrawals(data).readable(), fresh)
+
+
+def _rights_now(data: Path, fresh: Path) -> None:
+    """Let stops, accounts and tokens be what they are now, if they are sound: the log that is kept goes on from them.
+
+    Of accounts those that only the backup knows come back; there is no other way for one to go.
+    """
+    with suppress(Damaged):
+        now, counted = stops.stops(data), max((anchor.extent for anchor in anchors(data, "stops")), default=0)
+        with rows(data) as state:
+            tables = {name: _sound_rows(state, name, fields) for name, fields in KEPT.items()}
+        with rows(fresh) as state, transaction(state):
+            state.execute("DELETE FROM tokens")
+            for name, fields in KEPT.items():
+                places = ", ".join("?" for _ in fields)
+                query = f"INSERT OR REPLACE INTO {name} ({', '.join(fields)}) VALUES ({places})"  # noqa: S608
+                state.executemany(query, tables[name])
+        _stop(now, counted, fresh)
+
+
+def _sound_rows(state: sqlite3.Connection, name: str, fields: Iterable[str]) -> list[tuple[object, ...]]:
+    """The rows of a table; SQLite's error where one is not as it was stored."""
+    state.execute(f"SELECT * FROM sound_{name}").fetchall()  # noqa: S608
+    return state.execute(f"SELECT {', '.join(fields)} FROM {name}").fetchall()  # noqa: S608
+
+
+def _stop_again(listed: Iterable[Stop], fresh: Path) -> None:
+    """Put in force what only the existing folder says is stopped."""
+    known = {(one.kind, one.name): one for one in stops.stops(fresh)}
+    if lost := [one for one in listed if (one.kind, one.name) not in known]:
+        _stop([*known.values(), *lost], max((one.extent for one in anchors(fresh, "stops")), default=0), fresh)
+
+
+def _stop(listed: Iterable[Stop], least: int, fresh: Path) -> None:
+    with closing(Audit(fresh)) as log:
+        anchor = stops.restore(
+            fresh, listed, least, lambda planned: log.append("restore", "stops", f"{PLANNED}{planned}")
+        )
+        log.append("restore", "stops", f"in force{anchor}")
 
 
 def _goes_on(data: Path, fresh: Path) -> bool:

@@ -33,8 +33,8 @@ def unseal(data: Path, sealed: bytes, *identity: str) -> bytes:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     try:
-        return AESGCM(_key(data)).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _bound(identity))
-    except (InvalidTag, ValueError):
+        return AESGCM(_stored_key(data)).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _bound(identity))
+    except (InvalidTag, ValueError, OSError):
         raise Damaged("history.sealed", file=str(data / KEY)) from None
 
 
@@ -43,7 +43,7 @@ def _bound(identity: tuple[str, ...]) -> bytes:
 
 
 def _key(data: Path) -> bytes:
-    """The key, made at the first use: of two processes that make it at once one is first, the other reads its."""
+    """The key, made where there is none: of two processes that make it at once one is first, the other reads its."""
     path = data / KEY
     if not path.exists():
         fresh = path.with_name(f"{KEY}.{os.getpid()}.{secrets.token_hex(4)}")
@@ -58,6 +58,12 @@ def _key(data: Path) -> bytes:
             pass
         finally:
             fresh.unlink(missing_ok=True)
+    return _stored_key(data)
+
+
+def _stored_key(data: Path) -> bytes:
+    """The key; raise ``Damaged`` or ``OSError`` where there is none."""
+    path = data / KEY
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise Damaged("history.sealed", file=str(path))

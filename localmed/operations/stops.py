@@ -1,34 +1,45 @@
 """Stops: a workflow, a model or a collection that a safety officer has taken out of use, at once and for everybody.
 
-Kept in ``state.sqlite``, outside the generations and the settings: neither a rollback nor a restart lifts one. What is
-stopped and why stands on every page until it is lifted; both are changes of the session that makes them, and audited.
-A stopped collection answers nobody and is found by no search; librarians see its documents still. The encoder cannot be
-stopped, since nothing is found without one.
+Kept in ``state.sqlite``, outside the generations and the settings: neither a rollback nor a restart lifts one, and an
+older or emptied file is not what the audit log knows (``anchors.py``), which is damage. What is stopped and why stands
+on every page until it is lifted; both are changes of the session that makes them, and audited. A stopped collection
+answers nobody and is found by no search; librarians see its documents still. The encoder cannot be stopped, since
+nothing is found without one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import message
 from localmed.domain.accounts import Right
-from localmed.errors import Damaged, UnknownName, UsageError
-from localmed.library.state import rows, selected
+from localmed.errors import Damaged, LocalmedError, NoLibrary, UnknownName, UsageError
+from localmed.library.anchors import PLANNED, Anchor, anchors, as_noted
+from localmed.library.state import FILE, State, rows, selected, transaction
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from localmed.session import Session
 
 WORKFLOWS = ("ask", "plan", "ebm", "explain", "departments", "verify")
 MODELS = ("chat", "reranker", "entailment")  # roles
 WORKFLOW, MODEL, COLLECTION = KINDS = ("workflow", "model", "collection")
+STOP, LIFT = "safety stop", "safety lift"  # in the audit log
 LONGEST_REASON = 500  # characters
-SUMMED = 8  # schema of ``state.sqlite`` since which there is a checksum over all stops
+COUNTED = 12  # schema of ``state.sqlite`` since which changes of the stops are counted
 OLDER = 2
 _ALL = "SELECT kind, name, reason, user, time FROM stops"
-_UNALTERED = "SELECT '', '', '', '', (SELECT sum FROM stops_sum) IS (SELECT sum FROM stops_now)"
+_CHANGES = "SELECT changes FROM stops_sum"
+_SUMS = "SELECT sum FROM stops_sum", "SELECT sum FROM stops_now"
+_UNALTERED = f"SELECT '', '', '', ({_CHANGES}), ({_SUMS[0]}) IS ({_SUMS[1]})"
+_INSERT = "INSERT OR REPLACE INTO stops (kind, name, reason, user, time) VALUES (?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +54,28 @@ class Stop:
 
 
 def stops(data: Path) -> tuple[Stop, ...]:
-    """What is stopped now, the newest first; of a data folder without a state file nothing.
+    """What is stopped now, the newest first; of a data folder without a library nothing.
 
-    Raise ``Damaged`` where that is not as it was stored: one that is lost must not pass for one that was lifted.
+    Raise ``Damaged`` where that is not as it was stored, or as the audit log knows it: one that is lost must not pass
+    for one that was lifted.
     """
-    *rows_found, unaltered = selected(data, f"{_ALL} UNION ALL {_UNALTERED}") or [("", "", "", "", _of_before(data))]
-    if not unaltered[-1]:
-        raise Damaged("library.database", path=str(data / "state.sqlite"), error=message("stop.altered"))
-    listed = rows_found or (selected(data, _ALL) if unaltered[-1] == OLDER else [])
-    return tuple(sorted((Stop(*row) for row in listed), key=lambda one: (one.time, one.kind, one.name), reverse=True))
+    lines = selected(data, f"{_ALL} UNION ALL {_UNALTERED}") or [("", "", "", 0, _of_before(data))]
+    *listed, (*_, changes, unaltered) = lines
+    stored = [Stop(*row) for row in (selected(data, _ALL) if unaltered == OLDER else listed)]
+    if not unaltered or not as_noted(anchors(data, "stops"), changes or 0, _sha256(stored)):
+        raise Damaged("stop.altered", path=str(data / FILE))
+    return tuple(sorted(stored, key=lambda one: (one.time, one.kind, one.name), reverse=True))
 
 
 def _of_before(data: Path) -> int:
-    """``OLDER`` for a file of before there was a checksum of the stops, or none; 0 for one that should have it."""
+    """``OLDER`` for a file of before changes were counted, or none; 0 for one that should have the count."""
     version = selected(data, "PRAGMA user_version")
-    return OLDER if not version or version[0][0] < SUMMED else 0
+    return OLDER if not version or version[0][0] < COUNTED else 0
+
+
+def _sha256(listed: Iterable[Stop]) -> str:
+    lines = sorted(json.dumps(astuple(one), ensure_ascii=False) for one in listed)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def stopped(data: Path, kind: str) -> frozenset[str]:
@@ -71,22 +89,64 @@ def stop(session: Session, kind: str, name: str, reason: str) -> None:
     _known(session, kind, name)
     if not reason.strip() or len(reason) > LONGEST_REASON:
         raise UsageError("web.documents.reason", most=LONGEST_REASON)
-    with session.change("safety stop", f"{kind} {name}"), rows(session.data) as state:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        values = (kind, name, reason.strip(), session.caller.user, now)
-        state.execute("INSERT OR REPLACE INTO stops (kind, name, reason, user, time) VALUES (?, ?, ?, ?, ?)", values)
+    made = Stop(kind, name, reason.strip(), session.caller.user, datetime.now(UTC).isoformat(timespec="seconds"))
+    with _changing(session, STOP, f"{kind} {name}") as state:
+        state.execute(_INSERT, astuple(made))
 
 
 def lift(session: Session, kind: str, name: str) -> None:
     """Let it be used again."""
-    with session.change("safety lift", f"{kind} {name}"), rows(session.data) as state:
+    with _changing(session, LIFT, f"{kind} {name}") as state:
         if not state.execute("DELETE FROM stops WHERE kind = ? AND name = ?", (kind, name)).rowcount:
             raise UnknownName("stop.unknown")
 
 
-def _known(session: Session, kind: str, name: str) -> None:
-    from localmed.operations.lookups import collection_names
+def readable(data: Path) -> list[Stop]:
+    """What the file says is stopped, though it may have been altered; nothing where it cannot be read."""
+    with suppress(LocalmedError):
+        return [Stop(*row) for row in selected(data, _ALL)]
+    return []
 
-    names = {WORKFLOW: WORKFLOWS, MODEL: MODELS, COLLECTION: collection_names(session)}.get(kind, ())
-    if name not in names:
+
+def restore(data: Path, listed: Iterable[Stop], least: int, plan: Callable[[Anchor], object]) -> Anchor:
+    """Write the stops anew, whatever stands there now; the file too where it is lost.
+
+    They count as changed more often than ``least``. ``plan`` is called with the anchor before it is written.
+    """
+    with State(data, anew=True) as opened:
+        state = opened.connection
+        with transaction(state):
+            state.execute("INSERT OR REPLACE INTO stops_sum SELECT 1, sum, ? FROM stops_now", (least,))
+            state.execute("DELETE FROM stops")
+            state.executemany(_INSERT, map(astuple, listed))
+            state.execute("UPDATE stops_sum SET changes = changes + 1")
+            plan(anchor := _anchor(state))
+    return anchor
+
+
+@contextmanager
+def _changing(session: Session, action: str, subject: str) -> Iterator[sqlite3.Connection]:
+    """A change of the stops as one transaction, which the audit log knows before it takes effect, and after."""
+    with session.change(action, subject) as change, rows(session.data) as state:
+        with transaction(state):
+            yield state
+            anchor = _anchor(state)
+            session.note_before(action, subject, f"{PLANNED}{anchor}")
+        change.outcome = f"done{anchor}"
+
+
+def _anchor(state: sqlite3.Connection) -> Anchor:
+    """How often the stops were changed, and what they are now, for the audit log."""
+    listed = [Stop(*row) for row in state.execute(_ALL)]
+    return Anchor("stops", state.execute(_CHANGES).fetchone()[0], _sha256(listed))
+
+
+def _known(session: Session, kind: str, name: str) -> None:
+    if name not in ({WORKFLOW: WORKFLOWS, MODEL: MODELS}.get(kind) or _collections(session, kind)):
         raise UnknownName("stop.unknown")
+
+
+def _collections(session: Session, kind: str) -> set[str]:
+    with suppress(NoLibrary), session.workspace() as workspace:
+        return {one.name for one in workspace.library.catalogue.collections() if kind == COLLECTION}
+    return set()

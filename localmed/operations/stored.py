@@ -20,7 +20,7 @@ from pathlib import Path
 
 from localmed import files as disk
 from localmed.domain import Message, message
-from localmed.domain.codec import FORMAT, answer_of
+from localmed.domain.codec import FORMAT, AlteredAnswer, answer_of
 from localmed.errors import Damaged, LocalmedError
 from localmed.ingest import manifest as manifests
 from localmed.library import generations, originals, served, vectors
@@ -28,15 +28,18 @@ from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE
 from localmed.library.catalogue import originals_of
 from localmed.library.intact import sha256_of
+from localmed.library.state import FILE as STATE_FILE
 from localmed.library.withdrawals import Withdrawals
+from localmed.operations import history, stops
 from localmed.operations.audit import Audit, missing
+from localmed.operations.sealing import KEY
 
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
 # What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
 OURS = re.compile(
     r"generations|current(\.new)?|files|packs|trust|vectors|corpora|kept|models|host|ocr|unpacked|uploads|\w+\.lock|localmed\.toml"
     r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?|history\.key|whole_check\.json"
-    r"|desktop\.json|canaries\.(toml|json|last\.json)"
+    r"|desktop\.json|canaries\.(toml|json|last\.json)|localmed\.passed\.toml|gpus\.json"
 )
 WHOLE_CHECK = "whole_check.json"
 WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
@@ -117,7 +120,7 @@ def vector_caches(data: Path) -> Iterator[LocalmedError]:
 
 def databases(data: Path) -> Iterator[LocalmedError]:
     """What SQLite finds in the files that belong to no generation."""
-    for name in ("state.sqlite", AUDIT_FILE):
+    for name in (STATE_FILE, AUDIT_FILE):
         path = data / name
         if path.exists() and (problem := _integrity(path)):
             yield Damaged("library.database", path=str(path), error=problem)
@@ -155,6 +158,13 @@ def access(data: Path) -> Iterator[LocalmedError]:
     yield from ()
 
 
+def state(data: Path) -> Iterator[LocalmedError]:
+    """``state.sqlite`` is there, what is stopped is as it was written, and what was sealed can be opened."""
+    stops.stops(data)
+    if count := history.unopened(data):
+        yield Damaged("stored.unopened", file=str(data / KEY), count=count)
+
+
 def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
     """What was served when can be read, and nothing else lies there."""
     folder = generations.folder(data)
@@ -169,6 +179,8 @@ def texts(data: Path) -> Iterator[LocalmedError]:
     for path in sorted((data / originals.KEPT).glob("*")):
         try:
             answer_of(json.loads(path.read_bytes()))
+        except AlteredAnswer:
+            yield Damaged("kept.altered", name=str(path))
         except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
             yield Damaged("kept.none", name=str(path), format=FORMAT)
     for path in sorted((data / "corpora").glob("*")):
@@ -185,4 +197,4 @@ def top(data: Path) -> Iterator[LocalmedError]:
             yield Damaged("stored.extra", file=str(path))
 
 
-CHECKS = (files, vector_caches, databases, audit, withdrawals, access, folder_of_generations, texts, top)
+CHECKS = (files, vector_caches, databases, audit, withdrawals, access, state, folder_of_generations, texts, top)

@@ -120,6 +120,7 @@ def _rows() -> dict[tuple[str, str, str], Fitted]:
     }
 
 
+@cache
 def upper_bound(wrong: int, answered: int, confidence: float) -> float:
     """The share of wrong ones that is exceeded with at most 1 - ``confidence`` (one-sided, Clopper & Pearson 1934)."""
     if wrong >= answered:

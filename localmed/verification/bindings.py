@@ -82,7 +82,7 @@ def worked_out(statement: str, window: Window, known: Sequence[Interval]) -> lis
     """
     stated, named = intervals(statement), medicines.names(statement)
     weights = [number for number in (*stated, *known) if number.kind == "kg" and number.point]
-    found: list[Interval] = []
+    doses: list[Interval] = []
     lines = window.around.splitlines() if weights else ()
     for sentence in (line[start:end] for line in lines for start, end in sentences(line)):
         numbers = intervals(sentence)
@@ -94,8 +94,8 @@ def worked_out(statement: str, window: Window, known: Sequence[Interval]) -> lis
                 product = replace(rate, kind=kind, low=low, high=high, written=(low, high))
                 within = all(other.high >= high for other in limits if other.kind == kind)
                 if within and any(number.kind == kind and number.meets(product) for number in stated):
-                    found += [weight, product]
-    return found
+                    doses += [weight, product]
+    return doses
 
 
 def apart(

@@ -21,8 +21,8 @@ NEARLY = 0.8  # of the best match's score: another clause this near counts as ma
 SHARED = 0.34  # of a clause's words and numbers: with less in common two clauses speak of different things
 NUMBER, NAME = 1.5, 1.5  # weights of a shared number and a shared medicine; a word has 1
 
-_CUT = re.compile(
-    r"、(?=[^、,，。;；\d]{1,12}\d)|[;；。！？]|[.!?](?!\d)|,(?! )(?=[^,。;]{4})(?=.{0,3}[\u4e00-\u9fff])"  # folded: a full-width comma is a plain one
+_CUT = re.compile(  # of folded text: a full-width comma is a plain one
+    r"、(?=[^、,，。;；\d]{1,12}\d)|[;；。！？]|[.!?](?!\d)|,(?! )(?=[^,。;]{4})(?=.{0,3}[\u4e00-\u9fff])"
     r"|,(?!\d)(?= (?:and|but|while|whereas|although|though|which|who|so)\b)"
     r"|\b(?:but|whereas|while|although)\b|但|而(?!且)"
 )

@@ -60,12 +60,12 @@ def fault(statement: str, window: Window, likeness: float = 0.0, known: Sequence
     """
     source, language = window.in_context, detect(statement)
     mine, theirs = clauses.of_statement(statement), clauses.of_window(window)
-    given = (*known, *bindings.worked_out(statement, window, known))
-    if difference := bindings.difference(statement, mine, theirs, window, given):
+    known_numbers = (*known, *bindings.worked_out(statement, window, known))
+    if difference := bindings.difference(statement, mine, theirs, window, known_numbers):
         return difference
     if not _named(statement, window):
         return MEDICINE
-    if not _owned(statement, window, given) or bindings.other_medicine(mine, theirs):
+    if not _owned(statement, window, known_numbers) or bindings.other_medicine(mine, theirs):
         return OWNER
     if bindings.other_side(mine, theirs):
         return SIDE
@@ -140,9 +140,9 @@ def _with_synonyms(names: Collection[str]) -> frozenset[str]:
     return frozenset(names) | {f"={thing.names[0]}" for name in names for thing in synonyms.named(name)}
 
 
-def _owned(statement: str, window: Window, given: Sequence[Interval]) -> bool:
+def _owned(statement: str, window: Window, known: Sequence[Interval]) -> bool:
     """Whether each amount that the statement gives of a medicine is one that a sentence gives of it, or of none."""
-    own = {(number.kind, end) for number in given for end in number.ends}
+    own = {(number.kind, end) for number in known for end in number.ends}
     theirs = [dose for sentence in window.sentences for dose in _doses(sentence.text)]
     return all(
         any(name == other or not other or _one_class(name, other) for other, there in theirs if dose in there)

@@ -244,7 +244,7 @@ def departments(visit: Program, request: Request, body: ComplaintBody) -> Respon
 @router.get("/answers")
 def answers(visit: Program) -> Response:
     """One's own answers, the newest first."""
-    listed = history.listing(visit.session)
+    listed, _ = history.listing(visit.session)
     return JSONResponse([{"id": one.id, "time": one.time, "workflow": one.answer.workflow} for one in listed])
 
 

@@ -17,7 +17,7 @@ router = APIRouter()
 @router.get("/history")
 def listing(visit: Asking) -> Response:
     """The visitor's answers, the newest first."""
-    listed = history.listing(visit.session)
+    listed, unopened = history.listing(visit.session)
     since = history.withdrawals(visit.session, (evidence for kept in listed for evidence in kept.answer.evidence))
     by_document = {dict(line.parameters)["document"]: line for line in since}
     answers = [
@@ -32,6 +32,7 @@ def listing(visit: Asking) -> Response:
         visit,
         "history.html",
         answers=answers,
+        unopened=unopened,
         days=visit.site.settings.web.history_days,
     )
 

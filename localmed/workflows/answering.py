@@ -3,7 +3,8 @@
 A draft passes ``gate``. Sentences that the coherence role says conflict with their sources (LINS, PCA), or, where the
 site wants that, are not supported, are written once more, told what was wrong; the others stay as they were. That
 label alone removes no sentence: what conflicts again stays, and that is told. Where nothing of a model's draft stands,
-or it wrote none from passages that the rules would answer from, the rules' quotation is given, and that is told too.
+what stands lacks a value that was asked for, or it wrote none from passages that the rules would answer from, the
+rules' quotation is given, and that is told too.
 Nobody sees a sentence before its check. What stands at the end gets its badge.
 
 A flow begins with ``concern = yield from screened(text, plan)``, the safety screen, and, where that is not empty, ends
@@ -22,6 +23,7 @@ from localmed.agents.asking import CITED_ANSWER, NOT_COVERED, AnswerInput, Draft
 from localmed.agents.roles import Role
 from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import of_oneself, screen
+from localmed.clinical import asking
 from localmed.domain import (
     Answer,
     AnswerSection,
@@ -36,7 +38,7 @@ from localmed.domain import (
     Verification,
     message,
 )
-from localmed.language import detect
+from localmed.language import detect, fold
 from localmed.verification import citations, scope, sections, support
 from localmed.verification.copies import copies
 from localmed.verification.prompt_injection import planted
@@ -45,6 +47,7 @@ from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Perform, Sections, Step, attempt
 
 CONFLICTS, QUOTED, DOUBTED = "gate.conflict_stays", "gate.quoted_instead", "gate.found_unhelpful"
+VALUE_MISSING = "gate.quoted_for_value"
 ACROSS = "workflow.across"
 UNNAMED, PARTLY, PART_MISSING = "workflow.unnamed", "workflow.partly", "workflow.part_missing"
 UNSURE = "workflow.unsure"
@@ -142,13 +145,21 @@ def _written(task: AnswerInput, plan: Plan, role: Role, relevance: Relevance | N
         return replace(quoted, notes=(*quoted.notes, message(DOUBTED)))
     written: Written = yield from _corrected(task, plan, role)
     quotable = written.statements or relevance is None or relevance.quotable
-    if written.stands or role.name not in plan.chat or not quotable:
+    whole = written.stands and _gives_values(task.question, written)
+    if whole or role.name not in plan.chat or not quotable:
         return written
     quoted = yield from _drafted(task, plan, role, by_rules=True)
-    if not quoted.stands:
+    if not quoted.stands or (written.stands and not _gives_values(task.question, quoted)):
         return written
     account = citations.both(quoted.verification, written.verification)
-    return replace(quoted, verification=account, notes=(*written.notes, *quoted.notes, message(QUOTED)))
+    why = message(VALUE_MISSING if written.stands else QUOTED)
+    return replace(quoted, verification=account, notes=(*written.notes, *quoted.notes, why))
+
+
+def _gives_values(question: str, written: Written) -> bool:
+    """Whether what is shown gives every value that ``question`` asks for."""
+    shown = [fold(statement.text) for statement in citations.shown(written.statements)]
+    return all(any(slot.fills.search(text) for text in shown) for slot in asking.slots(question))
 
 
 def _corrected(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from localmed.domain import Evidence, Status
-from localmed.domain.codec import FORMAT, LARGEST, answer_of
-from localmed.errors import InputError, UnknownName
+from localmed.domain.codec import FORMAT, LARGEST, AlteredAnswer, answer_of
+from localmed.errors import Damaged, InputError, UnknownName
 from localmed.files import contents
 from localmed.library.library import Library
 
@@ -63,6 +63,8 @@ def _evidence(file: Path) -> dict[str, Evidence]:
     try:
         values = json.loads(contents(file, LARGEST))
         answer = answer_of(values["answer"] if "workflow" in values and "steps" in values else values)
+    except AlteredAnswer:
+        raise Damaged("kept.altered", name=file.name) from None
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise InputError("kept.none", name=file.name, format=FORMAT) from None
     return {evidence.marker: evidence for evidence in answer.evidence}

@@ -3,16 +3,19 @@
     python -m tests.benchmarks.flips [--count 600]
 
 A small library (guidelines, a PDF, a hidden collection, a terminology; one document withdrawn, one superseded, one not
-yet effective) is asked, searched, listed, drawn and looked up. For each flip a kind of file is chosen, then a file, a
-byte and a bit; half are written as any program writes, half as a disk decays, with the file's times unchanged. A flip
-is "noticed" (an error that says what is damaged and what to do), "harmless" (everything as before) or "silent". A bit
-in the cache of vectors shows at the next encoding, so texts are encoded again for it.
+yet effective; accounts, a login, a token, a stop, a job, answers that were kept, a registered model) is asked,
+searched, listed, drawn, signed in to and looked up. For each flip a kind of file is chosen, then a file, a byte and a
+bit; half are written as any program writes, half as a disk decays, with the file's times unchanged. A flip is "noticed"
+(an error that says what is damaged and what to do), "refused" (as if it were not there: nobody gets in, no kept answer
+is shown), "harmless" (everything as before, but for the list of jobs) or "silent". A bit in the cache of vectors shows
+at the next encoding, so texts are encoded again for it; the model is opened as for loading.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import random
 import statistics
@@ -22,28 +25,34 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from localmed.config import NONE, LibrarySettings, Settings
-from localmed.domain import Kind, SearchFilter, Status
-from localmed.domain.codec import answer_json
-from localmed.errors import LocalmedError, UnknownName
+from localmed.domain import Kind, SearchFilter, Status, message
+from localmed.domain.accounts import Account, SessionRole
+from localmed.domain.codec import answer_json, kept_json
+from localmed.errors import LocalmedError, UnknownName, UsageError
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import load
 from localmed.library import generations
 from localmed.library.reading import unaltered
 from localmed.library.vectors import VectorCache
-from localmed.operations import changes, lookups
+from localmed.models.registry import registration
+from localmed.models.registry.registration import FILE as REGISTRY
+from localmed.models.registry.registry import Registry
+from localmed.operations import accounts, changes, history, jobs, logins, lookups, stops, tokens
 from localmed.operations.governing import Change
 from localmed.session import Session
 from tests.benchmarks.common import Place, Row, met, work_folder
 from tests.fakes import HashedWords, described, import_into, opened, overwrite, reader_of, write
+from tests.models.model_files import gguf, make
 
 COUNT = 600
+NURSE = Account("nurse", SessionRole.READER, ("nurses",))
 QUESTION = "How much adrenaline is given for anaphylaxis?"
 ROOT = Path(__file__).parents[2]
 TERMS = ROOT / "tests" / "ingest" / "fixtures" / "graphs" / "small.obo"
@@ -57,8 +66,14 @@ DOSES = {
 }
 HIDDEN = {"trial.txt": "Trial protocol\n\nGive 900 micrograms of adrenaline for anaphylaxis within the trial.\n"}
 DRAWN_FROM = ("vectors", "files", "lexical", "library.sqlite", generations.MANIFEST, "checked.json")
+SINGLE = (
+    "access.json", "withdrawals", "withdrawals.known", "audit.sqlite", "audit.key", "state.sqlite", "history.key",
+)  # fmt: skip
 PLAIN = {"reranker": NONE}  # it reads what was found, and takes most of the time
 DATES = ("generation", "day", "time")
+TOLD = ("jobs",)  # shown, and neither an answer nor a picture nor access
+PASSWORD = "a long password of a ward"
+KEYS = "keys.json"  # beside the data folder: what a browser, a program and a reader hold
 
 
 @dataclass
@@ -67,6 +82,7 @@ class Outcomes:
 
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     silent: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)  # without a word of the damage
     unnamed: list[str] = field(default_factory=list)  # noticed without a repair, or by an error that is not ours
     unseen: list[str] = field(default_factory=list)  # by the whole check
     checks: list[float] = field(default_factory=list)
@@ -89,13 +105,35 @@ def made(folder: Path) -> Settings:
         coming = (date.today() + timedelta(300)).isoformat()
         changes.govern(session, [Change((documents["coming.txt"],), {"effective_from": coming})])
         changes.withdraw(session, documents["drawn.txt"], True, "recalled")
+        _used(session, folder)
     encoded(settings)
     return settings
 
 
-def shown(session: Session, image: Path | None) -> dict[str, Any]:
+def _used(session: Session, folder: Path) -> None:
+    """What a site in use has besides: accounts and who is signed in, a stop, a job, kept answers, a model."""
+    data, answer = session.data, session.ask(QUESTION, SearchFilter())
+    for account in (NURSE, Account("boss", SessionRole.ADMIN)):
+        accounts.create(session, account, PASSWORD)
+    stops.stop(session, stops.MODEL, "entailment", "under review")
+    keys = {
+        "login": logins.begin(data, NURSE),
+        "token": tokens.make(session, NURSE.user, "laboratory", 7),
+        "answer": history.keep(session, "", QUESTION, answer).id,
+        "job": jobs.start(session, "check", lambda _: message("job.interrupted")),
+    }
+    (folder / KEYS).write_text(json.dumps(keys))
+    (lookups.kept_folder(data) / "explain-1.json").write_text(json.dumps(kept_json(answer), indent=2))
+    Registry(data / "models").add(make(folder / "Tiny-Q8_0.gguf", gguf()), "librarian", "tiny", "chat", "chatml")
+    deadline = time.monotonic() + 60
+    while jobs.job(session, keys["job"]).outcome is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def shown(session: Session, image: Path | None, signs_in: bool = True) -> dict[str, Any]:
     """All that is shown, by what was asked for; an error of ours in the place of what it keeps back."""
-    reader = Session(session.site, reader_of("ward"))
+    reader, data, web = Session(session.site, reader_of("ward")), session.data, session.settings.web
+    keys = json.loads((data.parent / KEYS).read_text())
     looked_up = {
         "ask": lambda: answer_json(session.ask(QUESTION, SearchFilter()), "en"),
         "ask as reader": lambda: answer_json(reader.ask(QUESTION, SearchFilter()), "en"),
@@ -107,13 +145,28 @@ def shown(session: Session, image: Path | None) -> dict[str, Any]:
         "documents": lambda: lookups.documents_overdue(session),
         "of reader": lambda: lookups.documents(reader),
         "access": lambda: lookups.collections(session),
+        "accounts": lambda: accounts.accounts(data),
+        "login": lambda: logins.current(data, keys["login"], web),
+        "token": lambda: tokens.current(data, keys["token"], web),
+        "stops": lambda: stops.stops(data),
+        "history": lambda: answer_json(history.kept(session, keys["answer"]).answer),
+        "kept": lambda: session.kept_evidence(data / "kept" / "explain-1.json", "1"),
+        "model": lambda: _weights(session),
+        "jobs": lambda: jobs.jobs(session),
         **(
             {"picture": partial(_picture, session, image), "vectors": partial(encoded, session.settings)}
             if image
             else {}
         ),
+        **({"password": lambda: accounts.sign_in(data, NURSE.user, PASSWORD, web)} if signs_in else {}),
     }
     return {name: _plain(result(call)) for name, call in looked_up.items()}
+
+
+def _weights(session: Session) -> list[str]:
+    """The digests of the model's files as they would be loaded."""
+    opened_model = session.site.registry.opened("tiny")
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in opened_model.paths]
 
 
 def encoded(settings: Settings) -> str:
@@ -128,12 +181,19 @@ def _picture(session: Session, image: Path) -> str:
     return hashlib.sha256(image.read_bytes()).hexdigest()
 
 
+class Refusal(str):
+    """What is told of something that is not there, or that opens nothing."""
+
+    __slots__ = ()
+
+
 def result(call: Any) -> Any:
-    """What ``call`` returns, or its error."""
+    """What ``call`` returns, a refusal, or its error."""
     try:
-        return call()
-    except UnknownName as error:
-        return f"{error}"
+        value = call()
+        return Refusal() if value is None else value
+    except (UnknownName, UsageError) as error:
+        return Refusal(error)
     except Exception as error:
         return error
 
@@ -151,13 +211,14 @@ def kinds(data: Path) -> dict[str, list[Path]]:
     inside: dict[str, list[Path]] = {}
     for name in (*generations.read_manifest(served).files, generations.MANIFEST, "checked.json"):
         inside.setdefault(name.partition("/")[0], []).append(served / name)
-    beside = {name: sorted((data / name).glob("*")) for name in ("files", "vectors")}
-    single = {
-        name: [data / name]
-        for name in ("access.json", "withdrawals", "withdrawals.known", "audit.sqlite", "state.sqlite")
-    }
+    beside = {name: sorted((data / name).rglob("*")) for name in ("files", "vectors", "kept", "models")}
+    single = {name: [data / name] for name in SINGLE} | {"served.json": [data / "generations" / "served.json"]}
     return {
-        kind: [path for path in paths if path.is_file() and path.stat().st_size]
+        kind: [
+            path
+            for path in paths
+            if path.is_file() and path.stat().st_size and not path.name.endswith(("-shm", "-wal"))
+        ]
         for kind, paths in (inside | beside | single).items()
     }
 
@@ -185,16 +246,42 @@ def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
         files = kinds(settings.data)
         kind = list(files)[number % len(files)]
         path = chance.choice(files[kind])
-        place, bit, decays = chance.randrange(path.stat().st_size), chance.randrange(8), bool(number // len(files) % 2)
-        times, whole = path.stat(), flipped(path, place, bit, decays)
+        place, bit = chance.randrange(path.stat().st_size), chance.randrange(8)
+        decays = bool((number + number // len(files)) % 2)
+        times, log = path.stat(), _log(settings.data)
+        whole = flipped(path, place, bit, decays)
+        if decays and kind == "models" and path.name != REGISTRY:
+            _restamped(settings.data / "models", path)
         named = f"{kind} {path.name} {place}.{bit}{' decayed' if decays else ''}"
         with opened(settings, HashedWords(), uses=PLAIN) as session:
-            after = shown(session, image if kind in DRAWN_FROM else None)
+            after = shown(session, image if kind in DRAWN_FROM else None, kind == "state.sqlite")
         print(number, end=" ", file=sys.stderr, flush=True)
         _judge(outcomes, kind, named, before, after, result(lambda: _whole(settings)))
         _restore(path, whole)
+        if kind == "audit.key":  # what was entered with another key is not in the chain of the right one
+            _put_back(log)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     return outcomes
+
+
+def _restamped(folder: Path, path: Path) -> None:
+    """Let the registry know the file as it is now, but for its content: the dates that a decaying disk leaves alone."""
+    there = registration.read(folder)
+    model = there.models["tiny"]
+    stored = tuple(replace(file, stamp=registration.Stamp.of(folder / "tiny" / file.name)) for file in model.files)
+    registration.write(folder, there.having(replace(model, files=stored)))
+
+
+def _log(data: Path) -> dict[Path, bytes]:
+    """The audit log's files as they are."""
+    return {path: path.read_bytes() for path in data.glob("audit.sqlite*")}
+
+
+def _put_back(log: Mapping[Path, bytes]) -> None:
+    for path in next(iter(log)).parent.glob("audit.sqlite-*"):
+        path.unlink()
+    for path, content in log.items():
+        path.write_bytes(content)
 
 
 def _restore(path: Path, whole: bytes) -> None:
@@ -211,7 +298,7 @@ def _restore(path: Path, whole: bytes) -> None:
 def _whole(settings: Settings) -> bool:
     """Whether the whole check finds something."""
     with opened(settings, HashedWords(), uses=PLAIN) as session:
-        return any(lookups.verified(session, None).values())
+        return any(lookups.verified(session, None).values()) or bool(session.site.registry.problems("tiny", full=True))
 
 
 def _judge(
@@ -221,14 +308,16 @@ def _judge(
     strange = [
         f"{named}: {name} {type(error).__name__} {error}"
         for name, error in errors.items()
-        if not isinstance(error, LocalmedError) or error.exit_code != 5 or len(error.messages) < 2
+        if not isinstance(error, LocalmedError) or error.exit_code == 1 or len(error.messages) < 2
     ]
     other = [name for name, value in after.items() if name not in errors and value != before[name]]
     noted = [name for name in other if isinstance(after[name], dict) and _of_audit(after[name], before[name])]
-    other = [name for name in other if name not in noted]
-    outcome = "silent" if other else "noticed" if errors or noted else "harmless"
+    refused = [name for name in other if isinstance(after[name], Refusal)]
+    other = [name for name in other if name not in (*noted, *refused, *TOLD)]
+    outcome = "silent" if other else "noticed" if errors or noted else "refused" if refused else "harmless"
     outcomes.counts.setdefault(kind, Counter())[outcome] += 1
     outcomes.silent += [f"{named}: {', '.join(other)}"] if other else []
+    outcomes.refused += [f"{named}: {', '.join(refused)}"] if outcome == "refused" else []
     outcomes.unnamed += strange
     outcomes.unseen += [] if seen else [f"{named} ({outcome})"]
 
@@ -252,13 +341,14 @@ def rows(outcomes: Outcomes) -> list[Row]:
             "0",
             f"{total['silent']}",
             met(not total["silent"]),
-            f"{total['noticed']} noticed, {total['harmless']} harmless",
+            f"{len(outcomes.counts)} kinds; {total['noticed']} noticed, {total['harmless']} harmless, "
+            f"{total['refused']} refused as if it were not there",
         ),
         Row(
             "cost of the checks an answer, median",
             "<= 2 ms",
-            f"{statistics.median(outcomes.checks) * 1000:.2f} ms",
-            "-",
+            f"{(cost := statistics.median(outcomes.checks) * 1000):.2f} ms",
+            met(cost <= 2),
             "",
         ),
     ]
@@ -280,7 +370,7 @@ def main() -> None:
         outcomes = measured(made(Path(folder)), options.count, options.seed)
     for kind, counter in outcomes.counts.items():
         print(kind, dict(counter))
-    for title in ("silent", "unnamed", "unseen"):
+    for title in ("silent", "refused", "unnamed", "unseen"):
         print(f"-- {title}", *getattr(outcomes, title), sep="\n  ")
     for row in rows(outcomes):
         print(row)

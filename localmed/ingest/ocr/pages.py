@@ -141,7 +141,7 @@ class Ocr:
         kept = self._kept and self._kept / _name(request)
         with suppress(OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
             if kept:
-                return taken(json.loads(kept.read_bytes()))
+                return taken(json.loads(_unaltered(kept.read_bytes())))
         bounds = {"bounds": dataclasses.asdict(self._bounds)}
         try:
             line = self._answer(json.dumps(request | bounds).encode() + b"\n")
@@ -160,7 +160,7 @@ class Ocr:
             return Failure(NO_PAGE)
         if kept:
             with suppress(OSError):  # a full disk costs the time to read the page again
-                files.replace(kept, line)
+                files.replace(kept, _with_digest(line))
         return read
 
     def _answer(self, request: bytes) -> bytes:
@@ -181,6 +181,19 @@ def _name(request: dict[str, Any]) -> str:
     """The file that keeps the answer to ``request``: by page, what is key of it, and the engine."""
     key = json.dumps([KEPT, identity(), request.get("lines")]).encode()
     return f"{request['page']}-{hashlib.sha256(key).hexdigest()[:16]}.json"
+
+
+def _with_digest(line: bytes) -> bytes:
+    """As a page is kept: the digest of the engine's answer, then the answer."""
+    return hashlib.sha256(line).hexdigest().encode() + b"\n" + line
+
+
+def _unaltered(content: bytes) -> bytes:
+    """The answer of a page that was kept; raise ``ValueError`` for one that is not as it was written."""
+    line = content.partition(b"\n")[2]
+    if _with_digest(line) != content:
+        raise ValueError
+    return line
 
 
 def _readings(answer: dict[str, Any]) -> Readings:

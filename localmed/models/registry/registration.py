@@ -40,11 +40,15 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file as it was when it was last hashed; ``name`` is relative to the model's folder."""
+    """A file as it was when it was last hashed; ``name`` is relative to the model's folder.
+
+    ``crc`` is its CRC-32, read again at every load (6 GB/s, where SHA-256 is 0.5 to 2); -1 where none was taken.
+    """
 
     name: str
     sha256: str
     stamp: Stamp
+    crc: int = -1
 
 
 @dataclass(frozen=True, slots=True)

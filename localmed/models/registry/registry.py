@@ -11,11 +11,10 @@ Rules: ``add`` looks into a file's header in a child process, copies it and hash
 manifest knows, and records it last, so that a model is there whole or not at all. A folder that already lies under
 ``<folder>`` by its own name is hashed where it is. A copy is hashed as it is written, under a name that nothing loads,
 synced, and renamed; the hash of a file that changed meanwhile is no hash. ``opened`` gives the paths of a model only if
-every file has the size and dates (ctime included) of its last full hash, and no file was put beside them; where only
-the dates differ it hashes anew.
+every file has the size, dates (ctime included) and CRC-32 of its last full hash, so that a bit which has flipped on the
+disk beneath is seen, and no file was put beside them; where only the dates differ it hashes anew.
 
-Not covered: a bit that flips on the disk beneath the file system, which leaves size and dates alone: ``verify`` hashes
-everything. Between the look and the loading a file could be replaced by somebody who may write here as this user.
+Not covered: between the look and the loading a file could be replaced by somebody who may write here as this user.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ import hashlib
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -140,12 +140,12 @@ class Registry:
         return Opened(model, folder)
 
     def _looked_at(self, model: Model, file: StoredFile, progress: Progress) -> StoredFile:
-        """``file`` with today's stamp; hashed only if the dates differ from those of its last hash."""
+        """``file`` with today's stamp; hashed only if dates or sum differ from those of its last hash."""
         path = self.folder / model.name / file.name
         problem = self._changed_size(path, file)
         if problem:
             raise ModelError("model.not_loaded", name=model.name, problem=problem)
-        if Stamp.of(path) == file.stamp:
+        if Stamp.of(path) == file.stamp and file.crc == _crc(path):
             return file
         current = hashed(path, file.name, progress)
         if current.sha256 != file.sha256:
@@ -333,28 +333,38 @@ def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) 
 
 def hashed(path: Path, name: str, progress: Progress = silent) -> StoredFile:
     """``path`` with its hash, to be called ``name``; raise ``InputError`` if it changes meanwhile."""
-    stamp, sha256 = Stamp.of(path), hashlib.sha256()
+    stamp, sha256, crc = Stamp.of(path), hashlib.sha256(), 0
     for piece in _pieces(path, stamp.bytes, progress):
         sha256.update(piece)
+        crc = zlib.crc32(piece, crc)
     _unchanged(path, stamp)
-    return StoredFile(name, sha256.hexdigest(), stamp)
+    return StoredFile(name, sha256.hexdigest(), stamp, crc)
 
 
 def copied(source: Path, target: Path, name: str, progress: Progress = silent) -> StoredFile:
     """Copy ``source`` to ``target`` (readable by its owner only, not to be written to); return the copy as hashed."""
-    before, sha256 = Stamp.of(source), hashlib.sha256()
+    before, sha256, crc = Stamp.of(source), hashlib.sha256(), 0
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = target.with_name(f"{target.name}.part")
     with part.open("wb") as stream:
         for piece in _pieces(source, before.bytes, progress):
             sha256.update(piece)
+            crc = zlib.crc32(piece, crc)
             stream.write(piece)
         stream.flush()
         os.fchmod(stream.fileno(), 0o400)
         os.fsync(stream.fileno())
     _unchanged(source, before)
     part.replace(target)
-    return StoredFile(name, sha256.hexdigest(), Stamp.of(target))
+    return StoredFile(name, sha256.hexdigest(), Stamp.of(target), crc)
+
+
+def _crc(path: Path) -> int:
+    """The CRC-32 of a file as it is now."""
+    crc = 0
+    for piece in _pieces(path, path.stat().st_size, silent):
+        crc = zlib.crc32(piece, crc)
+    return crc
 
 
 def _pieces(path: Path, size: int, progress: Progress) -> Iterator[bytes]:

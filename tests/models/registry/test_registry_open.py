@@ -70,16 +70,25 @@ def test_a_file_put_beside_is_told(added: Registry, name: str) -> None:
     assert added.problems("tiny", full=False) == [message("model.file_stranger", file=name)]
 
 
-def test_a_flipped_bit_beneath_the_dates_needs_a_full_hash(added: Registry) -> None:
-    """The documented limit: size and every date as they were. A disk's own fault looks so."""
+def test_a_flipped_bit_beneath_the_dates_is_not_loaded(added: Registry) -> None:
+    """Size and every date as they were: a disk's own fault looks so. A look without loading needs a full hash."""
     path = stored(added)
     flip(path)
     model = added.model("tiny")
     forged = replace(model.files[0], stamp=registration.Stamp.of(path))
     registration.write(added.folder, added.registrations.having(replace(model, files=(forged,))))
-    assert added.opened("tiny")
+    with pytest.raises(ModelError, match="sha256 differs"):
+        added.opened("tiny")
     assert not added.problems("tiny", full=False)
     assert added.problems("tiny", full=True) == [message("model.file_hash", file="Tiny-Q8_0.gguf")]
+
+
+def test_a_model_of_before_without_a_sum_is_hashed_once(added: Registry) -> None:
+    model = added.model("tiny")
+    older = tuple(replace(file, crc=-1) for file in model.files)
+    registration.write(added.folder, added.registrations.having(replace(model, files=older)))
+    assert added.opened("tiny").model.files == older
+    assert added.model("tiny").files == model.files
 
 
 def test_a_touched_file_is_hashed_once(added: Registry) -> None:
