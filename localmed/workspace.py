@@ -271,7 +271,8 @@ class Workspace:
 
     def _search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]) -> Found:
         """The search of a flow, which leaves one without a chance before all of it is reranked."""
-        rules = RelevanceRules(self.library.lexical, self._site.encoder.identity.slug, self.settings.ask)
+        slug, own = self._site.encoder.identity.slug, self._site.calibrations
+        rules = RelevanceRules(self.library.lexical, slug, self.settings.ask, own=own)
         reranker = self._site.reranker.name if self._site.reranker else ""
         worth = partial(rules.promising, question, reranker=reranker) if RELEVANCE.name in self.roles.on else None
         return self.finder.search(question, filters, limit, keywords, worth=worth)

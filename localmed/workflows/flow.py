@@ -230,14 +230,23 @@ class Driver:
             answer = self._run(flow)
         return replace(answer, notes=(*answer.notes, self._failure)) if self._failure else answer
 
+    def part(self, step: Step[T]) -> T:
+        """Drive ``step``, which is only a part of a flow, to its result."""
+        with following(self.hooks):
+            return self._driven(step, [])
+
     def _run(self, flow: Flow) -> Answer:
         steps: list[TraceStep] = []
+        return traced(self._driven(flow, steps), tuple(steps))
+
+    def _driven(self, step: Step[T], steps: list[TraceStep]) -> T:
         result: Any = None
         while True:
             try:
-                requests = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
+                requests = step.throw(result) if isinstance(result, Rejected) else step.send(result)
             except StopIteration as end:
-                return traced(end.value, tuple(steps))
+                made: T = end.value
+                return made
             result = self._all(requests, steps)
 
     def _all(self, requests: Requests, steps: list[TraceStep]) -> Any:
