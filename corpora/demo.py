@@ -1,6 +1,7 @@
 """``make demo``: the main job on the starter corpus. Imports its collections, asks three questions, draws a cited page.
 
-Runs the real commands, as a person would, in a data folder of its own; a second run finds everything imported.
+All collections become one generation, as when the window fills an empty library: the canary questions are asked once.
+The rest runs the real commands, as a person would. A second run finds everything imported.
 """
 
 from __future__ import annotations
@@ -10,6 +11,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+from localmed import config, environment
+from localmed.cli.common import echo, work_shown
+from localmed.cli.speaking import words
+from localmed.operations.starter import import_starter
+from localmed.session import Session, local_caller
+from localmed.site import Site
 
 CORPORA = Path(__file__).parent
 QUESTIONS = 3
@@ -24,6 +32,13 @@ def localmed(data: Path, *arguments: str, capture: bool = False) -> str:
         stdout=subprocess.PIPE if capture else None,
     )
     return done.stdout or ""
+
+
+def fill(data: Path) -> None:
+    """Import every collection of the starter corpus."""
+    settings = config.load(data)
+    with Site(settings) as site, work_shown(True) as hooks:
+        echo(words(import_starter(Session(site, local_caller(settings)), hooks)))
 
 
 def cited_page(data: Path, question: str, image: Path) -> str:
@@ -42,9 +57,7 @@ def main(folder: Path) -> None:
     """The demonstration, in ``folder``."""
     data = folder / "data"
     print("== Import the starter corpus (for demonstration, not for clinical use)", flush=True)
-    for manifest in sorted(CORPORA.glob("starter-*.toml")):
-        documents = CORPORA / "starter" / manifest.stem.removeprefix("starter-")
-        localmed(data, "import", str(documents), "-c", manifest.stem, "--manifest", str(manifest))
+    fill(data)
     questions = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"][:QUESTIONS]
     for entry in questions:
         print(f"\n== {entry['text']}", flush=True)
@@ -60,4 +73,5 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    environment.before_models()
     main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo"))

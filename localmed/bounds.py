@@ -13,7 +13,7 @@ LEAST = {
     ),
     **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
     **dict.fromkeys(("search.guidelines", "search.guideline_weight", "search.guideline_similarity"), 0),
-    **dict.fromkeys(("search.guideline_coverage", "ask.risk", "ask.confidence", "ask.unanswerable"), 0),
+    **dict.fromkeys(("search.guideline_coverage", "ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable"), 0),
     "ingest.children": 0,
     "web.history_days": 0,
     "web.password_characters": 8,  # what NIST SP 800-63B asks for at least
@@ -39,7 +39,7 @@ MOST = {
     "ingest.children": 64,
     "read.ocr_threads": 64,
     **dict.fromkeys(("search.guideline_similarity", "search.guideline_coverage"), 1),
-    **dict.fromkeys(("ask.risk", "ask.confidence", "ask.unanswerable"), 1),
+    **dict.fromkeys(("ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable"), 1),
     "chat.nice": 19,
     "chat.sequences": 64,  # what every build of llama.cpp takes
     "workflows.m_eval_found": 100,  # each is read whole

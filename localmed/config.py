@@ -314,14 +314,18 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     return Path(chosen).expanduser().absolute()
 
 
-def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settings:
-    """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known.
+def file_of(folder: Path, own: bool = True) -> Path:
+    """The file of settings for the data folder ``folder``; without ``own`` whatever ``$LOCALMED_CONFIG`` names."""
+    named = os.environ.get("LOCALMED_CONFIG", "") if own else ""
+    if named and not Path(named).exists():
+        raise BadSettings("settings.no_file", file=named)
+    return Path(named or folder / "localmed.toml")
 
-    Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names."""
-    folder, named = data_folder(data), os.environ.get("LOCALMED_CONFIG", "") if own else ""
-    file = Path(named or folder / "localmed.toml")
-    if named and not file.exists():
-        raise BadSettings("settings.no_file", file=str(file))
+
+def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Path | None = None) -> Settings:
+    """The settings in ``file``, else ``file_of`` the folder ``data``; raise ``BadSettings`` for what is not known."""
+    folder = data_folder(data)
+    file = file or file_of(folder, own)
     if not file.exists():
         return Settings(folder)
     try:

@@ -102,11 +102,14 @@ def has_window() -> bool:
 
 
 def show(data: Path, url: str) -> None:
-    """Show ``url`` in a window until it is closed."""
+    """Show ``url`` in a window until it is closed.
+
+    Text can be selected: without, pywebview writes a style into each page, which the pages' Trusted Types refuse.
+    """
     import webview
 
     frame = remembered(data)
-    window: Any = webview.create_window("localmed", url, **asdict(frame))
+    window: Any = webview.create_window("localmed", url, text_select=True, zoomable=True, **asdict(frame))
     window.events.closing += lambda: remember(data, Frame(window.width, window.height, window.x, window.y))
     webview.start(private_mode=True)  # no cookie and no cache stays behind
 

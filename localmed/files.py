@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded, LocalmedError, reason
+from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded, LocalmedError, UsageError, reason
 
 Opener = Callable[[Path], BinaryIO]
 _FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
@@ -44,6 +44,27 @@ def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
         fresh.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def new_name(path: Path) -> None:
+    """Raise ``UsageError`` where there is something called ``path``: what a command writes replaces nothing."""
+    if path.is_symlink() or path.exists():
+        raise UsageError("file.exists", file=str(path))
+
+
+def write_new(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Write the file ``path``, which must not be there; raise ``UsageError`` where that cannot be done."""
+    new_name(path)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError("file.unwritable", file=str(path), reason=reason(error)) from None
 
 
 def sync(path: Path) -> None:

@@ -11,6 +11,7 @@ class RefreshSettings:
     """``[refresh]``: what ``localmed refresh`` watches."""
 
     folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by collection, beside those of its imports
+    packs: tuple[str, ...] = ()  # folders in which content packs are looked for: where sticks are mounted, or a share
     settle_seconds: float = 60.0  # a file written to more recently is left for the next night: it may not be whole
     free_bytes: int = 2 * 2**30  # with less left on the disk nothing is begun
     keep_reports: int = 400  # nights; a year and a month

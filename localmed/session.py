@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from localmed.clinical.identifiers import unnamed
 from localmed.domain import Answer, Badge, Evidence, Kind, Message, SearchFilter, Status
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
@@ -26,9 +27,11 @@ from localmed.library.gate import guarded
 from localmed.operations import canary_gate, stops
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
+from localmed.workflows.finding import every_tier
 from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.agents.asking import Relevance
     from localmed.config import Settings
     from localmed.domain.patient import PatientRecord
     from localmed.ports import Embedder
@@ -87,6 +90,11 @@ def local_caller(settings: Settings, language: str = "en") -> Caller:
 def caller_of(account: Account, language: str) -> Caller:
     """Whoever signed in as ``account``."""
     return Caller(account.user, None if account.reads_all else frozenset(account.groups), account.role, language)
+
+
+def typed(text: str) -> str:
+    """``text`` as somebody typed it, without who a patient is: a name that no document has makes a question abstain."""
+    return unnamed(clean(text))
 
 
 class Session:
@@ -150,7 +158,7 @@ class Session:
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, provenance = workspace.plan(filters, preset), workspace.provenance(judged=check)
-            basis = (clean(question), filters, plan, provenance, tuple(map(clean, earlier)))
+            basis = (typed(question), filters, plan, provenance, tuple(map(typed, earlier)))
             return (*basis, workspace.bounds()) if check else basis
 
         return self._run("ask_and_verify" if check else "ask", arguments, hooks)
@@ -175,7 +183,7 @@ class Session:
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, sources = workspace.plan(filters), workspace.sources(filters)
-            return clean(question), filters, plan, sources, strategy, workspace.provenance()
+            return typed(question), filters, plan, sources, strategy, workspace.provenance()
 
         return self._run("plan", arguments, hooks)
 
@@ -188,7 +196,7 @@ class Session:
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, sources = workspace.plan(filters), workspace.sources(filters)
-            return clean(question), filters, plan, sources, arm, workspace.provenance()
+            return typed(question), filters, plan, sources, arm, workspace.provenance()
 
         return self._run("context", arguments, hooks)
 
@@ -213,7 +221,7 @@ class Session:
         """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            return clean(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
+            return typed(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
 
         return self._run("ebm", arguments, hooks)
 
@@ -223,7 +231,7 @@ class Session:
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             filters = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
             plan = replace(workspace.plan(filters), audience="patient")
-            return clean(complaint), filters, plan, workspace.provenance()
+            return typed(complaint), filters, plan, workspace.provenance()
 
         return self._run("departments", arguments, hooks)
 
@@ -242,7 +250,7 @@ class Session:
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
         """See ``Workspace.search``."""
         with self.answering() as workspace:
-            return workspace.search(question, filters, limit, reranked)
+            return workspace.search(typed(question), filters, limit, reranked)
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
         """See ``Workspace.concept``."""
@@ -331,6 +339,14 @@ class Session:
             raise UsageError("access.not_for_groups")
         if not self.may(right):
             raise UsageError("session.role", role=Message(f"session.right.{right}"))
+
+    def judged_tiers(self, question: str, preset: str | None = None) -> list[tuple[Found, Relevance]]:
+        """What every tier of ``preset`` finds for ``question``, and how rules judge it; not audited."""
+        with self.workspace() as workspace:
+            services = workspace.services(SILENT)
+            driver = Driver(replace(services, roles=services.roles.without_chat()))
+            tiers = driver.part(every_tier(question, SearchFilter(), workspace.plan(SearchFilter(), preset)))
+        return [(tier.result, tier.relevance) for tier in tiers]
 
     def may_change(self) -> None:
         """Raise ``UsageError`` for a caller who may not change the library."""

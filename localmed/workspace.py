@@ -20,7 +20,7 @@ from localmed.agents.appraisal import APPRAISAL
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
 from localmed.agents.relevance_rules import RelevanceRules
-from localmed.agents.role_rules import Models, RoleRules
+from localmed.agents.role_rules import CachingEncoder, Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
 from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
@@ -31,7 +31,7 @@ from localmed.hooks import Hooks
 from localmed.language import clean, detect
 from localmed.library.library import Library
 from localmed.library.reading import missing
-from localmed.ports import NOT_JUDGED, CountingChat, Entailment, Stance, Watch
+from localmed.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Stance, Watch
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
@@ -39,6 +39,7 @@ from localmed.retrieval.search import Found, HybridSearch, interleaved
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.verification.prompt_injection import has_injection
 from localmed.verification.sections import section_of
+from localmed.verification.tied import Covers
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
@@ -76,6 +77,7 @@ class Workspace:
             look_up=self.look_up,
             read=self.read,
             sections=self.sections,
+            coverage=self.coverage,
             cite=self.mint,
             judge=self.judge,
             compare=self.compare,
@@ -245,7 +247,10 @@ class Workspace:
     @cached_property
     def finder(self) -> HybridSearch:
         """Hybrid search of this library."""
-        return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
+        return self._finder(self._site.encoder)
+
+    def _finder(self, encoder: Embedder) -> HybridSearch:
+        return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
 
     def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
         """Hybrid search in every language that the library holds; raise ``UnknownName`` for an unknown collection.
@@ -255,17 +260,19 @@ class Workspace:
         self._known(filters)
         text, most = clean(question), self._keywords()
         rules, keywords = RoleRules(self.library, self._site), Keywords()
+        finder = self._finder(CachingEncoder(self._site.encoder))  # one and the same question in each language
         with nullcontext() if reranked else suppress(ModelError):
             keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
-        result = self.finder.search(text, filters, limit, keywords.words, reranked)
+        result = finder.search(text, filters, limit, keywords.words, reranked)
         several = result.dense and not filters.language
         others = [name for name in self._languages() if name != result.language] if several else []
-        beside = [self.finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
+        beside = [finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
         return interleaved(result, beside, limit)
 
     def _search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]) -> Found:
         """The search of a flow, which leaves one without a chance before all of it is reranked."""
-        rules = RelevanceRules(self.library.lexical, self._site.encoder.identity.slug, self.settings.ask)
+        slug, own = self._site.encoder.identity.slug, self._site.calibrations
+        rules = RelevanceRules(self.library.lexical, slug, self.settings.ask, own=own)
         reranker = self._site.reranker.name if self._site.reranker else ""
         worth = partial(rules.promising, question, reranker=reranker) if RELEVANCE.name in self.roles.on else None
         return self.finder.search(question, filters, limit, keywords, worth=worth)
@@ -298,6 +305,12 @@ class Workspace:
         names = dict.fromkeys(passage.document_id for passage in passages)
         documents = {name: self.library.lexical.of_document(name) for name in names}
         return tuple(dict.fromkeys(section_of(passage, documents[passage.document_id]) for passage in passages))
+
+    def coverage(self, passages: tuple[Passage, ...]) -> tuple[Covers, ...]:
+        """Whom the document of each of ``passages`` says that it is for, and not for."""
+        names = dict.fromkeys(passage.document_id for passage in passages)
+        documents = {name: Covers.of(self.library.lexical.of_document(name)) for name in names}
+        return tuple(documents[passage.document_id] for passage in passages)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
         """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""

@@ -127,3 +127,13 @@ def text(messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -
     """The reply as a server sends it."""
     value = reply(messages, schema)
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def served(messages: Sequence[Message], response_format: Mapping[str, Any]) -> str:
+    """The reply to a request as it arrives at a server: a text, a label, or a label for each of several cases."""
+    schema = response_format.get("json_schema", {}).get("schema", {})
+    together = schema.get("properties", {}).get("labels")
+    if together:
+        return json.dumps({"labels": [label(case, together["items"]["enum"]) for case in cases(messages)]})
+    labels = schema.get("enum")
+    return label(messages, labels) if labels else text(messages, schema)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from localmed.clinical.identifiers import MASK
 from localmed.config import Settings, WorkflowSettings
 from localmed.domain import Answer, AnswerStatus, Collection, Origin, SearchFilter
 from localmed.errors import BadSettings, Cancelled, ModelError, UsageError
@@ -18,7 +19,7 @@ from localmed.hooks import Cancel, Hooks
 from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
 from localmed.ports import UNWATCHED, Message, Reply, Request, Watch
-from localmed.workflows.answering import QUOTED
+from localmed.workflows.answering import QUOTED, VALUE_MISSING
 from localmed.workflows.flow import FAILED, OUT_OF_TIME
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, opened
@@ -140,6 +141,18 @@ def test_planted_text_is_not_obeyed_nor_quoted(settings: Settings, tmp_path: Pat
         assert any("addressed to a language model" in in_words(note) for note in answer.notes)
 
 
+@pytest.mark.parametrize("rest", [(), ("The maximum adult dose is 40 g in 24 hours.",)])
+def test_what_a_model_says_without_the_value_asked_for_gives_way_to_the_quotation(
+    settings: Settings, rest: tuple[str, ...]
+) -> None:
+    vague = "Do not combine paracetamol with other paracetamol."
+    drafted = form((vague, ["1"]), *((text, ["1"]) for text in rest))
+    answer = ask(settings, model(lambda: drafted))
+    assert TEXT.split(". ")[0] + "." in [statement.text for statement in answer.statements]
+    assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
+    assert VALUE_MISSING in [note.code for note in answer.notes]
+
+
 def test_a_conflict_alone_removes_nothing(settings: Settings) -> None:
     answer = ask(settings, model(lambda: "conflicts", "Compare a statement"))
     assert [statement.text for statement in answer.statements if not statement.withheld] == [GOOD]
@@ -218,3 +231,33 @@ def test_a_site_can_switch_a_workflow_off(settings: Settings) -> None:
 def test_roles_that_there_are_not_are_told(settings: Settings) -> None:
     with pytest.raises(BadSettings, match="poet"):
         ask(replace(settings, roles={"poet": "chat"}), None)
+
+
+def test_a_search_in_two_languages_encodes_its_question_once(tmp_path: Path) -> None:
+    encoder = HashedWords()
+    encoder.identity = replace(encoder.identity, languages=("en", "zh"))
+    (tmp_path / "dose.txt").write_text(TEXT)
+    (tmp_path / "zh.txt").write_text("成人对乙酰氨基酚的最大剂量为每24小时4克。不要与其他含对乙酰氨基酚的药物合用。")
+    with opened(Settings(tmp_path / "data"), encoder) as session:
+        importing.import_paths(
+            session, [tmp_path / "dose.txt", tmp_path / "zh.txt"], Manifest(Collection("ward", "Ward"))
+        )
+        encoder.encoded.clear()
+        result = session.search(QUESTION, SearchFilter(), 5)
+    assert {hit.passage.language for hit in result.hits} == {"en", "zh"}
+    assert encoder.encoded.count(QUESTION) == 2, "for its keywords, and for both languages"
+
+
+def test_the_documents_are_searched_without_who_the_patient_is(tmp_path: Path) -> None:
+    """What no document has would weigh most of all, and a question that could be answered is refused."""
+    encoder = HashedWords()
+    (tmp_path / "dose.txt").write_text(TEXT)
+    named = f"Mrs Quixworth Zebedee, MRN 4482910, is in pain. {QUESTION}"
+    with opened(Settings(tmp_path / "data"), encoder) as session:
+        importing.import_paths(session, [tmp_path / "dose.txt"], Manifest(Collection("ward", "Ward")))
+        encoder.encoded.clear()
+        answer = session.ask(named, SearchFilter(), earlier=("Mr Quixworth Zebedee has a fever",))
+        session.search(named, SearchFilter(), 5)
+    assert encoder.encoded
+    assert not [text for text in encoder.encoded if "Quixworth" in text or "4482910" in text]
+    assert answer.question.endswith(named.replace("Quixworth Zebedee", MASK * 17).replace("4482910", MASK * 7))

@@ -1,4 +1,7 @@
-"""Installing: verify, copy, preflight, build the environment, try it without a network, switch. Or nothing at all."""
+"""Installing: verify, copy, preflight, build the environment, try it without a network, switch. Or nothing at all.
+
+A library that is there is asked its canary questions by the new version before that serves.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from place import USER, Place
 from signatures import Refused
 
 SECONDS = 1800  # for one step of pip or of the self-test on a slow machine
+LOST = 7  # the exit code of a command that lost canary questions
 QUESTION = "What is the blood pressure target for most adults with hypertension?"
 Tell = Callable[..., None]
 
@@ -39,6 +43,7 @@ def install(bundle: Path, anchor: Path, place: Place, tell: Tell) -> str:
         _environment(staging, place.versions / name, place, tell)
         try:
             _self_test(place.versions / name, tell)
+            _ask_canaries(place, name, tell)
         except Refused:
             if place.served() != name:
                 shutil.rmtree(place.versions / name, ignore_errors=True)
@@ -157,6 +162,16 @@ def _finish(staging: Path, bundle: Path, trusted: signatures.Trusted, name: str,
     tell("installed", name=name, prefix=str(place.prefix), data=str(place.data))
 
 
+def _ask_canaries(place: Place, name: str, tell: Tell) -> None:
+    """Raise ``Refused`` where the new version loses a canary question; a library that cannot be asked stops nothing."""
+    if not (place.data / "current").is_symlink():
+        return
+    tell("canaries")
+    localmed = [str(place.versions / name / "bin" / "python"), "-P", "-m", "localmed", "--data", str(place.data)]
+    if _done([*preflight.namespace(), *localmed, "canaries"], "data_failed").returncode == LOST:
+        raise Refused("canaries_lost", name=name)
+
+
 def _take_over(staging: Path, trusted: signatures.Trusted, place: Place, name: str, tell: Tell) -> None:
     """The bundle's root, models and packs into the data folder; a pack taken in before is not a fault."""
     localmed = [str(place.versions / name / "bin" / "python"), "-P", "-m", "localmed", "--data", str(place.data)]
@@ -205,17 +220,22 @@ def uninstall(place: Place, purge: bool, tell: Tell) -> None:
 
 def _run(command: Sequence[str], code: str) -> str:
     """Run ``command`` to its end and return what it printed; raise ``Refused`` with its last line otherwise."""
-    left_out = ("PIP_", "PYTHON", "LOCALMED_", "VIRTUAL_ENV", "XDG_")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    environment |= {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "LOCALMED_LANGUAGE": "en"}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Refused(code, reason=type(error).__name__) from None
+    done = _done(command, code)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or [str(done.returncode)]
         raise Refused(code, reason=lines[-1][:300])
     return done.stdout
+
+
+def _done(command: Sequence[str], code: str) -> subprocess.CompletedProcess[str]:
+    """Run ``command`` to its end, with nothing of this environment that would lead it elsewhere."""
+    left_out = ("PIP_", "PYTHON", "LOCALMED_", "VIRTUAL_ENV", "XDG_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    environment |= {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "LOCALMED_LANGUAGE": "en"}
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Refused(code, reason=type(error).__name__) from None
 
 
 def system(command: Sequence[str]) -> None:

@@ -116,7 +116,8 @@ class AnswerInput(QuestionInput):
     ``reference`` is a synthesised passage to go by (LINS, QDA), which is never cited. ``conflict`` says what was wrong
     with the answer before this one (LINS, PCA). ``left_out`` tells of passages that did not fit the model's context.
     ``beside`` is other evidence of the same answer, whose markers are taken. ``first`` are the sentences of that answer
-    which are to be written again. ``audience`` and ``day`` are those of the question.
+    which are to be written again. ``audience`` and ``day`` are those of the question. ``patient`` is what is known of
+    the patient who asks, without what identifies; no statement can cite it.
     """
 
     evidence: tuple[Evidence, ...]
@@ -128,11 +129,12 @@ class AnswerInput(QuestionInput):
     day: str = ""
     left_out: Message | None = None
     beside: tuple[Evidence, ...] = ()
+    patient: str = ""
 
     @property
     def context(self) -> tuple[str, ...]:
         """What was asked and told, whose numbers an answer may repeat."""
-        return (self.question,)
+        return (self.question, self.patient) if self.patient else (self.question,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +200,9 @@ def a_question(text: str, known: str, language: str) -> str:
 
 
 def _answer_prompt(task: AnswerInput) -> str:
-    reference = [shown.between_marks("reference", task.reference)] if task.reference else []
-    return "\n".join((asked_by(task.language, task.audience, task.day), task.question, *reference, *to_correct(task)))
+    texts = {"reference": task.reference, "patient": task.patient}
+    beside = [shown.between_marks(name, text) for name, text in texts.items() if text]
+    return "\n".join((asked_by(task.language, task.audience, task.day), task.question, *beside, *to_correct(task)))
 
 
 _AGAIN = {

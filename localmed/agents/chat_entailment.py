@@ -4,8 +4,9 @@ The instruction and the premise are the prefix, so that a premise with many hypo
 the branches. Pairs are grouped by premise and by the hypothesis's language, which is the one the model is instructed
 in; answers come back in the pairs' order. Premise and hypothesis are quoted material: no instruction in them counts.
 
-Raises what ``ChatModel.choose`` raises, such as ``ModelError`` where a premise does not fit the context. A server that
-names a label without probabilities gives that label all of it: the numbers are then no measure of doubt.
+Raises what ``ChatModel.choose`` raises, such as ``ModelError`` where a premise does not fit the context; a reply
+that names no label is no judgement. A server that names a label without probabilities gives that label all of it: the
+numbers are then no measure of doubt.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Sequence
 from localmed import hooks
 from localmed.agents.evidence import between_marks
 from localmed.agents.prompts import instructions
+from localmed.errors import Rejected
 from localmed.language import detect
-from localmed.ports import UNWATCHED, ChatModel, Message, Stance, Watch
+from localmed.ports import NOT_JUDGED, UNWATCHED, ChatModel, Message, Stance, Watch
 
 INSTRUCTIONS = instructions("entailment")
 LABELS = {"en": ("supports", "neither", "contradicts"), "zh": ("支持", "无关", "矛盾")}  # in the order of ``Stance``
@@ -61,5 +63,8 @@ class ChatEntailment:
         branches = [
             f"{between_marks(_STATEMENT[language], hypothesis)}\n\n{_QUESTION[language]}" for hypothesis in hypotheses
         ]
-        choices = self._model.choose(prefix, branches, LABELS[language], watch)
+        try:
+            choices = self._model.choose(prefix, branches, LABELS[language], watch)
+        except Rejected:
+            return [NOT_JUDGED] * len(hypotheses)
         return [Stance(*choice.probabilities) for choice in choices]

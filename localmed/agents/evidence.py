@@ -25,6 +25,7 @@ IN_SECTION = {  # an answer's sections in their order, with how many sentences e
     AnswerSection.DISAGREE: 4,
 }
 NOT_COVERED, MISSING, MISSING_CHARACTERS = "not_covered", 3, 120
+DISAGREEING = 2  # sources at least, that an answer says disagree
 BEARING = 0.5  # of the words that the best source's sentence shares with a statement: with fewer one is not cited
 LETTERS = 8  # a shorter text (a number, a name) has no language of its own
 
@@ -84,11 +85,17 @@ def _statements(evidence: Sequence[Evidence], most: int) -> Mapping[str, Any]:
 
 
 def form(reply: Mapping[str, Any], evidence: Sequence[Evidence], expected: str) -> tuple[Statement, ...]:
-    """The statements of an answer's form, each sentence once, with the section that it stands in."""
+    """The statements of an answer's form, each sentence once, with the section that it stands in.
+
+    One source does not disagree with itself: what rests on one alone is a condition.
+    """
     statements: dict[str, Statement] = {}
     for section in IN_SECTION:
         for statement in cited(reply[section.value], evidence, expected):
             statements.setdefault(statement.text, replace(statement, section=section))
+    differing = [statement for statement in statements.values() if statement.section is AnswerSection.DISAGREE]
+    if len({one.marker for statement in differing for one in statement.citations}) < DISAGREEING:
+        statements |= {one.text: replace(one, section=AnswerSection.DOSES) for one in differing}
     return tuple(statements.values())
 
 

@@ -69,8 +69,7 @@ class PlainInput:
 
 @dataclass(frozen=True, slots=True)
 class TermInput(AnswerInput):
-    """A term to explain from ``evidence``, for a patient. ``names`` are what else the term is called, ``patient`` what
-    is known of the patient, without what identifies.
+    """A term to explain from ``evidence``, for a patient. ``names`` are what else the term is called.
 
     ``question`` asks for it in words, so that a search can too; ``line`` is the order's line that it stands on. The
     result is a ``Draft``.
@@ -78,7 +77,6 @@ class TermInput(AnswerInput):
 
     term: str = ""
     names: tuple[str, ...] = ()
-    patient: str = ""
     line: str = ""
 
 

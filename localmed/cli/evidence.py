@@ -15,14 +15,15 @@ from localmed.cli.speaking import language, say, text
 @click.command("evidence")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--attach", "attached", multiple=True, type=click.Path(path_type=Path, dir_okay=False),
-              help="A file of your own: tests.*, egress.*, wcag.*, benchmarks.*, sbom.*, canaries.*")  # fmt: skip
+              help="A file of your own: tests.*, egress.*, wcag.*, benchmarks.*, sbom.*")  # fmt: skip
 @click.option("--key", type=click.Path(path_type=Path, dir_okay=False), help="An Ed25519 key that signs the folder.")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, out: Path, attached: tuple[Path, ...], key: Path | None, as_json: bool) -> None:
     """Write the folder OUT of what a buyer, an auditor or a safety officer asks for; what is missing is named in it.
 
-    Model and corpus cards, the hazard log, calibration, the bill of materials, the last changes, and what is attached.
+    Model and corpus cards, the hazard log, calibration, the bill of materials, the last changes, the canary
+    questions, which are asked for it, and what is attached.
     """
     from localmed.operations import evidence
 

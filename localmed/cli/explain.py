@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localmed import files
 from localmed.cli.common import bytes_of, settings_of, texts_callback
 from localmed.cli.ebm import read_record
-from localmed.cli.running import Options, give, run, workflow_options, write_private
+from localmed.cli.running import Options, give, run, workflow_options
 from localmed.cli.speaking import say
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.codec import kept_json
@@ -88,14 +89,13 @@ def _may_write(leaflet: Path, released_by: str) -> None:
     """Raise ``UsageError``, before anything is asked, where the leaflet could not be written."""
     if not released_by:
         raise UsageError("explain.released_by")
-    if leaflet.exists():
-        raise UsageError("file.exists", file=str(leaflet))
+    files.new_name(leaflet)
 
 
 def _write_leaflet(file: Path, answer: Answer) -> None:
     from localmed.presentation.pages import leaflet
 
-    write_private(file, leaflet(answer, date.today().isoformat()))
+    files.write_new(file, leaflet(answer, date.today().isoformat()).encode())
     say("explain.leaflet_written", file=str(file), err=True)
 
 
@@ -107,5 +107,5 @@ def _keep(ctx: click.Context, answer: Answer) -> None:
 
     folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
-    write_private(file, json.dumps(kept_json(answer), ensure_ascii=False, indent=2))
+    files.write_new(file, json.dumps(kept_json(answer), ensure_ascii=False, indent=2).encode())
     say("explain.kept", file=str(file), err=True)

@@ -22,11 +22,14 @@ def run(file: Path, as_json: bool) -> None:
 
     from localmed.operations import egress
 
+    values_file = file.with_suffix(".json")
+    for path in (file, values_file):
+        files.new_name(path)
     with work_shown(not as_json) as hooks:
         proof = egress.prove(hooks)
     values = as_plain(proof) | {"holds": proof.holds, "beyond": proof.beyond}
-    files.replace(file, page(proof).encode(), 0o644)
-    files.replace(file.with_suffix(".json"), json.dumps(values, ensure_ascii=False, indent=1).encode(), 0o644)
+    files.write_new(file, page(proof).encode(), 0o644)
+    files.write_new(values_file, json.dumps(values, ensure_ascii=False, indent=1).encode(), 0o644)
     if as_json:
         print_json(values)
     else:

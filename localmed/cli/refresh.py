@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from localmed import files
 from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table, tell_file, work_shown
 from localmed.cli.import_files import ended_as_by_ctrl_c
 from localmed.cli.speaking import columns, language, say, text, words
@@ -18,6 +20,7 @@ from localmed.presentation import night_page
 if TYPE_CHECKING:
     from localmed.domain.nights import Night
 
+Value = TypeVar("Value")
 SHOWN = 30  # files printed; --json and the page have them all
 
 
@@ -48,17 +51,11 @@ def listed(ctx: click.Context, as_json: bool) -> None:
     """The refreshes that were made, the newest first."""
     from localmed.operations import nights
 
-    with opened(ctx) as session:
-        session.may_change()
-        rows = nights.nights(session.data)
-    if as_json:
-        print_json(rows)
-        return
-    table = [
-        (night.number, moment(night.started), text(f"refresh.outcome_{night.outcome}"), night.generation or "-")
-        for night in rows
-    ]
-    print_table(text("refresh.list"), columns("number", "started", "outcome", "generation"), table)
+    def row(night: Night) -> tuple[object, ...]:
+        outcome = text(f"refresh.outcome_{night.outcome}")
+        return night.number, moment(night.started), outcome, night.generation or "-"
+
+    _list(ctx, nights.nights, "refresh.list", ("number", "started", "outcome", "generation"), row, as_json)
 
 
 @command.command("show")
@@ -74,7 +71,7 @@ def show(ctx: click.Context, number: int, page: Path | None, as_json: bool) -> N
         session.may_change()
         night = nights.night(session.data, number)
     if page:
-        page.write_text(night_page.page(night, language()), "utf-8")
+        files.write_new(page, night_page.page(night, language()).encode(), 0o644)
         say("refresh.written", file=str(page))
         return
     _show(night, as_json)
@@ -87,14 +84,28 @@ def held(ctx: click.Context, as_json: bool) -> None:
     """The files that refreshes leave as they are, because a change with them was kept back or rolled back from."""
     from localmed.operations import holds
 
+    def row(one: holds.Hold) -> tuple[object, ...]:
+        return one.path, one.collection, moment(one.time), words(one.reason)
+
+    _list(ctx, holds.holds, "hold.list", ("path", "collection", "time", "reason"), row, as_json)
+
+
+def _list(
+    ctx: click.Context,
+    listed: Callable[[Path], Sequence[Value]],
+    title: str,
+    names: Sequence[str],
+    row: Callable[[Value], tuple[object, ...]],
+    as_json: bool,
+) -> None:
+    """Print what ``listed`` finds in the data folder, each as a ``row`` of a table or all as JSON."""
     with opened(ctx) as session:
         session.may_change()
-        rows = holds.holds(session.data)
+        found_values = listed(session.data)
     if as_json:
-        print_json(rows)
-        return
-    table = [(one.path, one.collection, moment(one.time), words(one.reason)) for one in rows]
-    print_table(text("hold.list"), columns("path", "collection", "time", "reason"), table)
+        print_json(found_values)
+    else:
+        print_table(text(title), columns(*names), [row(value) for value in found_values])
 
 
 @command.command("release")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -11,18 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed import files
 from localmed.cli.common import echo, json_option, opened, print_json, steps_shown
 from localmed.cli.showing import show
 from localmed.domain import Answer
 from localmed.domain.codec import answer_json
-from localmed.errors import UsageError, reason
 from localmed.hooks import Hooks
 from localmed.messages import joined
 
 if TYPE_CHECKING:
     from localmed.session import Session
-
-OWNER_ONLY = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +58,13 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
     from localmed.workflows.recording import Recording
 
     record = options.record
-    if record and record.exists():
-        raise UsageError("file.exists", file=str(record))
+    if record:
+        files.new_name(record)
     recording = Recording() if record else None
     with opened(ctx, options.profile) as session, steps_shown(session.caller.language, options.as_json) as hooks:
         answer = workflow(session, replace(hooks, recorder=recording))
     if record and recording:
-        write_private(record, recording.finish(answer))
+        files.write_new(record, recording.finish(answer).encode())
     if options.trace:
         show_trace(answer)
     return answer
@@ -79,16 +76,6 @@ def give(answer: Answer, options: Options) -> None:
         print_json(answer_json(answer, answer.language))
     else:
         show(answer)
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write ``text`` to the new ``file``, for its owner only; raise ``UsageError`` where that cannot be done."""
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-        with os.fdopen(handle, "w", encoding="utf-8") as opened_file:
-            opened_file.write(text)
-    except OSError as error:
-        raise UsageError("file.unwritable", file=str(file), reason=reason(error)) from None
 
 
 def show_trace(answer: Answer) -> None:

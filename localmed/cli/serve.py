@@ -25,10 +25,15 @@ def command(
 ) -> None:
     """Serve localmed to browsers, until Ctrl-C or SIGTERM.
 
-    The models are in a process of their own beside it (see localmed host). The first start prints a one-time code, with
+    The models are in a process of their own beside it (see localmed host). Where settings, models or the version are
+    others than when the canary questions passed, they are asked first: settings that lose one do not begin to serve,
+    those of before do; for another version exit code 7 tells. The first start prints a one-time code, with
     which the first page makes the administrator's account.
     """
-    from localmed.operations import accounts
+    import os
+
+    from localmed.operations import accounts, canary_gate
+    from localmed.site import Site
     from localmed.web import serving
 
     address = serving.Address(host, port, tls_cert, tls_key, plain).checked()
@@ -42,7 +47,10 @@ def command(
 
     with opened(ctx) as session:
         say("web.serve.loading", err=True)
-        with serving.model_host(session.site) as hosted:
+        chosen = canary_gate.before_serving(session)
+        if chosen is not session.settings:
+            os.environ["LOCALMED_CONFIG"] = str(settings.data / canary_gate.PASSED)  # of every process beside this one
+        with Site(chosen) as site, serving.model_host(site) as hosted:
             if not hosted:
                 say("web.serve.no_host", err=True)
-            serving.run(settings, address, workers, ready)
+            serving.run(chosen, address, workers, ready)

@@ -1,13 +1,15 @@
 """What names a patient in what somebody types: names beside a title or the word "patient", numbers beside their label.
 
 The words are in ``identifiers.toml``; numbers that are nobody else's (identity cards, telephones, e-mail addresses, NHS
-numbers) are told by their form. A name that nothing announces cannot be told from other words by rule, and is missed.
+numbers) are told by their form. A name that nothing announces cannot be told from other words by rule, and is missed;
+what is named after somebody ("called Kawasaki Disease") is no patient.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 
 from localmed.clinical.tables import table
 
@@ -20,6 +22,27 @@ _FORMS = (
     r"(?<![\d.])\d{3} \d{3} \d{4}(?![\d.])",  # NHS number
 )
 _NAME = r"[A-Z][a-z'’-]+"
+MASK = "█"
+
+
+def unnamed(text: str) -> str:
+    """``text`` with a block in the place of each character of its identifiers: what points into it still does."""
+    return hiding(identifiers(text))(text)
+
+
+def hiding(words: Iterable[str]) -> Callable[[str], str]:
+    """What puts blocks in the place of ``words``, where these stand alone, in any text."""
+    longest_first = sorted((word for word in words if len(word) > 1), key=len, reverse=True)
+    if not longest_first:
+        return str
+    pattern = re.compile("|".join(map(_whole, longest_first)))
+    return partial(pattern.sub, lambda match: MASK * len(match[0]))
+
+
+def _whole(word: str) -> str:
+    """A pattern of ``word`` where it stands alone; Chinese has no blanks between words."""
+    edges = ("", "") if word[0] > "\u2e80" else (r"(?<!\w)", r"(?!\w)")
+    return re.escape(word).join(edges)
 
 
 def identifiers(text: str) -> tuple[str, ...]:
@@ -35,11 +58,13 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     name = rf"(?:{_any(zh['double'])}|[{zh['surnames']}])(?:{letter}){{1,2}}?"
     labels, number = _any([*en["numbers"], *zh["numbers"]]), r"[A-Za-z]{0,4}\d[\dA-Za-z-]{2,24}"
     titles, before = _any(en["titles"]), _any(en["before"])
+    person = rf"(?!(?:{_any(en['no_name'])})\b){_NAME}"
+    no_title = rf"(?!\s+(?i:{_any(en['no_name'])})\b)"
     sources = (
         *(rf"(?P<word>{form})" for form in _FORMS),
         rf"(?i:(?<![a-z])(?:{labels}))\s*(?:is|no\.?|number|为|是|号)?\s*[:：#]?\s*(?P<word>{number})",
         rf"\b(?:{titles})\b\.?\s+(?P<word>{_NAME}(?:\s+{_NAME})?)",
-        rf"\b(?:{before})\b[,:]?\s+(?P<word>{_NAME}(?:\s+{_NAME}){{1,2}})",
+        rf"\b(?:{before})\b[,:]?\s+(?P<word>{person}(?:\s+{person}){{1,2}}+){no_title}",
         rf"(?:{_any(zh['before'])})[:：]?\s*(?P<word>{name})(?=[，,、（(\s]*[男女])",
         rf"(?P<word>{name})(?={_any(zh['after'])})",
         rf"(?P<word>[{zh['surnames']}]某某?)(?=[，,。；;、\s]|[男女]|$)",

@@ -38,8 +38,9 @@ class CanaryLine:
 class Night:
     """What a refresh did. Times are ISO 8601, ``seconds`` by stage; ``files`` are those that are not as before.
 
-    ``withdrawn`` are titles that the ledger has had withdrawn since the refresh before; ``scans`` the files read by
-    OCR; ``faults`` what the check of everything stored found, ``mended`` what of it was put right.
+    ``withdrawn`` are titles that the ledger has had withdrawn since the refresh before, ``recalled`` the kept answers
+    that cite them; ``scans`` the files read by OCR; ``faults`` what the check of everything stored found, ``mended``
+    what of it was put right.
     """
 
     started: str
@@ -52,6 +53,7 @@ class Night:
     counts: tuple[tuple[str, int], ...] = ()
     errors: tuple[Message, ...] = ()
     withdrawn: tuple[str, ...] = ()
+    recalled: int = 0
     scans: int = 0
     canaries: int = 0
     moved: tuple[CanaryLine, ...] = ()

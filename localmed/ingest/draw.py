@@ -1,5 +1,8 @@
 """Pages as images, drawn in a child process: the originals are as hostile when they are shown as when they are read.
 
+Starting a child takes a third of a second of a processor, drawing a page a tenth of that: a child that has drawn is
+kept for the next page (``MOST_IDLE``).
+
 Of a source without pages a passage is drawn among its neighbours in the document, as the reader of a printed page sees
 what stands before and after: each heading path before the first passage under it, whole passages, nearest first, until
 ``AROUND`` characters on a side are full.
@@ -7,22 +10,25 @@ what stands before and after: each heading path before the first passage under i
 
 from __future__ import annotations
 
+import atexit
 import json
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from localmed import children, errors
-from localmed.domain import Box, Evidence, Passage, message
+from localmed.domain import Box, Evidence, Message, Passage, message
 from localmed.errors import InputError, LimitExceeded, UsageError
 from localmed.library import originals
 
 SECONDS = 60.0  # a page of dense vector graphics takes ~5
 COMMAND = children.command("localmed.ingest.render")
 ANSWER_BYTES = 2**16  # a line that says how it ended
+MOST_IDLE = 2  # children kept, as many as cores of a small server; one has some 40 MB, most of it shared files
 AROUND = 1_500  # characters on each side: with a passage of 1,000 about one printed page
 
 _GAP = "\n\n"
@@ -84,19 +90,67 @@ def _draw(request: dict[str, Any], image: Path) -> None:
 
 
 def _run(request: dict[str, Any]) -> None:
-    """Have the child (``render.py``) draw what ``request`` asks for; raise ``InputError`` where it cannot."""
-    try:
-        line = children.answer(COMMAND, json.dumps(request).encode() + b"\n", SECONDS, ANSWER_BYTES)
-        kind, *values = json.loads(line)
-        failure = None if kind == "done" else errors.from_json(values[0], InputError).messages[0]
-    except TimeoutError:
-        raise LimitExceeded("pdf.drawing_slow", seconds=SECONDS) from None
-    except children.Failed as failed:
-        failure = failed.how
-    except (ValueError, TypeError, LookupError, RecursionError):
-        failure = message("process.nonsense")
+    """Have a child (``render.py``) draw what ``request`` asks for; raise ``InputError`` where it cannot."""
+    with CHILDREN.taken() as child:
+        failure = _failure(child, json.dumps(request).encode() + b"\n")
     if failure:
         raise InputError("pdf.not_drawn", reason=failure)
+
+
+def _failure(child: children.Child, request: bytes) -> Message | None:
+    """Why ``child`` could not draw what ``request`` asks for; raise ``InputError`` where it cannot go on itself."""
+    try:
+        child.send(request, SECONDS)
+        line = child.line(SECONDS)
+    except TimeoutError:
+        line = None
+    except (OSError, children.TooLong):
+        raise InputError("pdf.not_drawn", reason=children.outcome(child.code())) from None
+    if line is None:
+        raise LimitExceeded("pdf.drawing_slow", seconds=SECONDS)
+    try:
+        kind, *values = json.loads(line)
+        if kind == "ended":
+            return children.outcome(int(values[0]))
+        return None if kind == "done" else errors.from_json(values[0], InputError).messages[0]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise InputError("pdf.not_drawn", reason=message("process.nonsense")) from None
+
+
+class Children:
+    """Children that wait for the next page; one draws for one thread at a time, several threads have several."""
+
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        """``command`` starts one."""
+        self._command, self._lock = command, Lock()
+        self._idle: list[children.Child] = []
+
+    @contextmanager
+    def taken(self) -> Iterator[children.Child]:
+        """A child for the length of the block, kept for the next unless the block fails."""
+        with self._lock:
+            child = self._idle.pop() if self._idle else None
+        child = child or children.Child(self._command, ANSWER_BYTES)
+        kept = False
+        try:
+            yield child
+            with self._lock:
+                kept = len(self._idle) < MOST_IDLE
+                self._idle += [child] if kept else []
+        finally:
+            if not kept:
+                child.kill()
+
+    def close(self) -> None:
+        """End those that wait."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for child in idle:
+            child.kill()
+
+
+CHILDREN = Children()
+atexit.register(CHILDREN.close)
 
 
 # --- a passage in its context -----------------------------------------------------------------------------------------

@@ -339,10 +339,12 @@ def together(
     retry: bool = False,
     started: Started | None = None,
     progress: Progress | None = None,
+    whole: bool = False,
 ) -> dict[str, UsageError]:
     """Run ``importers``, each after its ``find``, in one generation; return why collections were left as they are.
 
-    One whose folder is empty now does not stop the others; any other error leaves everything as it was.
+    One whose folder is empty now does not stop the others, unless ``whole``; any other error leaves everything as it
+    was.
     """
     failed: dict[str, UsageError] = {}
     total = 0
@@ -360,6 +362,8 @@ def together(
             try:
                 importer.compare(builder)
             except UsageError as error:
+                if whole:
+                    raise
                 failed[name] = error
                 continue
             number = state.begin_import(name)

@@ -22,6 +22,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -140,9 +141,16 @@ def read_manifest(generation: Path) -> Manifest:
 
 def encoder(data: Path) -> str:
     """The slug of the encoder that the generation being served is of; "" where there is none that can be read."""
-    with suppress(LibraryError):
-        return read_manifest(current(data)).encoder
+    with suppress(LibraryError, OSError):
+        generation = current(data)
+        manifest = (generation / MANIFEST).stat()
+        return _encoder_of(generation, manifest.st_ino, manifest.st_mtime_ns)
     return ""
+
+
+@lru_cache(maxsize=64)  # a question asks thirty times, and a manifest takes 3 ms to read
+def _encoder_of(generation: Path, _file: int, _changed: int) -> str:
+    return read_manifest(generation).encoder
 
 
 def check(generation: Path, whole: bool) -> list[Message]:

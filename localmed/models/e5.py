@@ -22,7 +22,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
@@ -65,7 +65,7 @@ _LAYER = {  # the file's names of a layer's tensors and those of transformers; w
 class E5(BertEncoder):
     """``Embedder`` over the packaged weights."""
 
-    @property
+    @cached_property
     def identity(self) -> EncoderIdentity:
         """See ``BertEncoder.identity``."""
         version = f"{metadata.version(PACKAGE)}{CENTRED}"

@@ -6,9 +6,9 @@ closes the connection at that time or when the caller cancels, however slowly th
 
 A schema becomes ``response_format``; the reply is validated here all the same. A choice among labels is read from the
 log-probabilities of the first token (at most 20 of them are offered) where each label is known by it, without case and
-blanks, and the labels have half of the probability at least; where the server offers none, the model says something
-else or two labels begin alike, it is made to name a label, and the ``Choice`` says that nothing was measured. Tokens
-are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
+blanks, and the labels have half of the probability at least; where the server offers none (which is remembered), the
+model says something else or two labels begin alike, it is made to name a label, and the ``Choice`` says that nothing
+was measured. Tokens are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
 
 A reasoning model's thoughts are switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that
 refuses that field is not sent it again. What may pass (HTTP 5xx, a connection that broke off, silence) is tried once
@@ -38,7 +38,6 @@ from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Requ
 
 TOP = 20  # log-probabilities asked for; servers refuse more
 LABEL_TOKENS = 64  # a label in quotes has fewer
-LEAST_MASS = 0.5  # of the first token's probability on labels; with less the model was about to say something else
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
 PASSING = frozenset(f"chat.server_{fault}" for fault in ("late", "broke_off", "unreachable", "no_object"))
 PAUSE = 0.2  # seconds before a request is tried again
@@ -58,6 +57,7 @@ class OpenAIServer:
         self._address = _allowed(server, settings.servers)
         self._model, self._settings, self._key = model, settings, key
         self._fields: Mapping[str, Any] = {} if settings.thinking else NOT_THINKING
+        self._measures = True  # until it turns out that the server offers no log-probabilities
         self.identity = ChatIdentity(f"{model} at {server}", "", context, remote=True)
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
@@ -90,7 +90,7 @@ class OpenAIServer:
     # --- choices ----------------------------------------------------------------------------------------------
 
     def _choice(self, messages: Sequence[Message], labels: Sequence[str], watch: Watch) -> Choice:
-        if told_apart(labels):
+        if self._measures and told_apart(labels):
             looking: dict[str, Any] = {
                 "max_tokens": 1,
                 "temperature": 0.0,
@@ -98,9 +98,11 @@ class OpenAIServer:
                 "logprobs": True,
                 "top_logprobs": TOP,
             }
-            read = _first_token(self._post(messages, looking, watch), labels)
+            offered = _offered(self._post(messages, looking, watch))
+            read = _first_token(offered, labels)
             if read is not None:
                 return read
+            self._measures = bool(offered)
         body: dict[str, Any] = {
             "max_tokens": LABEL_TOKENS,
             "temperature": 0.0,
@@ -261,21 +263,25 @@ def told_apart(labels: Sequence[str]) -> bool:
     return len({label[0].casefold() for label in labels}) == len(labels)
 
 
-def _first_token(answer: Mapping[str, Any], labels: Sequence[str]) -> Choice | None:
-    """The labels' probabilities by the first token, divided by their sum; None where the server offers none.
-
-    Tokens that begin a label count for it, without case and blanks. A label outside the best is given 0. None too where
-    the labels have less than ``LEAST_MASS`` together.
-    """
+def _offered(answer: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """The best first tokens, folded, each with its probability; none where the server offers none."""
     try:
         offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-        pairs = [(structured.folded(str(row["token"])), math.exp(min(0.0, float(row["logprob"])))) for row in offered]
+        return [(structured.folded(str(row["token"])), math.exp(min(0.0, float(row["logprob"])))) for row in offered]
     except (LookupError, TypeError, ValueError):
-        return None
+        return []
+
+
+def _first_token(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> Choice | None:
+    """The labels' probabilities by the first token, divided by their sum.
+
+    Tokens that begin a label count for it, without case and blanks. A label outside the best is given 0. None where the
+    labels have less than ``structured.LEAST_MASS`` together.
+    """
     folded = [structured.folded(label) for label in labels]
     weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in folded]
     total = sum(weights)
-    return Choice(tuple(weight / total for weight in weights)) if total >= LEAST_MASS else None
+    return Choice(tuple(weight / total for weight in weights)) if total >= structured.LEAST_MASS else None
 
 
 def _format(schema: Mapping[str, Any]) -> dict[str, Any]:

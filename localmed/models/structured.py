@@ -25,6 +25,7 @@ EXPRESSIBLE = frozenset({
 TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
 
 TOP = "schema"  # how an error calls the whole of it
+LEAST_MASS = 0.5  # of the probability on labels; with less the model was about to say something else
 _DEEPEST = 32  # levels; a schema of ours has five
 _REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half of that
 

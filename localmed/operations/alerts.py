@@ -24,7 +24,7 @@ from localmed.errors import BadSettings, LocalmedError
 from localmed.library.state import rows, selected
 from localmed.messages import from_text, render, to_text
 
-KINDS = ("refresh", "canaries", "holds", "disk", "gpu", "damage", "backup", "mail")
+KINDS = ("refresh", "canaries", "settings", "holds", "disk", "gpu", "damage", "backup", "mail")
 SYSLOG = "/dev/log"
 WARNING = 3 << 3 | 4  # facility daemon, severity warning
 

@@ -48,7 +48,16 @@ NAME = re.compile(r"\d{8}T\d{6}(-\d+)?")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 DATABASES = ("state.sqlite", "audit.sqlite")
 TOGETHER = ("withdrawals", "withdrawals.known", "access.json", "audit.key", "audit.pending")  # with the audit log
-SINGLE = ("localmed.toml", "history.key", "whole_check.json", "canaries.toml", "canaries.json", "canaries.last.json")
+SINGLE = (
+    "localmed.toml",
+    "localmed.passed.toml",
+    "calibration.json",
+    "history.key",
+    "whole_check.json",
+    "canaries.toml",
+    "canaries.json",
+    "canaries.last.json",
+)
 FOLDERS = ("files", "corpora", "kept", "models", "ocr")
 
 

@@ -3,6 +3,10 @@
 What was answered on what is served is kept (``<data>/canaries.json``) with what it was answered by: generation, models,
 prompts, settings, withdrawals and day. It is asked again only where one of these has changed. What a candidate changed
 goes on the hold list when it is kept back, so that the next night leaves it alone (``holds.py``).
+
+The settings under which the canaries passed are kept too (``PASSED``): settings that lose one do not begin to serve,
+those go on (``before_serving``). Of another version or another model there is nothing older to serve by, so that the
+service does not begin; the installer asks before it switches.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localmed import files
-from localmed.domain import Answer, digest
+from localmed.config import Settings, file_of, load
+from localmed.domain import Answer, digest, message
 from localmed.errors import CanariesLost, LocalmedError, NoLibrary, UnknownName, UsageError
 from localmed.library import generations
 from localmed.library.anchors import access_extent, ledger_extent
@@ -31,10 +36,12 @@ from localmed.operations import alerts, holds, stops
 from localmed.operations.canaries import Asked, Canary, Comparison, ask_all, canaries, lost_message
 
 if TYPE_CHECKING:
+    from localmed.retrieval.calibration import Calibration
     from localmed.session import Session
     from localmed.site import Site
 
 KEPT = "canaries.json"
+PASSED = "localmed.passed.toml"  # the settings under which they passed
 LAST = "canaries.last.json"
 ROUNDS = 3  # a withdrawal while they are asked changes what is served too: both are asked again
 BUILDING = "building"  # the folder of a generation that was not served yet
@@ -54,7 +61,7 @@ def look(session: Session, candidate: Path) -> Comparison:
             changed = differences(generations.current(session.data), candidate)
             holds.hold(session.data, changed, lost_message(compared.lost), session.caller.user)
         _kept_back(session, compared)
-    _keep(session.data, _basis(session, session.site, candidate), compared.after)
+    _keep(session, _basis(session, candidate), compared.after)
     return compared
 
 
@@ -74,10 +81,20 @@ def look_at_models(session: Session, role: str, name: str) -> None:
     if role == "encoder":
         return
     with suppress(NoLibrary), session.site.with_models({role: name}) as other:
-        before = _before(session)
-        compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
-        if compared.lost:
-            _kept_back(session, compared)
+        _look_at(session, other)
+
+
+def look_at_calibrations(session: Session, rows: tuple[Calibration, ...]) -> None:
+    """Ask the canaries at the thresholds of ``rows``; raise ``CanariesLost`` if they must not hold."""
+    with suppress(NoLibrary), session.site.with_models({}, own=rows) as other:
+        _look_at(session, other)
+
+
+def _look_at(session: Session, other: Site) -> None:
+    before = _before(session)
+    compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
+    if compared.lost:
+        _kept_back(session, compared)
 
 
 def standing(session: Session) -> Comparison:
@@ -86,25 +103,68 @@ def standing(session: Session) -> Comparison:
     A loss is told by the banner; what was lost stays so until it passes or somebody accepts it.
     """
     with suppress(NoLibrary):
-        basis, (known, before) = _basis(session, session.site, None), _known(session.data)
+        basis, (known, before) = _basis(session), _known(session.data)
         after = before if known == basis else _ask(session, session.site, None)
         compared = Comparison(before, after, accepted(session.data))
         if compared.lost:
             alerts.tell(session.settings, "canaries", lost_message(compared.lost))
         else:
             alerts.clear(session.data, "canaries")
-            _keep(session.data, basis, after)
+            _keep(session, basis, after)
         return compared
     return Comparison()
 
 
+def before_serving(session: Session) -> Settings:
+    """The settings to serve by: the session's, or those under which the canaries passed where these lose one.
+
+    They are asked only where settings, models, prompts or version are others than then. Raise ``CanariesLost`` where
+    models, prompts or version lose one.
+    """
+    try:
+        if _noted(session.data, "answering") in ("", _answering(session)):
+            return session.settings
+        compared = standing(session)
+    except LocalmedError:  # nothing whole is served: the pages say so
+        return session.settings
+    alerts.clear(session.data, "settings")
+    if not compared.lost:
+        return session.settings
+    if earlier := _better(session, compared):
+        alerts.tell(
+            session.settings, "settings", message("canary.settings", count=len(compared.lost), ids=compared.lost)
+        )
+        return earlier
+    if _noted(session.data, "made") != _made(session):
+        raise CanariesLost("canary.start", count=len(compared.lost), ids=compared.lost)
+    return session.settings  # it is the library's: a withdrawal, which holds
+
+
+def _better(session: Session, compared: Comparison) -> Settings | None:
+    """The settings under which the canaries passed, if fewer are lost by them."""
+    file = session.data / PASSED
+    if not file.exists() or file.read_bytes() == _settings_file(session):
+        return None
+    own = {name: getattr(session.settings, name) for name in UNSETTLED}
+    earlier = dataclasses.replace(load(session.data, file=file), **own)
+    with session.site.with_models({}, earlier) as other:
+        after = _ask(session, other, None)
+    return earlier if len(Comparison(compared.before, after, compared.accepted).lost) < len(compared.lost) else None
+
+
+def _settings_file(session: Session) -> bytes:
+    file = file_of(session.data)
+    return files.contents(file) if file.exists() else b""
+
+
 def baseline(session: Session) -> dict[str, Asked]:
     """What is served now, asked or remembered."""
-    basis, (known, before) = _basis(session, session.site, None), _known(session.data)
-    if known != basis:
-        before = _ask(session, session.site, None)
-        _keep(session.data, basis, before)
-    return before
+    basis, (known, before) = _basis(session), _known(session.data)
+    if known == basis:
+        return before
+    after = _ask(session, session.site, None)
+    _keep(session, basis, after)
+    return after
 
 
 def _compared(session: Session, before: dict[str, Asked], candidate: Path) -> Comparison:
@@ -145,21 +205,28 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
     return canaries(session.data, collections)
 
 
-def _basis(session: Session, site: Site, candidate: Path | None) -> str:
-    """What answers: generation, withdrawals, access, stops, canaries, settings, models and prompts, as a digest."""
+def _basis(session: Session, candidate: Path | None = None) -> str:
+    """What answers: generation, withdrawals, access, stops, canaries, day, settings, models, prompts, as a digest."""
     manifest = generations.read_manifest(candidate or generations.current(session.data))
+    questions = repr(of_served(session, candidate))
+    outside = (ledger_extent(session.data), access_extent(session.data), repr(stops.stops(session.data)), questions)
+    return digest(str(manifest.number), manifest.created, session.day(), _answering(session), *outside)
+
+
+def _answering(session: Session) -> str:
+    """Settings, thresholds, models, prompts and version that answer, as a digest."""
     settings = {
         item.name: getattr(session.settings, item.name)
         for item in dataclasses.fields(session.settings)
         if item.name not in UNSETTLED
     }
-    with site.workspace() as workspace:
-        made_by = workspace.provenance()
-    file = session.data / "canaries.toml"
-    own = files.contents(file).decode("utf-8", "replace") if file.exists() else ""
-    outside = (ledger_extent(session.data), access_extent(session.data), repr(stops.stops(session.data)), own)
-    made = dataclasses.replace(made_by, generation="")
-    return digest(str(manifest.number), manifest.created, repr(settings), repr(made), *outside)
+    return digest(repr(settings), repr(session.site.calibrations), _made(session))
+
+
+def _made(session: Session) -> str:
+    """Models, prompts and version, as a digest."""
+    with session.site.workspace() as workspace:
+        return digest(repr(dataclasses.replace(workspace.provenance(), generation="", day="")))
 
 
 def _known(data: Path) -> tuple[str, dict[str, Asked]]:
@@ -170,13 +237,29 @@ def _known(data: Path) -> tuple[str, dict[str, Asked]]:
     return "", {}
 
 
+def _noted(data: Path, name: str) -> str:
+    """What was noted beside the results; "" where nothing was."""
+    with suppress(OSError, ValueError, AttributeError):
+        return str(json.loads((data / KEPT).read_bytes()).get(name, ""))
+    return ""
+
+
 def _results(values: Mapping[str, Any]) -> dict[str, Asked]:
     return {name: Asked(**{**row, "cited": tuple(row["cited"])}) for name, row in values.items()}
 
 
-def _keep(data: Path, basis: str, results: Mapping[str, Asked]) -> None:
-    rows_kept = {name: asdict(result) for name, result in results.items()}
-    files.replace(data / KEPT, json.dumps({"basis": basis, "results": rows_kept}).encode())
+def _keep(session: Session, basis: str, results: Mapping[str, Asked]) -> None:
+    """Keep the results with what they were answered by, and the settings; a loss that nobody accepted is no result."""
+    if Comparison(_known(session.data)[1], results, accepted(session.data)).lost:
+        return
+    values = {
+        "basis": basis,
+        "answering": _answering(session),
+        "made": _made(session),
+        "results": {name: asdict(result) for name, result in results.items()},
+    }
+    files.replace(session.data / PASSED, _settings_file(session))
+    files.replace(session.data / KEPT, json.dumps(values).encode())
 
 
 def _keep_last(data: Path, compared: Comparison) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Right
@@ -22,6 +24,14 @@ class CitingAnswer:
     user: str
     time: float
     workflow: str
+
+
+def count_citing(data: Path, documents: Sequence[str]) -> int:
+    """How many kept answers cite one of ``documents``."""
+    marks = ", ".join("?" * len(documents))
+    query = f"SELECT COUNT(DISTINCT answer) FROM cited WHERE document IN ({marks})"  # noqa: S608
+    with rows(data) as state:
+        return int(state.execute(query, tuple(documents)).fetchone()[0])
 
 
 def answers_citing(session: Session, document: str) -> list[CitingAnswer]:

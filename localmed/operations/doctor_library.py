@@ -24,6 +24,8 @@ from localmed.library.withdrawals import Withdrawals
 from localmed.operations import accounts, stops, stored
 from localmed.operations.audit import BEGAN_ANEW, Audit, missing
 from localmed.operations.check import Check, Site, failed, ok, problem, size, warning
+from localmed.retrieval.calibration import calibrations
+from localmed.retrieval.relevance import fitted
 
 NAMED = 20  # faults; the rest is counted
 COMFORTABLE = 2 * 2**30  # bytes free; an import keeps originals and vectors besides the generation that it builds
@@ -132,6 +134,17 @@ def _begun(data: Path) -> str:
         with suppress(LocalmedError, IndexError), closing(Audit(data)) as log:
             return log.entries()[0].time
     return "2000-01-01T00:00:00+00:00"
+
+
+def calibration(site: Site) -> Iterator[Check]:
+    """The site's own thresholds are of the encoder and the judge that serve."""
+    with suppress(LocalmedError):  # damage is told by ``beside``, a library without an encoder by ``library``
+        rows, built_with = calibrations(site.settings.data), generations.encoder(site.settings.data)
+        for row in rows:
+            if row.encoder not in ("", built_with) or row.judge != fitted(*row.key).fingerprint:
+                yield warning("calibration", "calibration.stale", language=row.language, asked=row.time[:10])
+            else:
+                yield ok("calibration", "calibration.holds", language=row.language, asked=row.time[:10])
 
 
 def writer(site: Site) -> Iterator[Check]:

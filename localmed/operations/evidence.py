@@ -8,7 +8,8 @@
     models.json          every model with its files' sha256; corpus.json: every collection
     calibration.json     how the judge's thresholds were chosen; benchmarks.json: figures, badge errors among them
     sbom.cdx.json        the bundle's bill of materials
-    change.json          the last generations, what made each; canaries where a refresh has left its report
+    change.json          the last generations, what made each, and which canaries the last change moved
+    canaries.json        the canary questions, asked for this folder
     egress.*  tests.*  wcag.*  what was handed over by --attach, or came with the bundle
     SHA256SUMS           of all; SHA256SUMS.sig and .pem: signed by a key of the site's
 
@@ -30,19 +31,19 @@ from typing import TYPE_CHECKING, Any
 
 from localmed import __version__, files
 from localmed.domain import Message, message
-from localmed.errors import InputError, LocalmedError, UsageError
+from localmed.errors import InputError, LocalmedError, UsageError, reason
 from localmed.library.intact import sha256_of
 from localmed.messages import as_json
-from localmed.operations import lookups, signing
+from localmed.operations import canary_gate, lookups, nights, signing
 
 if TYPE_CHECKING:
     from localmed.session import Session
 
 HERE = Path(__file__).parent
 SHARE = Path(sys.prefix) / "share" / "localmed"  # what the installer keeps of its bundle
-PARTS = ("attributes", "card", "hazards", "models", "corpus", "calibration", "change", "sbom", "benchmarks", "tests",
-         "egress", "wcag")  # fmt: skip
-ATTACHED = ("sbom", "benchmarks", "tests", "egress", "wcag", "canaries")  # what comes as files
+PARTS = ("attributes", "card", "hazards", "models", "corpus", "calibration", "change", "canaries", "sbom",
+         "benchmarks", "tests", "egress", "wcag")  # fmt: skip
+ATTACHED = ("sbom", "benchmarks", "tests", "egress", "wcag")  # what comes as files
 NAMES = {"results.json": "benchmarks.json"}
 SUMS = "SHA256SUMS"
 DER = bytes.fromhex("302a300506032b6570032100")  # an Ed25519 SubjectPublicKeyInfo but for its 32 bytes (RFC 8410)
@@ -58,7 +59,10 @@ def write(session: Session, out: Path, attached: Sequence[Path], key: Path | Non
     if out.exists():
         raise UsageError("evidence.exists", folder=str(out))
     signer = signing.load_key(key) if key else None
-    out.mkdir(mode=0o755)
+    try:
+        out.mkdir(mode=0o755)
+    except OSError as error:
+        raise UsageError("file.unwritable", file=str(out), reason=reason(error)) from None
     try:
         values: dict[str, Any] = {
             "attributes": cards(),
@@ -68,10 +72,11 @@ def write(session: Session, out: Path, attached: Sequence[Path], key: Path | Non
             "corpus": _corpus(session),
             "calibration": _calibration(session),
             "change": _change(session),
+            "canaries": _canaries(session),
         }
         for name in ("attributes", "card", "hazards"):
             _put(out / f"{name}.html", page(name, values[name]).encode())
-        for name in ("hazards", "models", "corpus", "calibration", "change"):
+        for name in ("hazards", "models", "corpus", "calibration", "change", "canaries"):
             _put(out / f"{name}.json", json.dumps(values[name], ensure_ascii=False, indent=1).encode())
         for file in (*_installed(), *attached):
             _attach(file, out)
@@ -144,7 +149,19 @@ def _change(session: Session) -> dict[str, Any]:
             reason = as_json(row.reason, "en") if isinstance(row.reason, Message) else row.reason
             kept.append({"number": row.number, "served": row.served, "created": row.created, "reason": reason,
                          "documents": row.documents, "passages": row.passages})  # fmt: skip
-    return {"version": __version__, "generations": kept}
+    moved = [asdict(line) for line in nights.lines_of(canary_gate.last(session.data))]
+    return {"version": __version__, "generations": kept, "canaries_moved": moved}
+
+
+def _canaries(session: Session) -> dict[str, Any]:
+    """The canary questions, asked now: what each watches, and what became of it."""
+    try:
+        compared = canary_gate.standing(session)
+        kinds = {canary.id: canary.kinds for canary in canary_gate.of_served(session)} if compared.after else {}
+    except LocalmedError as error:
+        return {"version": __version__, "not_asked": error.message.code}
+    rows = [{**asdict(result), "kinds": kinds.get(name, ())} for name, result in compared.after.items()]
+    return {"version": __version__, "lost": compared.lost, "accepted": sorted(compared.accepted), "asked": rows}
 
 
 def _installed() -> list[Path]:

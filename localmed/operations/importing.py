@@ -66,24 +66,6 @@ def import_paths(
     return report
 
 
-def import_collections(
-    session: Session, parts: Mapping[str, tuple[Path, Path]], hooks: Hooks = SILENT
-) -> dict[str, Report]:
-    """Import a folder with its manifest file for each collection, all in one generation; nothing if one cannot be."""
-    with session.change("import", " ".join(parts)) as change, following(hooks.cancel_only()):
-        started, advance = hooks.counter()
-        importers = {}
-        for name, (folder, file) in parts.items():
-            importers[name] = _importer(session, manifest_of(session, name, file), advance, file)
-            importers[name].find([folder])
-        if failed := together(list(importers.values()), session.settings, session.encoder, False, started, advance):
-            raise next(iter(failed.values()))
-        reports = {name: importer.report for name, importer in importers.items()}
-        change.generation = max(report.generation for report in reports.values())
-        change.outcome = "finished"
-    return reports
-
-
 def _importer(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:
     importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
     return importer(session.settings, manifest, session.encoder, advance, file)
@@ -119,12 +101,17 @@ class Intake:
 
 
 def import_together(
-    session: Session, intakes: Mapping[str, Intake], retry: bool = False, hooks: Hooks = SILENT, action: str = "update"
+    session: Session,
+    intakes: Mapping[str, Intake],
+    retry: bool = False,
+    hooks: Hooks = SILENT,
+    action: str = "update",
+    whole: bool = False,
 ) -> dict[str, Report | LocalmedError]:
     """Import into several collections (by name) as **one** generation, which the canaries see before it is served.
 
-    A collection that cannot be brought in step is left as it is, with the reason in the place of its report. What a
-    content pack's import calls, after its withdrawals were put into the ledger.
+    A collection that cannot be brought in step is left as it is, with the reason in the place of its report; with
+    ``whole`` that is raised, and nothing changes.
     """
     with session.change(action, f"{len(intakes)} collections") as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
@@ -138,8 +125,12 @@ def import_together(
                 importers[name] = importer
                 outcomes[name] = importer.report
             except LocalmedError as error:
+                if whole:
+                    raise
                 outcomes[name] = error
-        outcomes |= together(list(importers.values()), session.settings, session.encoder, retry, started, advance)
+        outcomes |= together(
+            list(importers.values()), session.settings, session.encoder, retry, started, advance, whole
+        )
         change.generation = max((it.generation for it in outcomes.values() if isinstance(it, Report)), default=0)
     for name, outcome in outcomes.items():
         if isinstance(outcome, Report):

@@ -11,7 +11,9 @@ What a publisher arranges, and what lies in the pack's ``targets/``::
 Rules: everything is copied into ``<data>/packs/`` and its hashes compared before anything happens. Withdrawals go to
 the ledger before the documents are imported, and hold at once. The documents of all collections become one
 generation, in step with the pack: what a later version lacks is removed. An expired pack is not imported; what was
-imported from it goes on serving. A second import of one version goes on where the first was cut off.
+imported from it goes on serving. A second import of one version goes on where the first was cut off. Packs in the
+folders of the setting ``refresh.packs`` are taken in by the nightly refresh: its withdrawals first, then its documents
+within the night's one generation (``<name>.pending`` beside the copy stands until they are served).
 
 Not covered: a withdrawal of a document that the site has not got, by anything but the digest of its content;
 precomputed vectors (a site encodes what it imports, with whatever encoder it has).
@@ -19,6 +21,7 @@ precomputed vectors (a site encodes what it imports, with whatever encoder it ha
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tomllib
@@ -39,12 +42,13 @@ from localmed.library import generations
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import changes, importing, lookups, signing, trust
 from localmed.operations.audit import Audit
+from localmed.operations.importing import Intake
 
 if TYPE_CHECKING:
     from localmed.ingest.report import Report
     from localmed.session import Session
 
-FOLDER = "packs"
+FOLDER, PENDING = "packs", ".pending"
 DESCRIPTION, WITHDRAWALS, RETRACTIONS = "pack.toml", "withdrawals.toml", "retractions.txt"
 FORMAT = 1
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # it becomes a folder's name
@@ -158,7 +162,7 @@ def _check_source(source: Path) -> None:
 
 def inspect(session: Session, folder: Path) -> Pack:
     """What the pack in ``folder`` is, verified; nothing is kept. Raise ``InputError`` for what breaks a rule."""
-    name = _claimed_name(folder)
+    name = _claimed(folder)[0]
     with trust.known_of(session.data, name, keep=False) as known:
         return _verified(session, folder, name, known)
 
@@ -168,18 +172,91 @@ def import_pack(session: Session, folder: Path, hooks: Hooks = SILENT) -> Import
 
     Raise ``InputError`` for what breaks a rule, ``UsageError`` where the site has no root or its clock is behind.
     """
+    done = _taken(session, folder, _claimed(folder)[0], hooks)
+    parts = parts_of(session.data, done.pack.name)
+    intakes = {
+        name: Intake(importing.manifest_of(session, name, part.manifest), (part.documents,), file=part.manifest)
+        for name, part in parts.items()
+    }
+    if intakes:
+        outcomes = importing.import_together(session, intakes, hooks=hooks, action="import", whole=True)
+        done.reports = {name: report for name, report in outcomes.items() if not isinstance(report, LocalmedError)}
+    done.withdrawn += finish(session, done.pack.name)
+    return done
+
+
+def _taken(session: Session, folder: Path, name: str, hooks: Hooks) -> Imported:
+    """Verify and copy the pack in ``folder`` and put its withdrawals in force; its documents are pending then."""
     session.may_change()
-    name = _claimed_name(folder)
     with trust.known_of(session.data, name, keep=True) as known, told_if_full(session.data):
         pack = _verified(session, folder, name, known)
         with session.change("pack", f"{pack.name} {pack.version}") as change:
             _take(session, pack, hooks)
             change.outcome = f"{len(pack.verified.described)} files verified"
-    done = Imported(pack)
-    done.withdrawn += _withdraw(session, pack)
-    done.reports = _import_documents(session, pack, hooks)
-    done.withdrawn += _withdraw(session, pack)  # of what has only now come in under another name
-    return done
+    return Imported(pack, _withdraw(session, pack.name, pack.withdrawals))
+
+
+# --- packs that the nightly refresh takes in --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a pack holds of one collection."""
+
+    documents: Path
+    manifest: Path
+
+
+def take_new(session: Session, hooks: Hooks) -> Iterator[LocalmedError]:
+    """Take what is new in the folders ``refresh.packs``: withdrawals are in force then, documents pending.
+
+    Yield why a pack could not be taken; the others are.
+    """
+    for folder in _laid_ready(session.settings.refresh.packs):
+        try:
+            name, version = _claimed(folder)
+            if version != _kept_version(session.data, name):
+                _taken(session, folder, name, hooks)
+        except LocalmedError as error:
+            yield error
+
+
+def _laid_ready(places: Sequence[str]) -> Iterator[Path]:
+    """The packs in ``places``: such a folder itself (a stick), or folders in it."""
+    for place in map(Path, places):
+        for folder in (place, *sorted(place.glob("*"))):
+            if (folder / signing.TARGETS / DESCRIPTION).is_file():
+                yield folder
+
+
+def pending(data: Path) -> list[str]:
+    """The packs that were taken and whose documents are not all served yet."""
+    return sorted(path.stem for path in (data / FOLDER).glob(f"*{PENDING}"))
+
+
+def parts_of(data: Path, name: str) -> dict[str, Part]:
+    """The collections that the pack ``name``, which was taken, has documents of."""
+    folder = data / FOLDER / name
+    names = sorted(path.name for path in (folder / "documents").glob("*"))
+    return {one: Part(folder / "documents" / one, folder / "collections" / f"{one}.toml") for one in names}
+
+
+def finish(session: Session, name: str) -> list[str]:
+    """The documents of the pack ``name`` are served: withdraw what has only now come in under another name."""
+    folder = session.data / FOLDER / name
+    withdrawn = _withdraw(session, name, tuple(_withdrawals(folder / WITHDRAWALS, folder / RETRACTIONS)))
+    _mark(session.data, name).unlink(missing_ok=True)
+    return withdrawn
+
+
+def _mark(data: Path, name: str) -> Path:
+    return data / FOLDER / f"{name}{PENDING}"
+
+
+def _kept_version(data: Path, name: str) -> object:
+    with suppress(InputError):
+        return _description(files.contents(data / FOLDER / name / DESCRIPTION)).get("version")
+    return None
 
 
 def trust_root(session: Session, root: Path) -> None:
@@ -220,13 +297,14 @@ def _lists(verified: trust.Verified) -> Iterator[Withdrawal]:
         yield from _retracted(verified.read(RETRACTIONS, LISTS_MOST))
 
 
-def _claimed_name(folder: Path) -> str:
-    """What the pack says it is called, which is believed once the signed description says the same."""
+def _claimed(folder: Path) -> tuple[str, object]:
+    """The name and version that the pack states, which are believed once the signed description states the same."""
     try:
         content = trust.first_bytes_of(folder, f"{signing.TARGETS}/{DESCRIPTION}")
     except OSError:
         raise InputError("pack.incomplete", folder=str(folder)) from None
-    return str(_description(content)["name"])
+    described = _description(content)
+    return str(described["name"]), described.get("version")
 
 
 def _description(content: bytes) -> dict[str, Any]:
@@ -279,7 +357,9 @@ def _take(session: Session, pack: Pack, hooks: Hooks) -> None:
             hooks.cancel.check()
             hooks.progress(done, pack.verified.size, Path(name).name)
             pack.verified.copy(name, fresh / name)
+            os.utime(fresh / name, (0, 0))  # a refresh leaves what was written just now; this is whole
             done += file.bytes
+        files.replace(_mark(session.data, pack.name), b"")
         if kept.exists():
             kept.rename(old)
         fresh.rename(kept)
@@ -289,15 +369,15 @@ def _take(session: Session, pack: Pack, hooks: Hooks) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _withdraw(session: Session, pack: Pack) -> list[str]:
-    """Put the withdrawals of ``pack`` in the ledger, unless they are there; return the titles."""
+def _withdraw(session: Session, name: str, withdrawals: Sequence[Withdrawal]) -> list[str]:
+    """Put the ``withdrawals`` of the pack ``name`` in the ledger, unless they are there; return the titles."""
     documents = _stored(session)
     titles = []
     in_force = Withdrawals(session.data).in_force()
-    for entry in pack.withdrawals:
+    for entry in withdrawals:
         matching = [document for document in documents if entry.names(document)]
         if not matching and entry.by == "content":
-            matching = [_unseen(pack, entry)]
+            matching = [_unseen(name, entry)]
         for document in matching:
             if document.id not in in_force[0] and document.status is not Status.WITHDRAWN:
                 changes.withdraw(session, document, True, entry.reason)
@@ -313,12 +393,6 @@ def _stored(session: Session) -> list[Document]:
         return []
 
 
-def _unseen(pack: Pack, entry: Withdrawal) -> Document:
+def _unseen(name: str, entry: Withdrawal) -> Document:
     """A document that the site has not got: withdrawn by its content, should it come."""
-    return Document(digest(FOLDER, entry.value), "", entry.value, entry.title, "", pack.name, "", entry.value, "")
-
-
-def _import_documents(session: Session, pack: Pack, hooks: Hooks) -> dict[str, Report]:
-    folder = session.data / FOLDER / pack.name
-    parts = {name: (folder / "documents" / name, folder / "collections" / f"{name}.toml") for name in pack.collections}
-    return importing.import_collections(session, parts, hooks) if parts else {}
+    return Document(digest(FOLDER, entry.value), "", entry.value, entry.title, "", name, "", entry.value, "")

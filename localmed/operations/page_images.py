@@ -1,7 +1,7 @@
 """Pages of sources as PNG, the cited characters marked, for whoever may read them; the last ones are kept in memory.
 
-Drawing starts a child process (``ingest/draw.py``), which takes a few hundred milliseconds: what an answer cites is
-drawn ahead, while it is being read.
+What an answer cites first is drawn ahead, while it is being read; the rest when it is opened, which takes a tenth of a
+second (``ingest/draw.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from localmed.session import Session
 
 MOST = 200  # images kept; one has some 150 KB
-AHEAD = 6  # pages of an answer drawn before anybody opens them
+AHEAD = 1  # pages of an answer drawn before anybody opens them: most readers open one or none
 Span = tuple[int, int]
 _KEPT: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
 _LOCK = threading.Lock()

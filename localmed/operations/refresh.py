@@ -1,7 +1,8 @@
 """``localmed refresh``: the nightly round over everything that is watched, as one change of the library.
 
-In this order: every byte that is stored is compared with its hash, and what is damaged is mended or the night ends; the
-watched folders of all collections become **one** generation, built and opened without being served; the canaries are
+In this order: content packs that lie ready are verified and copied, and their withdrawals put in force; every byte that
+is stored is compared with its hash, and what is damaged is mended or the night ends; the watched folders of all
+collections and the packs' documents become **one** generation, built and opened without being served; the canaries are
 asked of it (``canary_gate.py``); it is served; a backup is made, where one is set; the report is kept. Whatever ends it
 before the swap leaves what was served, and the next refresh does not encode again what this one has. What costs time is
 what has changed, beside reading every byte once. Withdrawals do not wait for it: they hold from the next question on.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,15 +26,16 @@ from localmed.hooks import SILENT, Hooks
 from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations
-from localmed.library.withdrawals import Withdrawals
-from localmed.operations import alerts, canary_gate, holds, integrity, nights
+from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.operations import alerts, canary_gate, fit, gpus, holds, integrity, nights, packs
+from localmed.operations.cited import count_citing
 from localmed.operations.importing import Intake, import_together, imported, manifest_of
 
 if TYPE_CHECKING:
     from localmed.session import Session
 
 LOCK = "refresh.lock"
-STAGES = ("check", "import", "backup")
+BLOCK = 512  # bytes, which ``st_blocks`` counts
 CHANGE_OF = {"read": "changed", "removed": "removed", "quarantined": "quarantined", "left": "left", "note": "note"}
 
 
@@ -89,8 +91,9 @@ def _alone(data: Path) -> Iterator[None]:
 
 
 def _round(session: Session, night: Night, stages: _Stages) -> Night:
+    gpus.watch(session.settings, fit.look())
     _room(session)
-    earlier = nights.last_served(session.data)
+    refused = _new_packs(session, stages)
     if session.settings.refresh.verify:
         with stages.stage("check"):
             night = _checked(session, night, stages.hooks)
@@ -98,9 +101,10 @@ def _round(session: Session, night: Night, stages: _Stages) -> Night:
     with stages.stage("import"):
         intakes, failures = intakes_of(session)
         outcomes = import_together(session, intakes, hooks=stages.hooks, action="refresh")
+        reports = {name: one for name, one in outcomes.items() if isinstance(one, Report)}
+        errors = failures | {name: one for name, one in outcomes.items() if isinstance(one, LocalmedError)}
+        _packs_served(session, reports)
         compared = canary_gate.standing(session)
-    reports = {name: one for name, one in outcomes.items() if isinstance(one, Report)}
-    errors = failures | {name: one for name, one in outcomes.items() if isinstance(one, LocalmedError)}
     now = _number(session.data)
     night = replace(
         night,
@@ -108,8 +112,7 @@ def _round(session: Session, night: Night, stages: _Stages) -> Night:
         before=before,
         generation=now,
         files=tuple(line for name, report in reports.items() for line in _lines(name, report, known)),
-        errors=tuple(_of_collection(name, error) for name, error in errors.items()),
-        withdrawn=_withdrawn_since(session.data, earlier),
+        errors=(*refused, *(_of_collection(name, error) for name, error in errors.items())),
         scans=len(_scans(session.data) - scans),
         canaries=len(compared.after),
         moved=nights.lines_of(canary_gate.last(session.data) if now != before else compared),
@@ -129,6 +132,23 @@ def _room(session: Session) -> None:
         alerts.tell(session.settings, "disk", error.full_message)
         raise error
     alerts.clear(session.data, "disk")
+
+
+def _new_packs(session: Session, stages: _Stages) -> tuple[Message, ...]:
+    """Take the packs that lie ready; return why others could not be taken."""
+    if not session.settings.refresh.packs:
+        return ()
+    with stages.stage("packs"):
+        return tuple(
+            message("refresh.pack_left", why=error.full_message) for error in packs.take_new(session, stages.hooks)
+        )
+
+
+def _packs_served(session: Session, imported_names: Collection[str]) -> None:
+    """What is served holds the pending packs of which all collections were imported."""
+    for name in packs.pending(session.data):
+        if set(packs.parts_of(session.data, name)) <= set(imported_names):
+            packs.finish(session, name)
 
 
 def _checked(session: Session, night: Night, hooks: Hooks) -> Night:
@@ -153,23 +173,36 @@ def intakes_of(session: Session) -> tuple[dict[str, Intake], dict[str, LocalmedE
     except NoLibrary:
         earlier = []
     intakes, failures = dict[str, Intake](), dict[str, LocalmedError]()
-    for name in dict.fromkeys((*earlier, *watched)):
+    parts = {
+        key: part for pack in packs.pending(session.data) for key, part in packs.parts_of(session.data, pack).items()
+    }
+    for name in dict.fromkeys((*earlier, *watched, *parts)):
         try:
-            intakes[name] = _intake(session, name, name in earlier, tuple(map(Path, watched.get(name, ()))))
+            intake = _intake(session, name, name in earlier, tuple(map(Path, watched.get(name, ()))), parts.get(name))
+            if name in earlier or name in watched or not _on_hold(intake):
+                intakes[name] = intake
         except LocalmedError as error:
             failures[name] = error
     return intakes, failures
 
 
-def _intake(session: Session, name: str, known: bool, folders: tuple[Path, ...]) -> Intake:
-    manifest = manifest_of(session, name, None)
-    paths, missing = folders, tuple[str, ...]()
+def _on_hold(intake: Intake) -> bool:
+    """Whether nothing would be read of a collection that is new: it would come in empty."""
+    return all(str(path) in intake.leaving.held for folder in intake.paths for path in folder.rglob("*"))
+
+
+def _intake(
+    session: Session, name: str, known: bool, folders: tuple[Path, ...], part: packs.Part | None = None
+) -> Intake:
+    file = part.manifest if part else None
+    manifest = manifest_of(session, name, file)
+    paths, missing = (*folders, part.documents) if part else folders, tuple[str, ...]()
     if known:
         with session.workspace() as workspace:
             origins = updates.origins_of(session.data, workspace.library.catalogue, name)
-        paths, missing = tuple(dict.fromkeys((*origins.paths, *folders))), origins.missing
+        paths, missing = tuple(dict.fromkeys((*origins.paths, *paths))), origins.missing
     leaving = holds.leaving(session.data, name, time.time() - session.settings.refresh.settle_seconds)
-    return Intake(manifest, paths, missing, leaving=leaving)
+    return Intake(manifest, paths, missing, file, leaving)
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
@@ -211,9 +244,8 @@ def _of_collection(name: str, error: LocalmedError) -> Message:
     return message("refresh.collection_left", name=name, why=error.full_message)
 
 
-def _withdrawn_since(data: Path, earlier: Night | None) -> tuple[str, ...]:
-    since = earlier.started if earlier else ""
-    return tuple(entry.title for entry in Withdrawals(data).entries if entry.withdrawn and entry.time >= since)
+def _withdrawn_since(data: Path, since: str) -> list[Entry]:
+    return [entry for entry in Withdrawals(data).entries if entry.withdrawn and entry.time >= since]
 
 
 def _backed_up(session: Session, night: Night, hooks: Hooks) -> Night:
@@ -254,13 +286,31 @@ def _tell(session: Session, error: LocalmedError) -> None:
 
 
 def _end(session: Session, night: Night, stages: _Stages) -> Night:
-    usage = shutil.disk_usage(session.data)
     if night.outcome == KEPT_BACK:
         compared = canary_gate.last(session.data)
         night = replace(night, canaries=len(compared.after), moved=nights.lines_of(compared))
+    earlier = nights.last_served(session.data)
+    withdrawn = _withdrawn_since(session.data, earlier.started if earlier else "")
+    night = replace(
+        night,
+        withdrawn=tuple(entry.title for entry in withdrawn),
+        recalled=count_citing(session.data, [entry.document for entry in withdrawn]),
+    )
     seconds = tuple((name, round(value, 2)) for name, value in stages.seconds.items())
-    night = replace(night, seconds=seconds, free_bytes=usage.free, data_bytes=usage.used)
+    night = replace(
+        night, seconds=seconds, free_bytes=shutil.disk_usage(session.data).free, data_bytes=_bytes_of(session.data)
+    )
     return nights.end(session.data, night)
+
+
+def _bytes_of(data: Path) -> int:
+    """What ``data`` takes of the disk; generations share files, each of which counts once."""
+    sizes: dict[int, int] = {}
+    for path in data.rglob("*"):
+        with suppress(OSError):  # removed meanwhile
+            state = path.lstat()
+            sizes[state.st_ino] = state.st_blocks * BLOCK
+    return sum(sizes.values())
 
 
 def folders(session: Session) -> Mapping[str, tuple[str, ...]]:

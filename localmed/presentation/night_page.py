@@ -44,6 +44,8 @@ def summary(night: Night) -> Iterator[Message]:
     yield message("refresh.files", counts=counts)
     if night.withdrawn:
         yield message("refresh.withdrawn", count=len(night.withdrawn), titles=night.withdrawn)
+    if night.recalled:
+        yield message("refresh.recalled", count=night.recalled)
     if night.scans:
         yield message("refresh.scans", count=night.scans)
     yield message("refresh.canaries", count=night.canaries, moved=len(night.moved))

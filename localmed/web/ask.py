@@ -11,16 +11,17 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
-from localmed.domain import Answer, SearchFilter
+from localmed.clinical.identifiers import MASK, identifiers
+from localmed.domain import Answer, SearchFilter, message
 from localmed.errors import LimitExceeded, UsageError
 from localmed.hooks import Hooks
 from localmed.language import clean
 from localmed.operations import feedback, history, lookups, page_images
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
-from localmed.operations.masking import MASK
+from localmed.presentation import neutral
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
 from localmed.web import pages, streams
@@ -64,6 +65,14 @@ def ask(
         return session.ask(text, filters, preset or None, earlier, hooks, check)
 
     return respond(visit, request, text, work, earlier)
+
+
+@router.post("/ask/identifiers")
+def named(visit: Asking, question: Annotated[str, Form()] = "") -> Response:
+    """A warning of what names a patient in a question that is being typed, empty without; nothing is kept."""
+    words = identifiers(clean(question)[: visit.site.settings.web.question_characters])
+    text = neutral.words(message("web.ask.identifiers", words=words), visit.language) if words else ""
+    return PlainTextResponse(text)
 
 
 def question_of(visit: Visit, typed: str) -> str:

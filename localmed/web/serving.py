@@ -14,6 +14,7 @@ import signal
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from localmed import children
 from localmed.config import Settings, load
 from localmed.errors import InputError, LocalmedError, UsageError, reason
 from localmed.files import contents
+from localmed.operations import fit, gpus
 from localmed.site import Site
 from localmed.web import application
 
@@ -34,6 +36,7 @@ LOG = logging.getLogger("localmed.web")
 DATA, NAMES = "LOCALMED_DATA", "LOCALMED_SERVED_AS"  # the environment of worker processes
 HOST_SECONDS = 60.0  # for the model host to load what it serves
 LOOK, MOST_PAUSE = 2.0, 60.0  # seconds between two looks whether a model host runs; the longest for one that fails
+GPU_LOOK = 300.0  # seconds between two looks whether every GPU is there: nvidia-smi takes up to two of them
 GRACE_SECONDS = 5  # for requests that run when the server ends
 
 
@@ -107,8 +110,11 @@ class _Keeper:
 
     def keep(self, over: threading.Event) -> None:
         """Look again and again until ``over``; a host that does not stay is started ever more seldom."""
-        pause = LOOK
+        pause, looked = LOOK, -GPU_LOOK
         while not over.wait(pause):
+            if time.monotonic() - looked >= GPU_LOOK:
+                looked = time.monotonic()
+                gpus.watch(self.site.settings, fit.look())
             with suppress(LocalmedError):  # of another version: it is not ours to end
                 if self.site.host_status() is not None:
                     pause = LOOK

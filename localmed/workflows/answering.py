@@ -3,7 +3,8 @@
 A draft passes ``gate``. Sentences that the coherence role says conflict with their sources (LINS, PCA), or, where the
 site wants that, are not supported, are written once more, told what was wrong; the others stay as they were. That
 label alone removes no sentence: what conflicts again stays, and that is told. Where nothing of a model's draft stands,
-or it wrote none from passages that the rules would answer from, the rules' quotation is given, and that is told too.
+what stands lacks a value that was asked for, or it wrote none from passages that the rules would answer from, the
+rules' quotation is given, and that is told too.
 Nobody sees a sentence before its check. What stands at the end gets its badge.
 
 A flow begins with ``concern = yield from screened(text, plan)``, the safety screen, and, where that is not empty, ends
@@ -15,13 +16,14 @@ death or harm is spoken of at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localmed.agents.asking import CITED_ANSWER, NOT_COVERED, AnswerInput, Draft, Relevance
 from localmed.agents.roles import Role
 from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import of_oneself, screen
+from localmed.clinical import asking
 from localmed.domain import (
     Answer,
     AnswerSection,
@@ -31,20 +33,22 @@ from localmed.domain import (
     Hit,
     Message,
     Origin,
+    Passage,
     Provenance,
     Statement,
     Verification,
     message,
 )
-from localmed.language import detect
-from localmed.verification import citations, scope, sections, support
+from localmed.language import detect, fold
+from localmed.verification import cases, citations, scope, sections, support, tied
 from localmed.verification.copies import copies
 from localmed.verification.prompt_injection import planted
 from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Perform, Sections, Step, attempt
+from localmed.workflows.flow import Coverage, Perform, Sections, Step, attempt
 
 CONFLICTS, QUOTED, DOUBTED = "gate.conflict_stays", "gate.quoted_instead", "gate.found_unhelpful"
+VALUE_MISSING = "gate.quoted_for_value"
 ACROSS = "workflow.across"
 UNNAMED, PARTLY, PART_MISSING = "workflow.unnamed", "workflow.partly", "workflow.part_missing"
 UNSURE = "workflow.unsure"
@@ -118,6 +122,33 @@ def write(
     return replace(written, verification=downgraded(account, notes), notes=notes)
 
 
+def untied(question: str, written: Written) -> Step[Message | None]:
+    """Why what rules quoted cannot be tied to what is asked, if so; a model's words are for the judges."""
+    shown = citations.shown(written.answering)
+    if not shown or any(one.origin is not Origin.EXTRACTIVE or not one.citations for one in shown):
+        return None
+    unnamed = [dict(note.parameters)["words"] for note in written.notes if note.code == UNNAMED]
+    words = [str(word) for listed in unnamed if isinstance(listed, tuple) for word in listed]
+    first = scope.lacking(question, shown[:1], written.evidence)
+    if others := tied.another(question, words) or tied.others_than(question, first):
+        return message("workflow.differing", words=others)
+    known = {piece.marker: piece.passage for piece in written.evidence}
+    cited = known[shown[0].citations[0].marker]
+    own = [one for one in shown if one.citations and _beside(known[one.citations[0].marker], cited)]
+    if missing := tied.unfilled(question, own):
+        return missing
+    if not tied.limits(question):
+        return None
+    (covers,) = yield Coverage((cited,))
+    others = tied.excluded(question, covers, shown[0].text, cited.title)
+    return message("workflow.differing", words=others) if others else None
+
+
+def _beside(passage: Passage, first: Passage) -> bool:
+    """Whether both stand in one section."""
+    return (passage.document_id, passage.headings) == (first.document_id, first.headings)
+
+
 def _across(question: str, written: Written) -> Notes:
     """Which other languages than the question's the cited documents are in: no rule can tell that the two agree."""
     known = {piece.marker: piece.passage.language for piece in written.evidence}
@@ -142,13 +173,21 @@ def _written(task: AnswerInput, plan: Plan, role: Role, relevance: Relevance | N
         return replace(quoted, notes=(*quoted.notes, message(DOUBTED)))
     written: Written = yield from _corrected(task, plan, role)
     quotable = written.statements or relevance is None or relevance.quotable
-    if written.stands or role.name not in plan.chat or not quotable:
+    whole = written.stands and _gives_values(task.question, written)
+    if whole or role.name not in plan.chat or not quotable:
         return written
     quoted = yield from _drafted(task, plan, role, by_rules=True)
-    if not quoted.stands:
+    if not quoted.stands or (written.stands and not _gives_values(task.question, quoted)):
         return written
     account = citations.both(quoted.verification, written.verification)
-    return replace(quoted, verification=account, notes=(*written.notes, *quoted.notes, message(QUOTED)))
+    why = message(VALUE_MISSING if written.stands else QUOTED)
+    return replace(quoted, verification=account, notes=(*written.notes, *quoted.notes, why))
+
+
+def _gives_values(question: str, written: Written) -> bool:
+    """Whether what is shown gives every value that ``question`` asks for."""
+    shown = [fold(statement.text) for statement in citations.shown(written.statements)]
+    return all(any(slot.fills.search(text) for text in shown) for slot in asking.slots(question))
 
 
 def _corrected(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
@@ -230,8 +269,30 @@ def _whole(
     first = [
         one for one in statements[:1] if in_lists.isdisjoint((c.passage_id, c.start, c.end) for c in one.citations)
     ]
-    behind = (replace(statement, section=AnswerSection.CONTINUES) for statement in rest)
-    return tuple(_without_copies((*first, *quoted, *statements, *behind))), evidence, notes
+    ordered = _without_copies((*first, *quoted, *statements, *rest))
+    behind = {statement.text for statement in rest} - {statement.text for statement in (*first, *quoted, *statements)}
+    warned = frozenset(span for part in whole for span in part.warnings)
+    more = {
+        one.text
+        for one in statements[1:]
+        if all((c.passage_id, c.start, c.end) not in in_lists | warned for c in one.citations)
+    }
+    return tuple(_in_order(task.question, ordered, statements[0], behind, more)), evidence, notes
+
+
+def _in_order(
+    question: str, ordered: Sequence[Statement], first: Statement, behind: Collection[str], more: Collection[str]
+) -> Iterator[Statement]:
+    """``ordered`` with what only completes a section, or is for another case, behind what answers."""
+    off = {
+        one.text
+        for one in ordered
+        if one.text in behind
+        or (one.text != first.text and (cases.other(question, one.text) or cases.beside(one.text, first.text)))
+        or (one.text in more and tied.answered(question, first.text, one.text))
+    }
+    yield from (one for one in ordered if one.text not in off)
+    yield from (replace(one, section=AnswerSection.CONTINUES) for one in ordered if one.text in off)
 
 
 def _without_copies(statements: Iterable[Statement]) -> list[Statement]:

@@ -295,12 +295,14 @@ def _answers(
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
             alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, task.known, task.order, terms))
-        statements, doubtful = yield from _answer(alone, filters, plan, cited)
+        statements, doubtful = yield from _answer(alone, task.known, filters, plan, cited)
         parts.append(QuestionPart(question, statements, alone if alone != question else "", doubtful))
     return tuple(parts)
 
 
-def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Step[tuple[tuple[Statement, ...], bool]]:
+def _answer(
+    alone: str, known: str, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Step[tuple[tuple[Statement, ...], bool]]:
     """What answers a question; or nothing, and whether that is since its badge is not green."""
     request, _ = yield from finding.request(alone, filters, plan)
     searched: TierSearch = yield from finding.search(request, iter(plan.tiers), plan)
@@ -308,7 +310,7 @@ def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Ste
         return (), False
     evidence = yield from finding.minted(searched.leading.hits, cited.evidence)
     written: Written = yield from write(
-        AnswerInput(alone, evidence, searched.leading.result.dense, beside=cited.evidence), plan
+        AnswerInput(alone, evidence, searched.leading.result.dense, beside=cited.evidence, patient=known), plan
     )
     if not written.stands:
         return (), False

@@ -247,6 +247,19 @@ def test_the_form_gives_each_sentence_its_section_and_says_what_is_not_covered()
     assert draft.notes == (left_out("workflow.not_covered", parts=("the dose in children",)),)
 
 
+def test_one_source_does_not_disagree_with_itself() -> None:
+    def sections(*sources: str) -> list[str]:
+        differing = [
+            {"text": text, "sources": [source]}
+            for text, source in zip(("Give 500 micrograms of adrenaline.", "Store adrenaline."), sources, strict=True)
+        ]
+        draft = answer(form(("Give adrenaline.", ["1"]), sources_disagree=differing))
+        return [statement.section.value for statement in draft.statements]
+
+    assert sections("1", "2") == ["bottom_line", "sources_disagree", "sources_disagree"]
+    assert sections("1", "1") == ["bottom_line", "doses_and_conditions", "doses_and_conditions"]
+
+
 @pytest.mark.parametrize(
     "question",
     ["The dose of adrenaline in children is 10 micrograms per kg.", "What is the dose of morphine in children?"],

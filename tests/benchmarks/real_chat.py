@@ -1,6 +1,6 @@
 """A real chat model in every workflow over the starter corpus, beside the rules on the same questions.
 
-    python -m tests.benchmarks.real_chat DATA MODEL.gguf REPLIES.jsonl [NAME ...]
+    python -m tests.benchmarks.real_chat DATA MODEL.gguf REPLIES.jsonl [WORD ...]
 
 ``DATA`` is a library of the starter corpus (``corpora/demo.py`` builds one). A reply is kept by what was asked, in
 ``REPLIES.jsonl``: a run that was broken off goes on where it stopped, and after a change of the code only new prompts
@@ -165,14 +165,16 @@ def session(data: Path, chat: CountingChat | None) -> Iterator[Session]:
         yield opened_one
 
 
-def main(data: Path, gguf: Path, replies: Path, names: Sequence[str]) -> None:
-    """Ask every question with the model and without it; print a line each."""
+def main(data: Path, gguf: Path, replies: Path, holding: Sequence[str]) -> None:
+    """Ask every question, or those that hold a word of ``holding``, with the model and without it; a line each."""
     file = ChatFile(gguf.stem, gguf, "", "chatml", 32768)
     settings = ChatSettings(threads=THREADS, context=4096, nice=10, hang_seconds=1200.0)
     model = Recorded(LlamaChat(file, settings), replies)
     print(sorted(tested.unfit(data / "models", model.identity) or ROLES), flush=True)
     with session(data, None) as by_rules, session(data, model) as with_model:
         for row in questions():
+            if holding and not any(word in row["text"] for word in holding):
+                continue
             began, before = time.perf_counter(), model.asked
             ruled, answer = by_rules.ask(row["text"], ANY), with_model.ask(row["text"], ANY)
             line = {

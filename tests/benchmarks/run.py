@@ -25,6 +25,7 @@ from tests.benchmarks import (
     bundle,
     calibrate_relevance,
     chat,
+    chat_cost,
     chinese,
     commands,
     concepts,
@@ -56,6 +57,7 @@ from tests.benchmarks import (
     tables_pdf,
     threads,
     ward,
+    window,
 )
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, library, machine, work_folder
 from tests.fakes import opened
@@ -89,10 +91,19 @@ SECTIONS = {
         "ocr",
         "fuzz",
     ),
-    "What is stored": ("flips", "refresh", "refresh_kills", "groups", "adversarial"),
+    "What is stored": (
+        "flips",
+        "refresh",
+        "refresh_large",
+        "refresh_kills",
+        "refresh_cuts",
+        "refresh_flips",
+        "groups",
+        "adversarial",
+    ),
     "Without a network": ("bundle",),
     "The window": ("window",),
-    "Models and the host": ("encoder", "chat", "host"),
+    "Models and the host": ("encoder", "chat", "chat_cost", "host"),
     "Threads and concepts": ("threads", "concepts"),
 }
 INTRODUCTION = """# Benchmark results
@@ -121,7 +132,10 @@ class Benchmarks:
             "fuzz": lambda: fuzz.run(self.place),
             "flips": lambda: flips.run(self.place),
             "refresh": lambda: refresh.run(self.place),
+            "refresh_large": lambda: refresh.large(self.place),
             "refresh_kills": lambda: refresh.kills(self.place),
+            "refresh_cuts": lambda: refresh.cuts(self.place),
+            "refresh_flips": lambda: refresh.flipped_bits(self.place),
             "groups": lambda: groups.run(self.place),
             "adversarial": lambda: adversarial.run(self.place),
             "adding": lambda: importing.adding_one(self.place, self.library),
@@ -146,6 +160,7 @@ class Benchmarks:
             "badges": lambda: badges.run(self.place),
             "bundle": lambda: bundle.run(self.place),
             "chat": lambda: chat.run(self.place),
+            "chat_cost": lambda: chat_cost.run(self.place),
             "host": lambda: host.run(self.place),
             "agents": lambda: agents.run(self.place),
             "links": lambda: links.run(self.place),
@@ -155,6 +170,7 @@ class Benchmarks:
             "reading_order": lambda: reading_order.run(self.place),
             "tables_pdf": lambda: tables_pdf.run(self.place),
             "threads": lambda: threads.run(self.place),
+            "window": lambda: window.run(self.place),
         }
 
     def questions(self) -> list[str]:

@@ -44,7 +44,7 @@ def test_every_arm_and_going_on(copied: Localmed, questions: str, tmp_path: Path
     assert by_arm["chat"]["passages"] == 0
     assert by_arm["chat"]["calls"] == 1
     assert by_arm["retrieval"]["tokens_in"] > by_arm["chat"]["tokens_in"]
-    assert report["measured"]
+    assert not report["measured"], "random weights put hardly anything on the letters"
     rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()[1:]]
     assert all(sum(row["probabilities"]) == pytest.approx(1, abs=1e-4) for row in rows)
     kept = "".join(path.read_text() for path in out.iterdir() if path.suffix != ".png")

@@ -31,7 +31,9 @@ def test_names_and_numbers_are_seen(text: str, words: set[str]) -> None:
         "What is Parkinson disease?", "a patient with Chronic Kidney Disease", "Patient Blood Management",
         "患者高血压，男，45岁", "病人黄疸，女", "患者白血病的治疗", "患者方便吗？", "患者马上转院", "叫做高血压的病",
         "何时使用抗生素？", "500 mg 3 times", "100 mg in 250 ml", "BNP 12345",
-        "since 2024-05-31", "患者金黄色葡萄球菌感染", "5 000 000 units",
+        "a condition called Kawasaki Disease", "what is called Stevens Johnson syndrome?",
+        "patient Controlled Analgesia", "the patient Health Questionnaire", "since 2024-05-31",
+        "患者金黄色葡萄球菌感染", "5 000 000 units",
     ],
 )  # fmt: skip
 def test_what_is_no_identifier_stays(text: str) -> None:

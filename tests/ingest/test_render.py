@@ -137,10 +137,41 @@ def test_what_a_library_says_of_a_failure_stays_in_the_child(monkeypatch: pytest
     crashing = tmp_path / "crashing"
     crashing.write_text("#!/bin/sh\necho patient Zyx >&2\nkill -SEGV $$\n")
     crashing.chmod(0o700)
-    monkeypatch.setattr(draw, "COMMAND", (str(crashing),))
+    monkeypatch.setattr(draw, "CHILDREN", draw.Children((str(crashing),)))
     with pytest.raises(InputError, match="could not be drawn: signal SIGSEGV") as caught:
         draw.text("t", "text", 0, 1, tmp_path / "a.png")
     assert "Zyx" not in str(caught.value)
+
+
+BREAKING = """
+import os
+from localmed.ingest import render
+draws = render.answer
+def breaks(request):
+    if request["text"] == "break":
+        os.abort()
+    draws(request)
+render.answer = breaks
+render.main()
+"""
+
+
+def test_one_child_draws_page_after_page_and_survives_one_that_breaks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "breaking.py").write_text(BREAKING)
+    starts = tmp_path / "starts"
+    script = f'echo $$ >> {starts}; exec {sys.executable} {tmp_path / "breaking.py"} "$0"'
+    waiting = draw.Children(("/bin/sh", "-c", script))
+    monkeypatch.setattr(draw, "CHILDREN", waiting)
+    draw.text("t", "a text", 0, 1, tmp_path / "a.png")
+    with pytest.raises(InputError, match="could not be drawn: signal SIGABRT"):
+        draw.text("t", "break", 0, 1, tmp_path / "b.png")
+    draw.text("t", "a text", 0, 1, tmp_path / "c.png")
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "c.png").read_bytes()
+    (child,) = map(int, starts.read_text().split())
+    waiting.close()
+    assert ended(child)
 
 
 DRAWING = """

@@ -19,6 +19,8 @@ data = pathlib.Path(sys.argv[sys.argv.index("--data") + 1])
 data.mkdir(parents=True, exist_ok=True)
 with (data / "asked").open("a") as file:
     file.write(" ".join(sys.argv[3:5]) + "\\n")
+if "canaries" in sys.argv:
+    sys.exit(CANARIES)
 if "ask" in sys.argv:
     try:
         socket.create_connection(("192.0.2.1", 80), 1)
@@ -29,14 +31,16 @@ if "ask" in sys.argv:
 """
 
 
-def wheel(folder: Path, version: str = "0.1.0", status: str = "answered", requires: str = "") -> Path:
-    """A wheel called localmed, which answers with ``status``."""
+def wheel(
+    folder: Path, version: str = "0.1.0", status: str = "answered", requires: str = "", canaries: int = 0
+) -> Path:
+    """A wheel called localmed, which answers with ``status`` and asks canary questions with that exit code."""
     path = folder / f"localmed-{version}-py3-none-any.whl"
     info = f"localmed-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: localmed\nVersion: {version}\nLicense: AGPL-3.0-or-later\n{requires}"
     files = {
         "localmed/__init__.py": "",
-        "localmed/__main__.py": MAIN.replace("STATUS", repr(status)),
+        "localmed/__main__.py": MAIN.replace("STATUS", repr(status)).replace("CANARIES", str(canaries)),
         f"{info}/METADATA": metadata,
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
@@ -61,7 +65,7 @@ def build(folder: Path, version: int, signed_by: tuple[list[Path], Path], **chan
     """A bundle of one wheel."""
     wheels = folder / f"wheels-{version}"
     wheels.mkdir(parents=True)
-    wheel(wheels, **{name: changes.pop(name) for name in ("status", "requires") if name in changes})
+    wheel(wheels, **{name: changes.pop(name) for name in ("status", "requires", "canaries") if name in changes})
     out = folder / f"bundle-{version}"
     plan = bundle.Plan(out, [signed_by[1]], version, keys=signed_by[0], wheels=wheels)
     bundle.build(replace(plan, **changes))

@@ -38,6 +38,7 @@ def tree(root: Path) -> set[str]:
     return {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
+@pytest.mark.timeout(900)  # seven installations, each a venv of its own
 def test_a_machine_from_the_first_bundle_to_the_last(
     publisher: tuple[Path, tuple[list[Path], Path], Path], tmp_path: Path
 ) -> None:
@@ -72,11 +73,19 @@ def test_a_machine_from_the_first_bundle_to_the_last(
     assert "abstained" in done.stderr
     assert tree(root) == before
 
-    third = small.build(folder, 3, signed_by)
+    # Nor does one that loses canary questions of the library that is there.
+    (root / "var/lib/localmed/current").symlink_to("generations/0001")
+    done = small.install(small.build(folder, 21, signed_by, canaries=7), root)
+    assert done.returncode == 3, done
+    assert "canary questions" in done.stderr
+    (root / "var/lib/localmed/current").unlink()
+    assert tree(root) == before
+
+    third = small.build(folder, 30, signed_by)
     assert small.install(third, root).returncode == 0
-    assert (root / "opt/localmed/current").resolve().name == "0.1.0-3"
+    assert (root / "opt/localmed/current").resolve().name == "0.1.0-30"
     assert small.install(first, root).returncode == 3  # older than what was installed
-    assert (root / "opt/localmed/current").resolve().name == "0.1.0-3"
+    assert (root / "opt/localmed/current").resolve().name == "0.1.0-30"
     assert small.install(root / "opt/localmed/installer", root, "--rollback").returncode == 0
     assert (root / "opt/localmed/current").resolve().name == "0.1.0-1"
 

@@ -196,7 +196,9 @@ def test_a_killed_child_is_a_clear_error_and_the_next_request_works(path: Path, 
                 CALLS[name](model)
             assert "dose" not in str(caught.value)
             assert not psutil.pid_exists(pid)
-        assert model.choose(ASK, ["?"], LABELS)[0].measured
+        (choice,) = model.choose(ASK, ["?"], LABELS)
+        assert sum(choice.probabilities) == pytest.approx(1)
+        assert not choice.measured, "random weights put hardly anything on labels"
 
 
 def test_a_child_that_is_killed_while_it_loads(path: Path) -> None:

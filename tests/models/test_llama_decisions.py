@@ -85,14 +85,16 @@ def test_paths_are_what_must_be_read_of_the_labels() -> None:
 
 def test_probabilities_multiply_along_the_label() -> None:
     rows: Rows = {(): row(np.log([0.5, 0.3, 0.2])), (1,): row(np.log([0.25, 0.5, 0.25]))}
-    assert probabilities(rows, [(0,), (1, 1)]) == pytest.approx([0.5 / 0.65, 0.15 / 0.65])
+    shares, mass = probabilities(rows, [(0,), (1, 1)])
+    assert shares == pytest.approx([0.5 / 0.65, 0.15 / 0.65])
+    assert mass == pytest.approx(0.65), "half of the mass on labels, or nothing was measured"
     shifted: Rows = {path: row(logits + 100) for path, logits in rows.items()}  # logits are known up to a constant
-    assert probabilities(shifted, [(0,), (1, 1)]) == pytest.approx([0.5 / 0.65, 0.15 / 0.65], rel=1e-4)
+    assert probabilities(shifted, [(0,), (1, 1)])[0] == pytest.approx([0.5 / 0.65, 0.15 / 0.65], rel=1e-4)
 
 
 def test_probabilities_that_are_all_tiny_still_add_up() -> None:
     rows: Rows = {(): row([0.0, -900.0, -901.0])}
-    assert probabilities(rows, [(1,), (2,)]) == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
+    assert probabilities(rows, [(1,), (2,)])[0] == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
 
 
 @given(

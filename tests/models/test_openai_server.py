@@ -64,8 +64,11 @@ def test_labels_from_log_probabilities() -> None:
 
 def test_labels_that_are_only_named_say_so() -> None:
     with serving(well(False)) as (address, requests):
-        choice = adapter(address).choose(ASK, ["?"], LABELS)[0]
+        named = adapter(address)
+        choice = named.choose(ASK, ["?"], LABELS)[0]
         assert [body.get("logprobs") for _, _, body in requests] == [True, None]
+        named.choose(ASK, ["?"], LABELS)
+        assert [body.get("logprobs") for _, _, body in requests][2:] == [None], "it is not asked for them again"
     assert not choice.measured
     assert sorted(choice.probabilities) == [0.0, 1.0]
 

@@ -38,11 +38,11 @@ def test_withdrawals_are_in_force_before_the_documents_are_imported(
     ours.write("withdrawals.toml", f'[[withdrawn]]\nfile = "{sepsis.file_sha256}"\nreason = "recalled"\n')
     statuses: list[Status] = []
 
-    def imported(*_: object) -> dict[str, object]:
+    def imported(*_: object, **__: object) -> dict[str, object]:
         statuses.append(lookups.document(session, sepsis.id).status)
         return {}
 
-    monkeypatch.setattr(importing, "import_collections", imported)
+    monkeypatch.setattr(importing, "import_together", imported)
     done = packs.import_pack(session, ours.pack("two", 2))
     assert done.withdrawn == [sepsis.title]
     assert statuses == [Status.WITHDRAWN]

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from localmed.clinical.identifiers import MASK
 from localmed.config import Settings
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
 from localmed.operations import changes, feedback, history, lookups
 from localmed.operations.audit import Audit
 from localmed.operations.feedback import Opinion
-from localmed.operations.masking import MASK
 from localmed.session import Caller, Session, local_caller
 from localmed.site import Site
 from tests.fakes import HashedWords, write
@@ -201,6 +201,18 @@ def test_an_empty_library_is_filled_by_the_admin(empty_clients: Clients, tmp_pat
     assert "within one hour" in admin.form("/ask", question="When to give antibiotics in sepsis?").text
 
 
+def test_a_patients_name_neither_hinders_the_answer_nor_is_sent_unwarned(client: Clients) -> None:
+    """Before, its words were looked for in the documents and the question was refused, since no document has them."""
+    reader = client("reader")
+    named = "Mrs Quixworth Zebedee, MRN 4482910, is in pain: "
+    warning = reader.form("/ask/identifiers", question=named + QUESTION).text
+    assert "looks like a patient's name or number: 4482910, Quixworth Zebedee" in warning
+    assert reader.form("/ask/identifiers", question=QUESTION).text == ""
+    page = reader.form("/ask", question=named + QUESTION)
+    assert "The maximum dose of paracetamol in adults is 4 g in 24 hours" in page.text
+    assert "4 g in 24 hours" in reader.form("/search", question=named + QUESTION).text
+
+
 def test_who_a_patient_is_is_masked_before_anything_is_kept(copied_clients: Clients) -> None:
     """In the history, in a report, in an exported incident and in an order that is printed back."""
     name, number = "Zebedee Quixworth", "88341234"
@@ -209,7 +221,7 @@ def test_who_a_patient_is_is_masked_before_anything_is_kept(copied_clients: Clie
     ids = []
     for path, fields in (("/ask", {"question": f"{QUESTION} Mr {name}, MRN {number}"}), ("/orders", {"order": order})):
         page = reader.form(path, **fields)
-        assert "was masked before the question was kept" in page.text
+        assert "was masked before the documents were searched and the question was kept" in page.text
         assert name not in page.text
         assert number not in page.text
         assert page.url.path.startswith("/answers/")

@@ -17,6 +17,7 @@ from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Draft, Relevance
 from localmed.agents.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION, ROLES, TERM_EXPLANATION, OrderInput
 from localmed.agents.orders_rules import explain as by_rule
 from localmed.agents.orders_rules import retrieval_question, terms
+from localmed.agents.roles import Writing
 from localmed.domain import Answer, AnswerStatus, BadgeJudge, Evidence, Hit, SearchFilter, message
 from localmed.domain.parts import (
     Definition,
@@ -202,6 +203,18 @@ def test_questions_stand_alone_by_the_order_and_the_record() -> None:
     record = PatientRecord(problems=("rheumatic heart disease",))
     (question,) = parts(run(ExplainInput(ORDER, record, ("Is this condition inherited?",))), QuestionPart)
     assert question.searched_as == "Is rheumatic heart disease inherited?"
+
+
+def test_a_question_is_answered_knowing_the_patient_and_not_who_it_is() -> None:
+    record = PatientRecord(problems=("rheumatic heart disease",), text="Name: Joan Doe. Rheumatic heart disease.")
+    served = Served()
+    run(ExplainInput(ORDER, record, ("When do I take warfarin?",)), served=served)
+    (task,) = (one.task for one in served.requests if isinstance(one, Perform) and one.role is CITED_ANSWER)
+    assert task.patient == "rheumatic heart disease"
+    form = CITED_ANSWER.form
+    assert isinstance(form, Writing)
+    assert "<<<patient\nrheumatic heart disease\n>>>" in form.prompt(task)
+    assert form.prompt(task).startswith("Asked by: a patient.")
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role is not PLAIN_ORDER], ids=lambda role: role.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,7 @@ from localmed.workflows.explain import ExplainInput
 from localmed.workflows.flow import FAILED, FLOWS
 from tests import standin
 from tests.fakes import ANY, HashedWords, opened
-from tests.models.chat_server import Handle, Handler, serving
+from tests.models.chat_server import Handle, Handler, serving, silent, with_text
 from tests.standin import CASE, DOSE, ORDER
 
 LINKED = LinkInput(DOSE, (LinkStatement("Adrenaline 500 micrograms."),), retrieved=True)
@@ -68,27 +67,26 @@ def failing(at: int, fault: Handle) -> tuple[Handle, list[int]]:
         if served[-1] >= at:
             return fault(handler, body)
         messages = [Message(turn["role"], turn["content"]) for turn in body["messages"]]
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-        labels = schema.get("enum")
-        together = schema.get("properties", {}).get("labels")
-        if together:
-            names = [standin.label(case, together["items"]["enum"]) for case in standin.cases(messages)]
-            return handler.answer(
-                {"choices": [{"message": {"content": json.dumps({"labels": names})}, "finish_reason": "stop"}]}
-            )
-        text = standin.label(messages, labels) if labels else standin.text(messages, schema)
+        text = standin.served(messages, body.get("response_format", {}))
         return handler.answer({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
     return handle, served
 
 
-def run(library: Settings, name: str, at: int, fault: Handle) -> tuple[Answer, int]:
+def run(library: Settings, name: str, at: int, fault: Handle, seconds: float = 20.0) -> tuple[Answer, int]:
     """The answer of the run called ``name``, and how many requests the server got."""
     handle, served = failing(at, fault)
     with serving(handle) as (address, _):
-        chat = OpenAIServer(address, "m", 8000, ChatSettings(servers=(address,), server_seconds=5.0))
+        chat = OpenAIServer(address, "m", 8000, ChatSettings(servers=(address,), server_seconds=seconds))
         with opened(library, HashedWords(), chat=chat, uses={"entailment": "chat", "reranker": "none"}) as session:
             return RUNS[name](session), len(served)
+
+
+ALWAYS: dict[str, tuple[Handle, str]] = {
+    "silent": (silent, FAILED),
+    "null content": (with_text(None), "agents.rejected"),
+    "other content": (with_text("I cannot help with that."), "agents.rejected"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -110,3 +108,18 @@ def test_no_run_is_lost_at_whichever_request_the_server_fails(library: Settings,
         assert answer.notes[-1].code == FAILED, (name, at)
         assert requests <= at + 2, "a server that failed is not served again in that run"
         assert bool(answer.statements) >= bool(whole.statements), (name, at)
+
+
+@pytest.mark.parametrize("fault", ALWAYS)
+@pytest.mark.parametrize("name", ["ask", "ebm", "explain", "departments", "verify", "plan"])
+def test_a_server_that_says_nothing_of_use_leaves_every_workflow_to_the_rules(
+    library: Settings, name: str, fault: str
+) -> None:
+    handle, code = ALWAYS[fault]
+    answer, served = run(library, name, 0, handle, seconds=0.2)
+    assert served, "it was asked"
+    if fault == "silent":
+        assert answer.notes[-1].code == code
+        assert served == 2, "once more, and never again in that run"
+    else:
+        assert FAILED not in [note.code for note in answer.notes]

@@ -70,7 +70,9 @@ class LlamaChat:
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """See ``ChatModel``. Probabilities are read from the logits (``decisions``)."""
+        """See ``ChatModel``. Probabilities are read from the logits (``decisions``); measured where the labels have
+        half of the probability together.
+        """
         structured.check_labels(labels)
         prompts = [render(self._template, structured.continued(prefix, branch)) for branch in branches]
         if not prompts:
@@ -79,7 +81,8 @@ class LlamaChat:
         rows = answer.get("probabilities")
         if not isinstance(rows, list) or [len(row) for row in rows] != [len(labels)] * len(prompts):
             raise ModelError("chat.answered_else")
-        return [Choice(tuple(map(float, row))) for row in rows]
+        measured = [float(mass) >= structured.LEAST_MASS for mass in answer["masses"]]
+        return [Choice(tuple(map(float, row)), known) for row, known in zip(rows, measured, strict=True)]
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """See ``TokenCounter``."""

@@ -168,7 +168,8 @@ def _unheard(_piece: str) -> None:
 def _choose(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
     prompts = [model.tokens(parts) for parts in values["prompts"]]
     labels = [tuple(model.continuation(values["prompts"][0], label)) for label in values["labels"]]
-    return {"probabilities": decisions.choose(model, prompts, labels, check, partial(send, "chosen"))}
+    chosen = decisions.choose(model, prompts, labels, check, partial(send, "chosen"))
+    return {"probabilities": [row for row, _ in chosen], "masses": [mass for _, mass in chosen]}
 
 
 def _count(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], _send: Any) -> dict[str, Any]:

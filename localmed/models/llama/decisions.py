@@ -31,8 +31,8 @@ def choose(
     labels: Sequence[Path],
     check: Callable[[], None],
     progress: Callable[[int, int], object] = lambda _done, _total: None,
-) -> list[list[float]]:
-    """For each prompt the probabilities of ``labels`` as what comes next, in their order; they add up to one.
+) -> list[tuple[list[float], float]]:
+    """For each prompt the probabilities of ``labels`` as what comes next, in their order, divided by their sum; and it.
 
     ``progress`` is told of how many prompts they are known, and of how many they are to be.
     """
@@ -45,7 +45,7 @@ def choose(
     if longest > room:
         raise ModelError("chat.decision_too_long", context=engine.context, needed=shared + longest)
     reader = _Reader(engine, tree, closed, shared)
-    by_prompt: dict[int, list[float]] = {}
+    by_prompt: dict[int, tuple[list[float], float]] = {}
     with engine.cleared():
         engine.read_all(prompts[0][:shared], check, logits=False)
         for batch in plan([len(rest) for rest in rests], tree, engine.micro_batch, engine.sequences - 1, room):
@@ -139,8 +139,8 @@ class _Reader:
     def __init__(self, engine: Engine, tree: Tree, labels: Sequence[Path], shared: int) -> None:
         self._engine, self._tree, self._labels, self._shared = engine, tree, labels, shared
 
-    def read(self, batch: Sequence[Piece], rests: Sequence[Sequence[int]]) -> dict[int, list[float]]:
-        """The probabilities of each prompt that ``batch`` ends, by its number."""
+    def read(self, batch: Sequence[Piece], rests: Sequence[Sequence[int]]) -> dict[int, tuple[list[float], float]]:
+        """The probabilities of each prompt that ``batch`` ends and their sum, by its number."""
         slots: list[Slot] = []
         paths: list[tuple[int, Path]] = []
         for piece in batch:
@@ -170,15 +170,15 @@ class _Reader:
         return [Slot(token, position + at, (sequence,), True) for at, token in enumerate(path)]
 
 
-def probabilities(rows: dict[Path, Row], labels: Sequence[Path]) -> list[float]:
-    """The labels' probabilities from the logits after each of their beginnings, divided by their sum."""
+def probabilities(rows: dict[Path, Row], labels: Sequence[Path]) -> tuple[list[float], float]:
+    """The labels' probabilities from the logits after each of their beginnings, divided by their sum; and the sum."""
     totals = {path: _log_sum(row) for path, row in rows.items()}
     scores = [
         sum(float(rows[label[:at]][token]) - totals[label[:at]] for at, token in enumerate(label)) for label in labels
     ]
     best = max(scores)
     weights = [math.exp(score - best) for score in scores]
-    return [weight / sum(weights) for weight in weights]
+    return [weight / sum(weights) for weight in weights], sum(weights) * math.exp(best)
 
 
 def _log_sum(row: Row) -> float:

@@ -164,6 +164,23 @@
       if (document.querySelector("[data-progress]")) form.addEventListener("submit", (event) => { event.preventDefault(); ask(form); });
   });
 
+  // What looks like a patient's name is told while it is typed, before it is sent.
+  localmed.wirings.push((root) => {
+    for (const field of root.querySelectorAll("[data-identifiers]")) {
+      const warning = field.parentElement.querySelector("[role=status]");
+      let timer;
+      field.addEventListener("input", () => {
+        clearTimeout(timer);
+        timer = setTimeout(async () => {
+          const body = new URLSearchParams({ form: field.form.elements.namedItem("form").value, question: field.value });
+          const reply = await fetch("/ask/identifiers", { method: "POST", body, headers: { accept: "application/json" } }).catch(() => null);
+          warning.textContent = reply && reply.ok ? await reply.text() : "";
+          warning.hidden = !warning.textContent;
+        }, 500);
+      });
+    }
+  });
+
   // An upload: how far it is, and ending it. What is too large is not sent at all.
   localmed.wirings.push((root) => {
     for (const form of root.querySelectorAll("form[data-upload]")) form.addEventListener("submit", (event) => {
