@@ -168,8 +168,7 @@ class Site:
 
         if self.serving["encoder"] == "e5":
             return Uncentred(self.encoder)
-        own = self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
-        return Uncentred(owned(own, self._working))
+        return Uncentred(owned(self._own_e5(), self._working))
 
     @property
     def safety_encoder(self) -> Embedder:
@@ -228,7 +227,10 @@ class Site:
         return owned(judge, self._working) if judge else self._likeness()
 
     def _likeness(self) -> Entailment:
-        return owned(LikenessOnly(self._hosted.encoder or self._own_encoder, MiniLM), self._working)
+        return owned(LikenessOnly(self._hosted.encoder or self._own_encoder, self._own_e5), self._working)
+
+    def _own_e5(self) -> Embedder:
+        return self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
 
     @property
     def _stopped(self) -> frozenset[str]:
