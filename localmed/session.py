@@ -27,9 +27,11 @@ from localmed.library.gate import guarded
 from localmed.operations import canary_gate, stops
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
+from localmed.workflows.finding import every_tier
 from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.agents.asking import Relevance
     from localmed.config import Settings
     from localmed.domain.patient import PatientRecord
     from localmed.ports import Embedder
@@ -337,6 +339,14 @@ class Session:
             raise UsageError("access.not_for_groups")
         if not self.may(right):
             raise UsageError("session.role", role=Message(f"session.right.{right}"))
+
+    def judged_tiers(self, question: str, preset: str | None = None) -> list[tuple[Found, Relevance]]:
+        """What every tier of ``preset`` finds for ``question``, and how rules judge it; not audited."""
+        with self.workspace() as workspace:
+            services = workspace.services(SILENT)
+            driver = Driver(replace(services, roles=services.roles.without_chat()))
+            tiers = driver.part(every_tier(question, SearchFilter(), workspace.plan(SearchFilter(), preset)))
+        return [(tier.result, tier.relevance) for tier in tiers]
 
     def may_change(self) -> None:
         """Raise ``UsageError`` for a caller who may not change the library."""

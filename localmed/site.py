@@ -1,14 +1,14 @@
 """One a process: settings, models, registry and a pool of open libraries. The only place that chooses implementations.
 
 Everything heavy is made when first needed, so that a command pays for what it uses: a Chinese question never loads the
-encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a model
-host owns it, works for one thread at a time; an open library is leased to one thread at a time.
+encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a host owns
+it, works for one thread at a time, as does an open library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from threading import Lock, RLock
@@ -29,6 +29,7 @@ from localmed.models.one_owner import owned
 from localmed.models.registry.registry import Registry
 from localmed.operations import stops
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
+from localmed.retrieval.calibration import Calibration, calibrations
 from localmed.retrieval.concepts import Expand
 from localmed.verification.likeness import LikenessOnly
 from localmed.workspace import Workspace
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 MOST_IDLE = 32  # open libraries that nobody uses: as many as threads ask at once, for two groups of readers
 Made = TypeVar("Made")
+Own = tuple[Calibration, ...] | None  # a site's calibrations; None: those that are kept
 
 
 class Site:
@@ -60,6 +62,7 @@ class Site:
         self._encoder, self._chat, self._uses = encoder, chat, uses
         self._making, self._working = RLock(), RLock()
         self._made: dict[str, Any] = {}
+        self._calibrations: Own = None  # in place of the site's, for a look
         self._models = 0  # how often other models were chosen; a workspace keeps those that it was opened with
         self._pool = _Pool()
 
@@ -72,7 +75,7 @@ class Site:
         self.close()
 
     def close(self) -> None:
-        """Give up the leases on generations, the connections to the model host and the chat model's process."""
+        """Give up the leases on generations, the connections to the host and the chat model's process."""
         self._pool.close()
         self._forget_models()
 
@@ -107,9 +110,7 @@ class Site:
             self._pool.give_back((models, opened.library.path, apart), opened, keep=served)
 
     def _answers_by(self, path: Path) -> _Answering:
-        """What an open library is good for: these models, and the files of ``path`` as they lie there (one that was
-        mended is another file, of which what is open knows nothing).
-        """
+        """What an open library is good for: these models, and the files of ``path`` as they lie there, none mended."""
         return self._models, self._stopped, path.stat().st_mtime_ns
 
     @contextmanager
@@ -118,17 +119,21 @@ class Site:
         from localmed.library import candidate
 
         with candidate.opened(self.data, generation, frozenset(hidden), self.day()) as library:
-            if library.manifest.encoder == self.encoder.identity.slug:
-                yield Workspace(library, self)
-                return
-            with self.with_models({"encoder": self.chosen["encoder"]}) as other:
+            same = library.manifest.encoder == self.encoder.identity.slug
+            with nullcontext(self) if same else self.with_models({"encoder": self.chosen["encoder"]}) as other:
                 yield Workspace(library, other)
 
     @contextmanager
-    def with_models(self, uses: Mapping[str, str], settings: Settings | None = None) -> Iterator[Site]:
-        """This site as it would be with other models (role -> model) or ``settings``, for a look."""
+    def with_models(self, uses: Mapping[str, str], settings: Settings | None = None, own: Own = None) -> Iterator[Site]:
+        """This site as it would be with other models (role -> model), ``settings`` or calibrations, for a look."""
         with Site(settings or self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
+            other._calibrations = own
             yield other
+
+    @property
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """What the site's own questions came to; raise ``Damaged`` where that is not as it was stored."""
+        return calibrations(self.data) if self._calibrations is None else self._calibrations
 
     def _opened(self, hidden: frozenset[str]) -> Workspace:
         library = Library.open(self.data, hidden, self.day())
@@ -163,8 +168,7 @@ class Site:
 
         if self.serving["encoder"] == "e5":
             return Uncentred(self.encoder)
-        own = self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
-        return Uncentred(owned(own, self._working))
+        return Uncentred(owned(self._own_e5(), self._working))
 
     @property
     def safety_encoder(self) -> Embedder:
@@ -223,7 +227,10 @@ class Site:
         return owned(judge, self._working) if judge else self._likeness()
 
     def _likeness(self) -> Entailment:
-        return owned(LikenessOnly(self._hosted.encoder or self._own_encoder, MiniLM), self._working)
+        return owned(LikenessOnly(self._hosted.encoder or self._own_encoder, self._own_e5), self._working)
+
+    def _own_e5(self) -> Embedder:
+        return self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
 
     @property
     def _stopped(self) -> frozenset[str]:
@@ -353,8 +360,7 @@ class Site:
         return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
 
 
-# which choice of models, which of them are stopped, when a file of the generation was last checked or mended
-_Answering = tuple[int, frozenset[str], int]
+_Answering = tuple[int, frozenset[str], int]  # choice of models, which are stopped, when the generation was mended
 _Key = tuple[_Answering, Path, frozenset[str]]  # with which generation, and the collections hidden
 
 

@@ -39,6 +39,7 @@ from localmed.retrieval.search import Found, HybridSearch, interleaved
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.verification.prompt_injection import has_injection
 from localmed.verification.sections import section_of
+from localmed.verification.tied import Covers
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
@@ -76,6 +77,7 @@ class Workspace:
             look_up=self.look_up,
             read=self.read,
             sections=self.sections,
+            coverage=self.coverage,
             cite=self.mint,
             judge=self.judge,
             compare=self.compare,
@@ -269,7 +271,8 @@ class Workspace:
 
     def _search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]) -> Found:
         """The search of a flow, which leaves one without a chance before all of it is reranked."""
-        rules = RelevanceRules(self.library.lexical, self._site.encoder.identity.slug, self.settings.ask)
+        slug, own = self._site.encoder.identity.slug, self._site.calibrations
+        rules = RelevanceRules(self.library.lexical, slug, self.settings.ask, own=own)
         reranker = self._site.reranker.name if self._site.reranker else ""
         worth = partial(rules.promising, question, reranker=reranker) if RELEVANCE.name in self.roles.on else None
         return self.finder.search(question, filters, limit, keywords, worth=worth)
@@ -302,6 +305,12 @@ class Workspace:
         names = dict.fromkeys(passage.document_id for passage in passages)
         documents = {name: self.library.lexical.of_document(name) for name in names}
         return tuple(dict.fromkeys(section_of(passage, documents[passage.document_id]) for passage in passages))
+
+    def coverage(self, passages: tuple[Passage, ...]) -> tuple[Covers, ...]:
+        """Whom the document of each of ``passages`` says that it is for, and not for."""
+        names = dict.fromkeys(passage.document_id for passage in passages)
+        documents = {name: Covers.of(self.library.lexical.of_document(name)) for name in names}
+        return tuple(documents[passage.document_id] for passage in passages)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
         """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""

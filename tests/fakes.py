@@ -26,6 +26,7 @@ from localmed.ports import CountingChat, Embedder, EncoderIdentity, Weights
 from localmed.retrieval.search import Found
 from localmed.session import Caller, Session, local_caller
 from localmed.site import Site
+from localmed.verification.tied import Covers
 from localmed.workflows.flow import Services
 
 DIMENSIONS = 32
@@ -109,6 +110,7 @@ def services(roles: RoleTable, **others: Any) -> Services:
         "look_up": lambda *_: None,
         "read": lambda *_: (),
         "sections": lambda _: (),
+        "coverage": lambda passages: (Covers(),) * len(passages),
         "cite": lambda *_: (),
         "judge": lambda _: (),
         "compare": lambda *_: (),

@@ -28,6 +28,7 @@ from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
 from localmed.retrieval.relevance import searched_text, weigh
 from localmed.retrieval.topics import HALF, terms_of, topics
+from localmed.verification import cases
 from localmed.verification.copies import copies
 from localmed.verification.furniture import furniture
 from localmed.verification.matching import alike, stems
@@ -40,6 +41,8 @@ SLOT_WEIGHT = 0.2  # what one gains that gives the very values asked for: a dose
 HEADING_WEIGHT, KIND_WEIGHT = 0.4, 0.1  # where the heading, or the sentence, is of the kind asked for: signs, treatment
 NAMED_WEIGHT = 0.4  # of the question's words that the title does not hold, the share that the heading holds
 OPPOSED_WEIGHT = 0.3  # what a sentence loses that is for other ages, or of before what the question is after
+RESTRICTED_WEIGHT = 0.25  # and one for patients with something that the question does not speak of
+ROW_WEIGHT = 0.3  # what a table's row gains whose first cell the question names
 ENDS = tuple('.!?。！？…;；:：)）”"')  # of a sentence
 SECTIONS = 3  # that are quoted: 248 questions with an answer among the candidates had it in the best 220 times, in the
 # best two 239 times, in the best three 245 times
@@ -120,7 +123,8 @@ class Asked:
         values = SLOT_WEIGHT * bool(self.slots and all(slot.fills.search(folded) for slot in self.slots))
         says = KIND_WEIGHT * any(kind.says and kind.says.search(folded) for kind in self.kinds)
         opposed = bool(moments.opposed(self.question, text)) or ages.outside(self.question, text)
-        return number + values + says - OPPOSED_WEIGHT * opposed
+        exception = RESTRICTED_WEIGHT * cases.restricted(self.question, text)
+        return number + values + says - OPPOSED_WEIGHT * opposed - exception
 
 
 class Extractive:
@@ -225,16 +229,18 @@ class Extractive:
             before: list[str] = []
             around = furniture(passage)
             heading = slots.heading(passage)
+            rows = cases.rows_of(question_text, _ROW.findall(passage.text)) if passage.table else frozenset()
             if slots.elsewhen(passage):
                 continue
             for start, end in units(passage):
                 text = passage.text[start:end]
                 own = self._index.analyse(text)
                 says = _long_enough(text) and start not in around and _says(text, passage)
+                says = says and not cases.other(question_text, text) and not (rows and text not in rows)
                 if says and not subject.another(passage, start, end):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
-                    score += slots.sentence(text) + heading
+                    score += slots.sentence(text) + heading + ROW_WEIGHT * (text in rows)
                     yield Candidate(piece, place, start, end, score, heading)
                 before = own if _long_enough(text) else before
 

@@ -13,7 +13,8 @@ from localmed.language import detect
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.across import fitted_across, other_language, probabilities
 from localmed.retrieval.bridge import NAMED_ONLY, Bridge
-from localmed.retrieval.relevance import WEAK, fitted, judged, reason
+from localmed.retrieval.calibration import Calibration, served
+from localmed.retrieval.relevance import WEAK, judged, reason
 
 CHANCE = 0.1  # least probability of the best of a search's first passages at which the others are read
 
@@ -21,12 +22,20 @@ CHANCE = 0.1  # least probability of the best of a search's first passages at wh
 class RelevanceRules:
     """Whether passages hold an answer, by signals of the words and the reranker's score."""
 
-    def __init__(self, index: LexicalIndex, encoder: str, settings: AskSettings, bridge: Bridge = NAMED_ONLY) -> None:
+    def __init__(
+        self,
+        index: LexicalIndex,
+        encoder: str,
+        settings: AskSettings,
+        bridge: Bridge = NAMED_ONLY,
+        own: Sequence[Calibration] = (),
+    ) -> None:
         """``index`` weighs words; ``encoder`` is the slug of the one whose similarities hits carry.
 
-        ``bridge`` knows names in another language.
+        ``bridge`` knows names in another language; ``own`` are the site's calibrations.
         """
         self._index, self._encoder, self._settings, self._bridge = index, encoder, settings, bridge
+        self._own = own
 
     def rules(self) -> Rules:
         """The roles it serves."""
@@ -36,7 +45,7 @@ class RelevanceRules:
         """How likely each hit holds an answer, and why none does."""
         if task.dense and other_language(task.language, task.hits):
             return self._across(task)
-        judge = fitted(self._encoder if task.dense else "", task.reranker, task.language)
+        judge = served(self._own, self._encoder if task.dense else "", task.reranker, task.language)
         read = judged(task.question, task.hits, self._index, judge)
         settings = self._settings
         threshold = judge.threshold(settings.risk, settings.confidence, settings.unanswerable)
@@ -54,7 +63,7 @@ class RelevanceRules:
 
         With a reranker whose scores nothing was fitted on every search may.
         """
-        judge = fitted(self._encoder, reranker, detect(question))
+        judge = served(self._own, self._encoder, reranker, detect(question))
         chances = (row[0] for row in judged(question, hits, self._index, judge))
         return not judge.calibrated or any(chance >= CHANCE for chance in chances)
 

@@ -28,6 +28,7 @@ from localmed.config import Settings
 from localmed.library.library import Library
 from localmed.ports import Embedder, EncoderIdentity, Reranker, Weights, encode_both
 from localmed.retrieval.bridge import Bridge
+from localmed.retrieval.calibration import Calibration
 from localmed.retrieval.concepts import Expand
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Models(Protocol):
 
     @property
     def settings(self) -> Settings: ...  # noqa: D102
+    @property
+    def calibrations(self) -> tuple[Calibration, ...]: ...  # noqa: D102
     @property
     def encoder(self) -> Embedder: ...  # noqa: D102
     @property
@@ -89,7 +92,8 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
 
         settings, library = self._site.settings, self._library
         bridge = Bridge(lambda: library.graph, settings.search.glossary)
-        own = RelevanceRules(library.lexical, self._encoder.identity.slug, settings.ask, bridge)
+        slug, own_rows = self._encoder.identity.slug, self._site.calibrations
+        own = RelevanceRules(library.lexical, slug, settings.ask, bridge, own_rows)
         return {**self._extractive.rules(), **own.rules()}
 
     def _of_planning(self) -> Rules:

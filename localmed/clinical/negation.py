@@ -14,6 +14,7 @@ from localmed.clinical.tables import cues, in_characters, in_words, listed, tabl
 from localmed.language import fold
 
 REACH = 6  # words between a denial and the sign that it denies
+_NOT = re.compile(r"n't\b")
 BEFORE = 120  # characters before a sign that are read for a denial
 _ANOTHER = re.compile(r" and (?:now|i|he|she|it|they|my|his|her|their)\b")  # begins what a denial before does not reach
 
@@ -41,7 +42,7 @@ def _limits() -> re.Pattern[str]:
 
 def without_limits(folded: str) -> str:
     """``folded`` text without its limits, which deny nothing."""
-    return _limits().sub(" ", folded)
+    return _limits().sub(" ", _NOT.sub(" not", folded))
 
 
 def denies(folded: str) -> bool:

@@ -34,9 +34,18 @@ def named(text: str) -> list[Named]:
         Named(mention.start, mention.end, mention.written, _of_medicine(mention))
         for mention in medicines.mentions(text)
     ]
-    taken = [(thing.start, thing.end) for thing in mentioned]
     names, groups = _groups()
-    for match in names.matches(folded):
+    matches = names.matches(folded)
+    longer = [one for one in matches if one.name in _in_section("conditions")]  # "high potassium" is no potassium
+    mentioned = [
+        thing
+        for thing in mentioned
+        if not any(
+            one.start <= thing.start and thing.end <= one.end and one.name != key(thing.written) for one in longer
+        )
+    ]
+    taken = [(thing.start, thing.end) for thing in mentioned]
+    for match in matches:
         if not any(match.start < end and start < match.end for start, end in taken):
             written = folded[match.start : match.end]
             mentioned.append(

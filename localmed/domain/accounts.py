@@ -37,6 +37,7 @@ NEEDS: Mapping[str, Right] = {
     "model": Right.MODELS,
     "account": Right.ACCOUNTS,
     "safety": Right.SAFETY,
+    "calibrate": Right.SAFETY,
     "trust": Right.ACCOUNTS,  # whose packs are taken in
 }
 

@@ -74,14 +74,15 @@ def questions(file: Path) -> tuple[LinkQuestion, ...]:
 
 
 def _questions(file: Path) -> Iterator[LinkQuestion]:
-    for number, record in enumerate(_records(file), 1):
-        text = clean(_text(record, "text") or _text(record, "question")).strip()
+    for number, record in enumerate(records(file), 1):
+        text = clean(text_of(record, "text") or text_of(record, "question")).strip()
         if not text:
             raise InputError("evaluation.no_text", number=number, file=file.name)
         yield LinkQuestion(_id(record, number), text, _gold(record))
 
 
-def _records(file: Path) -> Iterator[Mapping[str, Any]]:
+def records(file: Path) -> Iterator[Mapping[str, Any]]:
+    """The questions of ``file`` as they stand there."""
     text = read_text(file)
     if file.suffix == ".toml":
         try:
@@ -109,17 +110,18 @@ def _objects(name: str, text: str, refused: str) -> Iterator[Mapping[str, Any]]:
             yield record
 
 
-def _text(record: Mapping[str, Any], name: str) -> str:
+def text_of(record: Mapping[str, Any], name: str) -> str:
+    """A text of a record, "" where it has none."""
     value = record.get(name)
     return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
 def _id(record: Mapping[str, Any], number: int) -> str:
-    return blankless(_text(record, "id"))[:ID_CHARACTERS] or str(number)
+    return blankless(text_of(record, "id"))[:ID_CHARACTERS] or str(number)
 
 
 def _gold(record: Mapping[str, Any]) -> str:
-    return clean(_text(record, "gold") or _text(record, "evidence")).strip()
+    return clean(text_of(record, "gold") or text_of(record, "evidence")).strip()
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -137,7 +139,7 @@ def with_answers(questions: Sequence[LinkQuestion], file: Path) -> tuple[LinkQue
     }
     inputs: dict[int, LinkInput] = {}
     for number, record in enumerate(_objects(file.name, read_text(file), "evaluation.no_object"), 1):
-        name = ("id", _id(record, 0)) if _text(record, "id") else ("text", clean(_text(record, "question")).strip())
+        name = ("id", _id(record, 0)) if text_of(record, "id") else ("text", clean(text_of(record, "question")).strip())
         place = places.get(name)
         if place is None or place in inputs:
             code = "evaluation.answer_of_none" if place is None else "evaluation.answer_twice"
@@ -161,8 +163,8 @@ def _source(source: Any, place: int, where: str) -> LinkSource:
     record = {"text": source} if isinstance(source, str) else source
     if not isinstance(record, dict):
         raise InputError("evaluation.source", number=place, place=where)
-    text, title = clean(_text(record, "text")), clean(_text(record, "title"))
-    marker = _text(record, "marker").strip("[]() ").lower() or str(place)
+    text, title = clean(text_of(record, "text")), clean(text_of(record, "title"))
+    marker = text_of(record, "marker").strip("[]() ").lower() or str(place)
     name = digest("given", marker, title, text)
     return LinkSource(marker, Passage(name, name, "", detect(text), "", title, (), text, f"0-{len(text)}"))
 

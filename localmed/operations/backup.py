@@ -51,6 +51,7 @@ TOGETHER = ("withdrawals", "withdrawals.known", "access.json", "audit.key", "aud
 SINGLE = (
     "localmed.toml",
     "localmed.passed.toml",
+    "calibration.json",
     "history.key",
     "whole_check.json",
     "canaries.toml",

@@ -36,6 +36,7 @@ from localmed.operations import alerts, holds, stops
 from localmed.operations.canaries import Asked, Canary, Comparison, ask_all, canaries, lost_message
 
 if TYPE_CHECKING:
+    from localmed.retrieval.calibration import Calibration
     from localmed.session import Session
     from localmed.site import Site
 
@@ -80,10 +81,20 @@ def look_at_models(session: Session, role: str, name: str) -> None:
     if role == "encoder":
         return
     with suppress(NoLibrary), session.site.with_models({role: name}) as other:
-        before = _before(session)
-        compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
-        if compared.lost:
-            _kept_back(session, compared)
+        _look_at(session, other)
+
+
+def look_at_calibrations(session: Session, rows: tuple[Calibration, ...]) -> None:
+    """Ask the canaries at the thresholds of ``rows``; raise ``CanariesLost`` if they must not hold."""
+    with suppress(NoLibrary), session.site.with_models({}, own=rows) as other:
+        _look_at(session, other)
+
+
+def _look_at(session: Session, other: Site) -> None:
+    before = _before(session)
+    compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
+    if compared.lost:
+        _kept_back(session, compared)
 
 
 def standing(session: Session) -> Comparison:
@@ -203,13 +214,13 @@ def _basis(session: Session, candidate: Path | None = None) -> str:
 
 
 def _answering(session: Session) -> str:
-    """Settings, models, prompts and version that answer, as a digest."""
+    """Settings, thresholds, models, prompts and version that answer, as a digest."""
     settings = {
         item.name: getattr(session.settings, item.name)
         for item in dataclasses.fields(session.settings)
         if item.name not in UNSETTLED
     }
-    return digest(repr(settings), _made(session))
+    return digest(repr(settings), repr(session.site.calibrations), _made(session))
 
 
 def _made(session: Session) -> str:

@@ -42,6 +42,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_library.library,
     doctor_library.beside,
     doctor_library.whole_check,
+    doctor_library.calibration,
     doctor_library.writer,
     doctor_library.withdrawals,
     doctor_library.access,

@@ -22,8 +22,10 @@ from localmed.library.catalogue import Catalogue
 from localmed.library.state import FILE, State
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import accounts, stops, stored
-from localmed.operations.audit import ANEW, Audit, missing
+from localmed.operations.audit import BEGAN_ANEW, Audit, missing
 from localmed.operations.check import Check, Site, failed, ok, problem, size, warning
+from localmed.retrieval.calibration import calibrations
+from localmed.retrieval.relevance import fitted
 
 NAMED = 20  # faults; the rest is counted
 COMFORTABLE = 2 * 2**30  # bytes free; an import keeps originals and vectors besides the generation that it builds
@@ -134,6 +136,17 @@ def _begun(data: Path) -> str:
     return "2000-01-01T00:00:00+00:00"
 
 
+def calibration(site: Site) -> Iterator[Check]:
+    """The site's own thresholds are of the encoder and the judge that serve."""
+    with suppress(LocalmedError):  # damage is told by ``beside``, a library without an encoder by ``library``
+        rows, built_with = calibrations(site.settings.data), generations.encoder(site.settings.data)
+        for row in rows:
+            if row.encoder not in ("", built_with) or row.judge != fitted(*row.key).fingerprint:
+                yield warning("calibration", "calibration.stale", language=row.language, asked=row.time[:10])
+            else:
+                yield ok("calibration", "calibration.holds", language=row.language, asked=row.time[:10])
+
+
 def writer(site: Site) -> Iterator[Check]:
     """Whether somebody is changing the library."""
     path = site.settings.data / "writer.lock"
@@ -195,13 +208,6 @@ def access(site: Site) -> Iterator[Check]:
         yield warning("access", "doctor.unanchored", file="access.json")
 
 
-def _audit_stated(site: Site) -> str:
-    """The digest of the entry that the log ended with when the served generation was built."""
-    with suppress(NoLibrary, Damaged):
-        return generations.read_manifest(generations.current(site.settings.data)).audit
-    return ""
-
-
 def audit(site: Site) -> Iterator[Check]:
     """The log's chain is whole, and the clock has not gone back behind it."""
     if missing(site.settings.data):
@@ -213,16 +219,14 @@ def audit(site: Site) -> Iterator[Check]:
     with closing(Audit(site.settings.data)) as log:
         faults = log.verify()
         entries, begun = ([], []) if faults else (log.entries(), log.unfinished())
-        stated = _audit_stated(site)
-        cut = bool(stated) and not log.knows(stated)
+        lost = log.lost()
     if faults:
         yield problem("audit", "doctor.audit_broken", fault=faults[0], count=len(faults))
         return
     yield ok("audit", "doctor.audit", count=len(entries))
-    if entries and entries[0].outcome == ANEW:
-        yield warning("audit", "doctor.audit_anew", time=entries[0].time)
-    elif cut:
-        yield problem("audit", "doctor.audit_cut")
+    if lost:
+        level = warning if lost.code == BEGAN_ANEW else problem
+        yield level("audit", lost.code, **dict(lost.parameters))
     for entry in begun:
         yield warning("audit", "doctor.audit_unfinished", action=entry.action, subject=entry.subject, time=entry.time)
     newest = max((datetime.fromisoformat(entry.time) for entry in entries), default=datetime.min.replace(tzinfo=UTC))

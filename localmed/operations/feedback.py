@@ -61,6 +61,16 @@ def report(session: Session, kept: Kept, opinion: Opinion, comment: str) -> None
 def reports(session: Session) -> list[Report]:
     """All reports, the newest first; raise ``UsageError`` for who is no safety officer."""
     session.require(Right.SAFETY)
+    return _reports(session)
+
+
+def marked_bad(session: Session) -> list[Report]:
+    """The reports of answers that were marked bad, for librarians; raise ``UsageError`` for who is none."""
+    session.require(Right.LIBRARY)
+    return [one for one in _reports(session) if one.opinion is Opinion.BAD]
+
+
+def _reports(session: Session) -> list[Report]:
     with rows(session.data) as state:
         query = "SELECT answer, user, time, verdict, sealed FROM feedback ORDER BY time DESC"
         return [_report(session, *row) for row in state.execute(query).fetchall()]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from localmed.domain import Answer, Evidence, Message, Status
+from localmed.domain import Answer, AnswerStatus, Evidence, Message, Status
 from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Damaged, NoLibrary, UnknownName, UsageError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400.0  # seconds
 LISTED = 200  # answers; more are there until their days are over
+LOOKED_AT = 500  # newest answers, among which those are that found nothing; half a second to open them
 EARLIER = 5  # questions kept for a follow-up
 
 
@@ -119,6 +120,24 @@ def of_anybody(session: Session, id_: str) -> tuple[str, Kept]:
     if row is None:
         raise UnknownName("history.gone")
     return row[0], _opened(session.data, *row)
+
+
+def unanswered(session: Session) -> list[Kept]:
+    """The newest kept questions that found nothing, whoever asked, for librarians: what the library lacks.
+
+    None where history is kept for the length of a login only: nobody else is to see it then.
+    """
+    session.require(Right.LIBRARY)
+    if not session.settings.web.history_days:
+        return []
+    with rows(session.data) as state:
+        query = "SELECT user, id, time, sealed FROM answers ORDER BY time DESC LIMIT ?"
+        newest = state.execute(query, (LOOKED_AT,)).fetchall()
+    answers = []
+    for user, *row in newest:
+        with suppress(Damaged, UnknownName):
+            answers.append(_opened(session.data, user, *row))
+    return [one for one in answers if one.answer.status is AnswerStatus.ABSTAINED]
 
 
 def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:

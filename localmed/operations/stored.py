@@ -33,13 +33,14 @@ from localmed.library.withdrawals import Withdrawals
 from localmed.operations import history, stops
 from localmed.operations.audit import Audit, missing
 from localmed.operations.sealing import KEY
+from localmed.retrieval.calibration import calibrations
 
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
 # What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
 OURS = re.compile(
     r"generations|current(\.new)?|files|packs|trust|vectors|corpora|kept|models|host|ocr|unpacked|uploads|\w+\.lock|localmed\.toml"
     r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?|history\.key|whole_check\.json"
-    r"|desktop\.json|canaries\.(toml|json|last\.json)|localmed\.passed\.toml|gpus\.json"
+    r"|desktop\.json|calibration\.json|canaries\.(toml|json|last\.json)|localmed\.passed\.toml|gpus\.json"
 )
 WHOLE_CHECK = "whole_check.json"
 WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
@@ -158,6 +159,12 @@ def access(data: Path) -> Iterator[LocalmedError]:
     yield from ()
 
 
+def calibrated(data: Path) -> Iterator[LocalmedError]:
+    """The site's thresholds are as they were written."""
+    calibrations(data)
+    yield from ()
+
+
 def state(data: Path) -> Iterator[LocalmedError]:
     """``state.sqlite`` is there, what is stopped is as it was written, and what was sealed can be opened."""
     stops.stops(data)
@@ -197,4 +204,6 @@ def top(data: Path) -> Iterator[LocalmedError]:
             yield Damaged("stored.extra", file=str(path))
 
 
-CHECKS = (files, vector_caches, databases, audit, withdrawals, access, state, folder_of_generations, texts, top)
+CHECKS = (
+    files, vector_caches, databases, audit, withdrawals, access, calibrated, state, folder_of_generations, texts, top
+)  # fmt: skip

@@ -7,7 +7,7 @@ the share of wrong ones among those answered is at most the site's risk: as many
 with the site's confidence may be answered (Clopper & Pearson 1934), in the site's mixture of both kinds.
 
 With another encoder or reranker the words alone are judged, by the row without either; the reader is told that this
-combination is not calibrated.
+combination is not calibrated. A site may have the threshold chosen by questions of its own (``calibration.py``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cache
 from importlib.resources import files
 from math import comb, exp
 
-from localmed.domain import Hit, Message, Passage, message
+from localmed.domain import Hit, Message, Passage, digest, message
 from localmed.language import question_words
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.signals import NAMES, Query, Signals, signals
@@ -71,16 +71,54 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a site's own questions came to at the threshold ``level``: so many ``right`` answers and ``wrong`` ones."""
+
+    level: float
+    right: int
+    wrong: int
+
+    def risk(self, confidence: float) -> float:
+        """The share of wrong ones among the answers, at most."""
+        return upper_bound(self.wrong, self.right + self.wrong, confidence)
+
+
+def lowest(outcomes: Sequence[Outcome], risk: float, confidence: float) -> float | None:
+    """The lowest threshold at which wrong answers are at most ``risk`` with ``confidence``; None where none is shown.
+
+    ``outcomes`` have the highest threshold first and are tested in this order until one fails (fixed sequence:
+    Angelopoulos et al. 2021, Learn then Test), from the first on with answers enough to show it. That depends on how
+    many are answered and not on which are wrong, so that every test keeps its confidence.
+    """
+    shown = None
+    for outcome in outcomes:
+        answered = outcome.right + outcome.wrong
+        if not answered or (shown is None and upper_bound(0, answered, confidence) > risk):
+            continue
+        if outcome.risk(confidence) > risk:
+            break
+        shown = outcome.level
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
 class Fitted:
     """The weights of the signals in the order of ``NAMES`` and the intercept, for one encoder, reranker and language.
 
-    ``curve`` has the highest threshold first. ``calibrated`` is False where it serves in place of another.
+    ``curve`` has the highest threshold first, as have ``own``, a site's outcomes that are taken in its place.
+    ``calibrated`` is False where it serves in place of another, or of one that a site's questions were asked of.
     """
 
     weights: tuple[float, ...]
     intercept: float
     curve: tuple[Point, ...]
     calibrated: bool = True
+    own: tuple[Outcome, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one for other weights."""
+        return digest(repr(NAMES), repr(self.weights), repr(self.intercept))
 
     def probability(self, one: Signals) -> float:
         """That the passage holds an answer."""
@@ -92,6 +130,8 @@ class Fitted:
 
         Above 1 for a risk of 0: nothing is answered.
         """
+        if self.own and (own := lowest(self.own, risk, confidence)) is not None:
+            return own
         risks = {point.level: point.risk(confidence, unanswerable) for point in self.curve}
         kept = [level for level, bound in risks.items() if bound <= risk]
         return NEVER if not risk else min(kept) if kept else min(risks, key=lambda level: (risks[level], level))

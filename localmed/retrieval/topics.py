@@ -45,7 +45,7 @@ class Topic:
     @property
     def rarer(self) -> bool:
         """Whether it may be half of a name: a subject or a number."""
-        return self.subject or self.written.isdigit()
+        return self.subject or _is_number(self.written)
 
     def held(self, terms: Collection[str]) -> float:
         """The share (0 to 1) of the name that ``terms`` hold best."""
@@ -147,8 +147,12 @@ def _words(folded: str, start: int, end: int, index: LexicalIndex) -> Iterator[t
         terms = frozenset(index.analyse(word, for_query=True))
         place = max(folded.find(word, place, end), place)
         if terms:
-            subject = word not in everyday and not terms <= everyday and not word.isdigit() and len(word) > 1
+            subject = word not in everyday and not terms <= everyday and not _is_number(word) and len(word) > 1
             yield _thing(word, (terms,), index, subject, exact=len(terms) == 1), place, place + len(word)
+
+
+def _is_number(word: str) -> bool:
+    return word.replace(".", "", 1).isdigit()
 
 
 @cache

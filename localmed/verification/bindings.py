@@ -8,13 +8,13 @@ sentence or row of the source. *Side*: above is not below. *Limit*: what the sou
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from localmed.clinical import medicines, negation
 from localmed.clinical.tables import cues, in_characters, in_words, table
 from localmed.domain import Message, message
-from localmed.language import fold
+from localmed.language import fold, sentences
 from localmed.verification.clauses import Clause, concepts, share
 from localmed.verification.intervals import DOSES, Interval, intervals
 from localmed.verification.matching import Window
@@ -58,7 +58,7 @@ def difference(
             if not held(number, [*source, *known, *own_limits], clause.text):
                 alike = any(set(number.written) <= set(other.written) for other in source)
                 return UNIT if alike else NUMBER
-            if _other_unit(number, source):
+            if _other_unit(number, source) or _other_rate(number, source):
                 return UNIT
     return APART if apart(mine, theirs, [*known, *intervals(window.titles)], own_limits) else None
 
@@ -67,6 +67,35 @@ def _other_unit(number: Interval, source: Sequence[Interval]) -> bool:
     """Whether the source writes the number with another unit of its kind, and nowhere with this one."""
     same = [other for other in source if other.kind == number.kind and set(number.written) & set(other.written)]
     return bool(number.kind and same) and not any(number.meets(other) for other in same)
+
+
+def _other_rate(number: Interval, source: Sequence[Interval]) -> bool:
+    """Whether the source gives the number in another time, and nowhere in this one or in none."""
+    same = [other for other in source if number.meets(other)]
+    return bool(number.rate and same) and all(other.rate not in ("", number.rate) for other in same)
+
+
+def worked_out(statement: str, window: Window, known: Sequence[Interval]) -> list[Interval]:
+    """What body weights that are stated or ``known`` make of doses per kilogram, where that is stated; the weights too.
+
+    Of the sentences about the medicines of the statement; a product above a limit of such a sentence is none of them.
+    """
+    stated, named = intervals(statement), medicines.names(statement)
+    weights = [number for number in (*stated, *known) if number.kind == "kg" and number.point]
+    doses: list[Interval] = []
+    lines = window.around.splitlines() if weights else ()
+    for sentence in (line[start:end] for line in lines for start, end in sentences(line)):
+        numbers = intervals(sentence)
+        limits = [other for other in numbers if other.side == "upper" and not other.rate]
+        for rate in numbers if not named or medicines.names(sentence) & named else ():
+            kind, per, _ = rate.kind.partition("/kg")
+            for weight in weights if per else ():
+                low, high = rate.low * weight.low, rate.high * weight.low
+                product = replace(rate, kind=kind, low=low, high=high, written=(low, high))
+                within = all(other.high >= high for other in limits if other.kind == kind)
+                if within and any(number.kind == kind and number.meets(product) for number in stated):
+                    doses += [weight, product]
+    return doses
 
 
 def apart(
@@ -90,8 +119,23 @@ def apart(
     return False
 
 
+def other_pair(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether a clause gives with a limit what the source's clauses with that limit give otherwise.
+
+    "Over 2 years 100 mL", where the source says "6 months to 2 years 100 mL, over 2 years 150 mL".
+    """
+    for clause in mine:
+        for limit in (number for number in clause.numbers if number.side and number.kind not in (*DOSES, "hours")):
+            under = [other for other in theirs if any(limit.side == n.side and limit.meets(n) for n in other.numbers)]
+            for dose in (number for number in clause.numbers if number.kind in DOSES):
+                kinds = [other for other in under if any(n.kind == dose.kind for n in other.numbers)]
+                if kinds and not any(_in(dose, other) for other in kinds):
+                    return True
+    return False
+
+
 def other_cell(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
-    """Whether a number of the statement stands in another cell of its row than the one that its words name."""
+    """Whether a number of the statement stands in its row under another header than the one that its words name."""
     for clause in mine:
         for number in clause.numbers:
             rows = {other.sentence for other in theirs if other.cell and _in(number, other)}
@@ -100,18 +144,24 @@ def other_cell(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
     return False
 
 
+def _elsewhere(clause: Clause, number: Interval, cells: Sequence[Clause]) -> bool:
+    """Whether the ``clause`` has words of the header of another number of the kind, and fewer of this one's."""
+    own = _headers(cell for cell in cells if _in(number, cell))
+    others = [
+        _headers([cell])
+        for cell in cells
+        if not _in(number, cell) and any(other.kind == number.kind for other in cell.numbers)
+    ]
+    named = max((len((clause.words & other) - own) for other in others), default=0)
+    return named > len((clause.words & own) - frozenset[str]().union(*others))
+
+
+def _headers(cells: Iterable[Clause]) -> frozenset[str]:
+    return frozenset[str]().union(*(concepts(cell.text.partition(":")[0]) for cell in cells))
+
+
 def _in(number: Interval, clause: Clause) -> bool:
     return any(number.meets(other) for other in clause.numbers)
-
-
-def _elsewhere(clause: Clause, number: Interval, cells: Sequence[Clause]) -> bool:
-    """Whether the ``clause`` has words of a cell with a number of the same kind, and fewer of the one with this."""
-    own = [cell for cell in cells if _in(number, cell)]
-    others = [cell for cell in cells if cell not in own and any(other.kind == number.kind for other in cell.numbers)]
-    held = frozenset().union(*(cell.words for cell in own))
-    best = max((len((clause.words & cell.words) - held) for cell in others), default=0)
-    common = frozenset().union(*(cell.words for cell in others))
-    return best > len((clause.words & held) - common)
 
 
 def other_medicine(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:

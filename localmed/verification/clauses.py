@@ -21,14 +21,14 @@ NEARLY = 0.8  # of the best match's score: another clause this near counts as ma
 SHARED = 0.34  # of a clause's words and numbers: with less in common two clauses speak of different things
 NUMBER, NAME = 1.5, 1.5  # weights of a shared number and a shared medicine; a word has 1
 
-_CUT = re.compile(
-    r"、(?=[^、,，。;；\d]{1,12}\d)|[;；。！？]|[.!?](?!\d)|，(?=[^，。；]{4})"
+_CUT = re.compile(  # of folded text: a full-width comma is a plain one
+    r"、(?=[^、,，。;；\d]{1,12}\d)|[;；。！？]|[.!?](?!\d)|,(?! )(?=[^,。;]{4})(?=.{0,3}[\u4e00-\u9fff])"
     r"|,(?!\d)(?= (?:and|but|while|whereas|although|though|which|who|so)\b)"
     r"|\b(?:but|whereas|while|although)\b|但|而(?!且)"
 )
 _UNIT = re.compile(r"[(（]\s*([^()（）]{1,16}?)\s*[)）]")
 _LAST_NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?!\s?(?:\d|[-–~至到]|to\b|[a-zμ%℃]))(?![\d.,]*\d)")
-_CELL = re.compile(r"[;；]\s*(?=[^:：;；]{1,40}[:：])")
+CELL = re.compile(r"[;；]\s*(?=[^:：;；]{1,40}[:：])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def of_window(window: Window) -> tuple[Clause, ...]:
 @cache
 def of_sentence(sentence: str, heading: str = "") -> tuple[Clause, ...]:
     """The clauses of a sentence, or the cells of a table's row, each with the medicine that row or heading is about."""
-    cells = [_with_unit(cell) for cell in _CELL.split(fold(sentence))]
+    cells = [_with_unit(cell) for cell in CELL.split(fold(sentence))]
     if len(cells) == 1:
         return _clauses(_CUT.split(cells[0]), (medicines.names(sentence) and frozenset()) or medicines.names(heading))
     return tuple(

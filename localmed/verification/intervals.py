@@ -28,6 +28,7 @@ _NOT = re.compile(
 )
 _DIRECT = re.compile(r"\b(?:no|not|never)\s*$")  # "no more than" is a limit by itself
 _CONDITION = re.compile(r"\b(?:if|when|where|with|at|unless|once|until)\b")
+_LIMIT_OF = re.compile(r"\s*(?:of\s*|is\s*|:\s*)?\d")  # "60 mg/kg, maximum 4500 mg": of the second number
 _JOINT = r"\s*(?:-|–|—|~|～|\bto\b|至|到)\s*"
 
 
@@ -35,7 +36,8 @@ _JOINT = r"\s*(?:-|–|—|~|～|\bto\b|至|到)\s*"
 class Interval:
     """``low`` to ``high`` of ``kind``; ``side`` is "upper" or "lower" of a limit, "" of a value or range.
 
-    ``at:end`` is where it stands in the text as ``digits_of`` writes it, ``written`` its numbers as they stand there.
+    ``at:end`` is where it stands in the text as ``digits_of`` writes it, ``written`` its numbers as they stand there,
+    ``rate`` the time that it is divided by: an infusion's milligrams a minute are none an hour.
     """
 
     kind: str
@@ -45,6 +47,7 @@ class Interval:
     at: int
     end: int
     written: tuple[float, ...] = ()
+    rate: str = ""
 
     @property
     def limit(self) -> float:
@@ -158,13 +161,21 @@ def _value(match: re.Match[str]) -> Interval:
     values = [written[0] * own, *(value * scale for value in written[1:])]
     kind = "/".join((kind, *per)) if kind else ""
     kind = CLEARANCE if kind == "mL" and "min" in match["per"] else kind
-    return Interval(kind, min(values), max(values), "", *match.span(), tuple(sorted(written)))
+    rate = next((shown for part in re.findall(r"[^\s/]+", match["per"]) if (shown := units.rate(part))), "")
+    return Interval(kind, min(values), max(values), "", *match.span(), tuple(sorted(written)), rate)
 
 
 def _sided(value: Interval, read: str) -> Interval:
     before, after = read[max(0, value.at - BEFORE) : value.at], read[value.end : value.end + AFTER]
     # What stands behind a number is nearer to it than the words before: "below 60 kg or more" is no text.
-    side = next((name for name, _, behind in _sides() if behind.match(after)), "")
+    side = next(
+        (
+            name
+            for name, _, behind in _sides()
+            if (match := behind.match(after)) and not _LIMIT_OF.match(after, match.end())
+        ),
+        "",
+    )
     ahead = [(match.start(), name) for name, pattern, _ in _sides() if (match := pattern.search(before))]
     side = side or (_turned(min(ahead)[1], before) if ahead else "")  # the longest wording: "not sooner than"
     if not side or value.low != value.high:

@@ -3,8 +3,8 @@
 A rule or a small model of our own cannot tell whether a text supports a statement: what stood here before (a logistic
 regression over word signals) had macro-F1 0.48 on HealthVer's test pairs and called 30 % of altered statements
 supported. So every pair is "not judged"; what a text says word for word is known by rule (``verbatim``). Likeness is
-the cosine of a statement and the nearest line of the text, by the starter encoder, English only: the sentence check of
-a model's words uses it (``comparison``), whose thresholds were chosen on that encoder.
+the cosine of a statement and the nearest line of the text, by the starter encoder: the sentence check of a model's
+words uses it (``comparison``), whose weights were fitted on that encoder.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from localmed.language import detect
 from localmed.ports import NOT_JUDGED, Embedder, Stance
 
-ENCODER = "all-MiniLM-L6-v2"
+ENCODER = "multilingual-e5-small-q4"
 NAME = "none"  # who judges
 
 
@@ -33,13 +32,11 @@ class LikenessOnly:
         self._encoder: Embedder | None = shared if shared.identity.name == ENCODER else None
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-        """See ``Entailment``: each pair not judged, with its likeness where both sides are English."""
-        english = [all(detect(side) == "en" for side in pair) for pair in pairs]
-        comparable = [pair for pair, known in zip(pairs, english, strict=True) if known]
-        if comparable and self._encoder is None:
+        """See ``Entailment``: each pair not judged, with its likeness."""
+        if pairs and self._encoder is None:
             self._encoder = self._own()
-        near = iter(likenesses(self._encoder, comparable) if self._encoder and comparable else ())
-        return [replace(NOT_JUDGED, likeness=next(near)) if known else NOT_JUDGED for known in english]
+        near = likenesses(self._encoder, pairs) if self._encoder and pairs else ()
+        return [replace(NOT_JUDGED, likeness=value) for value in near]
 
 
 def likenesses(encoder: Embedder, pairs: Sequence[tuple[str, str]]) -> list[float]:

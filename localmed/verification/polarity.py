@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localmed.clinical import negation
 from localmed.clinical.medicines import names
@@ -82,8 +82,11 @@ def clauses(text: str) -> list[Clause]:
     for piece in pieces:
         goes_on = _GOES_ON.match(piece) or len(piece.split()) <= LISTED
         denies = negation.denies(piece) or bool(parsed and parsed[-1].denies and goes_on and detect(piece) == "en")
-        may = negation.doubtful(piece)
+        may = negation.doubtful(piece) | (parsed[-1].may if parsed and goes_on else frozenset())
         parsed.append(Clause(_words(piece), denies, may, bool(_CONDITION.match(piece)), names(piece)))
+    for place in reversed(range(len(parsed) - 1)):  # "children and pregnancy are not covered": each item is denied
+        if parsed[place + 1].denies and not parsed[place].condition and len(parsed[place].words) <= LISTED:
+            parsed[place] = replace(parsed[place], denies=True)
     return parsed
 
 

@@ -72,13 +72,14 @@ class Quoted:
     """What an answer quotes of a section, in its order; ``last`` is the passage in which a list goes on.
 
     ``beyond`` are those of the ``spans`` that only complete the section: they neither answer nor warn. ``lists`` are
-    those that stand in lists, which keep their order.
+    those that stand in lists, which keep their order, ``warnings`` those that warn.
     """
 
     spans: tuple[tuple[Passage, int, int], ...]
     last: Passage | None = None
     beyond: frozenset[Span] = frozenset()
     lists: frozenset[Span] = frozenset()
+    warnings: frozenset[Span] = frozenset()
 
 
 def whole(citations: Sequence[Citation], section: Section) -> Quoted:
@@ -99,7 +100,8 @@ def whole(citations: Sequence[Citation], section: Section) -> Quoted:
     spans = (*((row.passage, row.start, row.end) for row in rows),
              *((section[one.place], one.start, one.end) for one in prose))  # fmt: skip
     in_lists = frozenset(named[key] for key in listed if key in named)
-    return Quoted(spans, None if last is None else section[last], frozenset(beyond), in_lists)
+    warned = frozenset(named[key] for key in warnings if key in named)
+    return Quoted(spans, None if last is None else section[last], frozenset(beyond), in_lists, warned)
 
 
 def _leads(split: Sequence[Sentence]) -> frozenset[tuple[int, int]]:

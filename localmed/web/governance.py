@@ -1,4 +1,5 @@
-"""Governance of a collection as a table to edit, what is due for review, and the quarantine with its reasons."""
+"""Governance of a collection as a table to edit, what is due for review, the quarantine with its reasons, and the
+questions that found nothing or were marked bad: without whoever asked, and without who the patient was."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from localmed.clinical.identifiers import unnamed
 from localmed.errors import UsageError
-from localmed.operations import changes, lookups, sheets
+from localmed.operations import changes, feedback, history, lookups, sheets
 from localmed.operations.sheets import EditedRow
 from localmed.web import pages
 from localmed.web.visits import Librarian
@@ -121,3 +123,13 @@ def quarantine(visit: Librarian, collection: str = "") -> Response:
     names = sorted(lookups.collection_names(visit.session))
     rows = [(Path(entry.path).name, entry) for entry in refused]
     return pages.page(visit, "quarantine.html", rows=rows, names=names, collection=collection)
+
+
+@router.get("/questions")
+def questions(visit: Librarian) -> Response:
+    """The questions that the library could not answer, or not well."""
+    session = visit.session
+    found_nothing = [(kept.time, "nothing", kept.asked_text) for kept in history.unanswered(session)]
+    bad = [(report.time, "bad", report.asked_text) for report in feedback.marked_bad(session)]
+    rows = [(pages.day(time), why, unnamed(text)) for time, why, text in sorted((*found_nothing, *bad), reverse=True)]
+    return pages.page(visit, "questions.html", rows=list(dict.fromkeys(rows)))

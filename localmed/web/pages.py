@@ -129,6 +129,11 @@ def moment(time: str | float) -> str:
     return known.astimezone().strftime("%Y-%m-%d %H:%M") if known else "–"
 
 
+def day(time: float) -> str:
+    """The day of ``time`` (seconds since 1970) by the clock of this machine."""
+    return datetime.fromtimestamp(time).astimezone().date().isoformat()
+
+
 def lines(messages_: tuple[Message, ...], visit: Visit) -> list[str]:
     """``messages_`` in the visitor's language."""
     return [neutral.words(line, visit.language) for line in messages_]

@@ -16,7 +16,7 @@ death or harm is spoken of at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localmed.agents.asking import CITED_ANSWER, NOT_COVERED, AnswerInput, Draft, Relevance
@@ -33,18 +33,19 @@ from localmed.domain import (
     Hit,
     Message,
     Origin,
+    Passage,
     Provenance,
     Statement,
     Verification,
     message,
 )
 from localmed.language import detect, fold
-from localmed.verification import citations, scope, sections, support
+from localmed.verification import cases, citations, scope, sections, support, tied
 from localmed.verification.copies import copies
 from localmed.verification.prompt_injection import planted
 from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Perform, Sections, Step, attempt
+from localmed.workflows.flow import Coverage, Perform, Sections, Step, attempt
 
 CONFLICTS, QUOTED, DOUBTED = "gate.conflict_stays", "gate.quoted_instead", "gate.found_unhelpful"
 VALUE_MISSING = "gate.quoted_for_value"
@@ -119,6 +120,33 @@ def write(
     notes += tuple(message(code, words=words) for code, words in ((UNNAMED, unnamed), (PARTLY, partly)) if words)
     notes += _across(task.question, written)
     return replace(written, verification=downgraded(account, notes), notes=notes)
+
+
+def untied(question: str, written: Written) -> Step[Message | None]:
+    """Why what rules quoted cannot be tied to what is asked, if so; a model's words are for the judges."""
+    shown = citations.shown(written.answering)
+    if not shown or any(one.origin is not Origin.EXTRACTIVE or not one.citations for one in shown):
+        return None
+    unnamed = [dict(note.parameters)["words"] for note in written.notes if note.code == UNNAMED]
+    words = [str(word) for listed in unnamed if isinstance(listed, tuple) for word in listed]
+    first = scope.lacking(question, shown[:1], written.evidence)
+    if others := tied.another(question, words) or tied.others_than(question, first):
+        return message("workflow.differing", words=others)
+    known = {piece.marker: piece.passage for piece in written.evidence}
+    cited = known[shown[0].citations[0].marker]
+    own = [one for one in shown if one.citations and _beside(known[one.citations[0].marker], cited)]
+    if missing := tied.unfilled(question, own):
+        return missing
+    if not tied.limits(question):
+        return None
+    (covers,) = yield Coverage((cited,))
+    others = tied.excluded(question, covers, shown[0].text, cited.title)
+    return message("workflow.differing", words=others) if others else None
+
+
+def _beside(passage: Passage, first: Passage) -> bool:
+    """Whether both stand in one section."""
+    return (passage.document_id, passage.headings) == (first.document_id, first.headings)
 
 
 def _across(question: str, written: Written) -> Notes:
@@ -241,8 +269,30 @@ def _whole(
     first = [
         one for one in statements[:1] if in_lists.isdisjoint((c.passage_id, c.start, c.end) for c in one.citations)
     ]
-    behind = (replace(statement, section=AnswerSection.CONTINUES) for statement in rest)
-    return tuple(_without_copies((*first, *quoted, *statements, *behind))), evidence, notes
+    ordered = _without_copies((*first, *quoted, *statements, *rest))
+    behind = {statement.text for statement in rest} - {statement.text for statement in (*first, *quoted, *statements)}
+    warned = frozenset(span for part in whole for span in part.warnings)
+    more = {
+        one.text
+        for one in statements[1:]
+        if all((c.passage_id, c.start, c.end) not in in_lists | warned for c in one.citations)
+    }
+    return tuple(_in_order(task.question, ordered, statements[0], behind, more)), evidence, notes
+
+
+def _in_order(
+    question: str, ordered: Sequence[Statement], first: Statement, behind: Collection[str], more: Collection[str]
+) -> Iterator[Statement]:
+    """``ordered`` with what only completes a section, or is for another case, behind what answers."""
+    off = {
+        one.text
+        for one in ordered
+        if one.text in behind
+        or (one.text != first.text and (cases.other(question, one.text) or cases.beside(one.text, first.text)))
+        or (one.text in more and tied.answered(question, first.text, one.text))
+    }
+    yield from (one for one in ordered if one.text not in off)
+    yield from (replace(one, section=AnswerSection.CONTINUES) for one in ordered if one.text in off)
 
 
 def _without_copies(statements: Iterable[Statement]) -> list[Statement]:

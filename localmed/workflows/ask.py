@@ -59,6 +59,7 @@ from localmed.workflows.answering import (
     overdue,
     refused,
     screened,
+    untied,
     write,
 )
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
@@ -148,7 +149,7 @@ def _by_tiers(
         further = yield from finding.search(request, waiting, plan, most=1)
     start = initial_answer(question, searched + further, provenance)
     answer: Answer = yield from _answered(start, searched.tried[-1], further.leading, plan)
-    if plan.further or not _names_less(answer):
+    if plan.further or (answer.status is AnswerStatus.ANSWERED and not _names_less(answer)):
         return answer
     later: TierSearch = yield from finding.search(request, waiting, plan)
     if not later.leading:
@@ -178,8 +179,8 @@ def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
     task = AnswerInput(answer.question, ours, leading.result.dense, beside=theirs)
     written = yield from write(task, plan, relevance=leading.relevance)
-    if not written.stands:
-        return without_statements(answer, written, ours)
+    if not written.stands or (reason := (yield from untied(answer.question, written))):
+        return without_statements(answer, written, ours, reason if written.stands else None)
     possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
     notes = (message(UNSURE),) if leading.relevance.unsure else ()
     return completed_answer(answer, written, (*written.evidence, *theirs), notes, possible)
@@ -200,11 +201,13 @@ def compared(
     return conflicts(question, citing(statements, ours), citing(checked, theirs))
 
 
-def without_statements(answer: Answer, written: Written, evidence: tuple[Evidence, ...] = ()) -> Answer:
-    """``answer`` as an abstention: nothing was drafted, or all of it was withheld."""
-    answer = answer if written.statements else with_nearest_sentences(answer, evidence)
-    answer = replace(answer, verification=written.verification, notes=answer.notes + written.notes)
-    return abstained(answer, ALL_WITHHELD if written.statements else NOT_ENOUGH)
+def without_statements(
+    answer: Answer, written: Written, evidence: tuple[Evidence, ...] = (), reason: Message | None = None
+) -> Answer:
+    """``answer`` as an abstention: nothing was drafted, all was withheld, or there is a ``reason``."""
+    nearest = with_nearest_sentences(answer, evidence) if reason or not written.statements else answer
+    nearest = replace(nearest, verification=written.verification, notes=answer.notes + written.notes)
+    return abstained(nearest, reason or (ALL_WITHHELD if written.statements else NOT_ENOUGH))
 
 
 def completed_answer(
@@ -366,9 +369,6 @@ def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Pla
     missing = count - len(parts)
     notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=count, missing=missing),) if missing else ()))
     return completed_answer(answer, written, written.evidence, notes)
-
-
-# --- what the reader is told ------------------------------------------------------------------------------------------
 
 
 def citing(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) -> tuple[Cited, ...]:

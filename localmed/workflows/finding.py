@@ -132,6 +132,15 @@ def search(
     return done + TierSearch((second,)) if second else done
 
 
+def every_tier(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[SearchedTier, ...]]:
+    """Every tier of ``plan`` searched and judged as ``search`` does it, whichever would answer."""
+    wanted, _ = yield from request(bounded(question)[0], filters, plan)
+    done = TierSearch()
+    for tier in plan.tiers:
+        done += yield from search(wanted, iter((tier,)), plan)
+    return done.tried
+
+
 def _likeliest(tried: Sequence[SearchedTier]) -> SearchedTier | None:
     """The tier to quote from as not sure, if any."""
     seconds = [replace(one, relevance=second) for one in tried if (second := one.relevance.second)]

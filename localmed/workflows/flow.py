@@ -27,6 +27,7 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification.badge import Vote
+from localmed.verification.tied import Covers
 
 if TYPE_CHECKING:
     from localmed.agents.role_table import RoleTable
@@ -72,6 +73,15 @@ class Sections:
     passages: tuple[Passage, ...]
 
     name = "sections"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """By what the document of each of ``passages`` says whom it is for and not for; a tuple of ``Covers``."""
+
+    passages: tuple[Passage, ...]
+
+    name = "coverage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +148,7 @@ class Perform:
 
 
 T = TypeVar("T")
-Request = Search | LookUp | Read | Sections | Cite | Judge | Compare | Studies | Resolve | Perform
+Request = Search | LookUp | Read | Sections | Coverage | Cite | Judge | Compare | Studies | Resolve | Perform
 Requests = Request | tuple[Request, ...]
 Flow = Generator[Requests, Any, Answer]
 Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
@@ -187,6 +197,7 @@ class Services:
     read: Callable[[str, tuple[Hit, ...]], tuple[Passage, ...]]
     cite: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]
     sections: Callable[[tuple[Passage, ...]], tuple[tuple[Passage, ...], ...]]
+    coverage: Callable[[tuple[Passage, ...]], tuple[Covers, ...]]
     judge: Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]
     compare: Callable[[str, Sequence[str]], tuple[float, ...]]
     studies: Callable[[str, int, tuple[str, ...]], tuple[Study, ...]]
@@ -219,14 +230,23 @@ class Driver:
             answer = self._run(flow)
         return replace(answer, notes=(*answer.notes, self._failure)) if self._failure else answer
 
+    def part(self, step: Step[T]) -> T:
+        """Drive ``step``, which is only a part of a flow, to its result."""
+        with following(self.hooks):
+            return self._driven(step, [])
+
     def _run(self, flow: Flow) -> Answer:
         steps: list[TraceStep] = []
+        return traced(self._driven(flow, steps), tuple(steps))
+
+    def _driven(self, step: Step[T], steps: list[TraceStep]) -> T:
         result: Any = None
         while True:
             try:
-                requests = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
+                requests = step.throw(result) if isinstance(result, Rejected) else step.send(result)
             except StopIteration as end:
-                return traced(end.value, tuple(steps))
+                made: T = end.value
+                return made
             result = self._all(requests, steps)
 
     def _all(self, requests: Requests, steps: list[TraceStep]) -> Any:

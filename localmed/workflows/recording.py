@@ -33,7 +33,7 @@ MODULES = (
     "agents.safety", "agents.planning", "agents.source_plan", "agents.orders", "agents.practice", "agents.linking",
     "verification.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain", "retrieval.studies",
     "workflows.m_eval", "verification.answer_file",
-    "verification.badge", "agents.judging",
+    "verification.badge", "verification.tied", "agents.judging",
 )  # fmt: skip
 
 

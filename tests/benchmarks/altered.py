@@ -6,7 +6,7 @@ the figures of the other half were looked at once, when nothing was changed any 
 
 from __future__ import annotations
 
-from localmed.models.minilm import MiniLM
+from localmed.models.e5 import E5
 from localmed.verification.likeness import LikenessOnly
 from tests.benchmarks.common import Place, Row, met
 from tests.verification.altered import HALVES, Rates, cases, checked, rates, second_author, weighed
@@ -17,7 +17,7 @@ MOST = 0.02  # of altered statements called supported
 def run(place: Place) -> list[Row]:
     """Two rows a set: as a sentence that cites its source, and as a claim that M-Eval holds against a study."""
     del place
-    judge = LikenessOnly(MiniLM(), MiniLM)
+    judge = LikenessOnly(E5(), E5)
     rows = []
     for half in HALVES:
         pairs = cases(half)

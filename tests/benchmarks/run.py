@@ -57,6 +57,7 @@ from tests.benchmarks import (
     tables_pdf,
     threads,
     ward,
+    window,
 )
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, library, machine, work_folder
 from tests.fakes import opened
@@ -169,6 +170,7 @@ class Benchmarks:
             "reading_order": lambda: reading_order.run(self.place),
             "tables_pdf": lambda: tables_pdf.run(self.place),
             "threads": lambda: threads.run(self.place),
+            "window": lambda: window.run(self.place),
         }
 
     def questions(self) -> list[str]:

@@ -192,6 +192,6 @@ UNITS = ("a", "胸", "no ", "chest pain, ", "7", "1 ", "38.5 ", "no chest pain "
 @pytest.mark.parametrize("unit", UNITS)
 def test_any_text_is_read_in_linear_time(unit: str) -> None:
     text = (unit * 80_000)[:80_000]
-    started = time.perf_counter()
+    started = time.process_time()
     red_flags(text)
-    assert time.perf_counter() - started < 5, "a second or two alone; others may be running"
+    assert time.process_time() - started < 5, "a second or two alone; others may be running"

@@ -31,6 +31,19 @@ ZH_TABLE = Passage(
 )  # fmt: skip
 
 
+LEVETIRACETAM = passage(
+    "Load levetiracetam 60 mg/kg, maximum 4500 mg. Infuse phenytoin no faster than 50 mg/min. "
+    "The two must not be combined with a carbapenem.",
+    "Seizures",
+)
+ZINC = passage("6个月以下每次补50 mL，6个月至2岁补100 mL，2岁以上补150 mL。用量为75 mL/kg，每日三次。", "腹泻")
+DEGREES = Passage(
+    "p", "d", "c", "en", "", "Dehydration", ("Degrees",),
+    "Degree: mild; Loss of weight: 3% to 5%; Behaviour: alert\n"
+    "Degree: severe; Loss of weight: 10% or more; Behaviour: drowsy or unconscious", "0-9", table=True,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "low", "high"),
     [
@@ -67,6 +80,16 @@ def test_a_limit_by_its_meaning(text: str, kind: str, low: float, high: float) -
         ("48小时龄低危儿的光疗界值为257 μmol/L。", ZH_TABLE, None),
         ("48小时龄高危儿的光疗界值为257 μmol/L。", ZH_TABLE, bindings.APART),
         ("48小时龄低危儿的光疗界值为257 mmol/L。", ZH_TABLE, bindings.UNIT),
+        ("A patient of 60 kg is loaded with 3600 mg of levetiracetam.", LEVETIRACETAM, None),
+        ("A patient of 60 kg is loaded with 3000 mg of levetiracetam.", LEVETIRACETAM, bindings.UNIT),
+        ("A patient of 80 kg is loaded with 4800 mg of levetiracetam.", LEVETIRACETAM, bindings.NUMBER),
+        ("Levetiracetam is loaded at 60 mg/kg (up to 4.5 g).", LEVETIRACETAM, None),
+        ("Phenytoin is infused no faster than 50 mg/hour.", LEVETIRACETAM, bindings.UNIT),
+        ("Phenytoin is infused at 50 mg/min at least.", LEVETIRACETAM, comparison.SIDE),
+        ("2岁以上补100 mL。", ZINC, bindings.APART),
+        ("2岁以上补150 mL。", ZINC, None),
+        ("Severe dehydration means a loss of 3% to 5%.", DEGREES, bindings.APART),
+        ("In mild dehydration the child is drowsy or unconscious.", DEGREES, bindings.APART),
     ],
 )
 def test_numbers_with_their_context(text: str, source: Passage, expected: Message | None) -> None:

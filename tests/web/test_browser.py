@@ -118,6 +118,9 @@ def test_in_chinese(client: Clients, browser: OpenWindow) -> None:
     window.sign_in("reader")
     page = window.page
     assert page.evaluate("document.documentElement.lang") == "zh"
+    page.fill("#question", "患者张建国，男，发热")
+    page.wait_for_selector("#question-names:visible")
+    assert "张建国" in page.inner_text("#question-names"), "told before it is sent"
     ask(window, "重症医学科的探视时间是几点？")
     assert "16:00至18:00" in page.inner_text("[data-answer]")
     assert "检索" in page.inner_text("nav")

@@ -15,7 +15,7 @@ from localmed.session import Session, local_caller
 from tests.web.conftest import Client, Clients
 
 PAGES = ("/library/collections", "/library/documents", "/library/governance", "/library/governance/ward",
-         "/library/review", "/library/quarantine", "/library/generations", "/library/refreshes",
+         "/library/review", "/library/questions", "/library/quarantine", "/library/generations", "/library/refreshes",
          "/library/collections/ward")  # fmt: skip
 
 
@@ -186,3 +186,19 @@ def test_a_wrong_token_changes_nothing(copied_clients: Clients) -> None:
         assert librarian.http.post(f"/library/documents/{sepsis}/withdraw", data=fields).status_code == 403
     assert lookups.document(session_of(copied_clients), sepsis).status == "current"
     assert Path(copied_clients.settings.data, "withdrawals").read_bytes() == b""
+
+
+def test_librarians_see_the_questions_that_found_nothing_or_were_marked_bad(copied_clients: Clients) -> None:
+    """Neither who asked nor who the patient is; nothing of answers that nobody complained about."""
+    reader, librarian = copied_clients("reader"), copied_clients("librarian")
+    assert "none was marked bad" in librarian.get("/library/questions").text
+    reader.form("/ask", question="Mr Quixworth Zebedee asks how volcanoes erupt?")
+    good = reader.form("/ask", question="What is the loading dose of vancomycin?").url.path
+    reader.form(f"{good}/report", opinion="good", comment="")
+    bad = reader.form("/ask", question="What is the maximum dose of paracetamol in adults?").url.path
+    reader.form(f"{bad}/report", opinion="bad", comment="a secret remark")
+    page = librarian.get("/library/questions").text
+    assert "asks how volcanoes erupt?" in page
+    assert "maximum dose of paracetamol" in page
+    assert not [word for word in ("Quixworth", "vancomycin", "secret remark", ">reader<") if word in page]
+    assert reader.get("/library/questions").status_code == 403

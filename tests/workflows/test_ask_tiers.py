@@ -20,6 +20,7 @@ from localmed.domain import (
 from localmed.presentation.answer import conflict_reason
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
+from localmed.verification.tied import Covers
 from localmed.workflows.ask import NO_TIER, NOT_ENOUGH, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Perform, Search
@@ -209,7 +210,7 @@ def test_a_quotation_that_fails_its_check_is_no_conflict() -> None:
 def test_a_withheld_statement_is_compared_with_nothing() -> None:
     results = further(SECOND)
     results[5] = Draft((quotation(FIRST, 0, 11), replace(quotation(FIRST, 0, 45), text="It is 4 g.")))
-    answer, _ = replay(results, QUESTION, FURTHER)
+    answer, _ = replay(results, "What of paracetamol?", FURTHER)
     assert [statement.withheld for statement in answer.statements] == [False, True]
     assert answer.conflicts == ()
 
@@ -237,8 +238,8 @@ ALCOHOL = evidence("1", "With metformin keep alcohol within limits.", "Metformin
 
 def test_where_a_tier_does_not_name_what_narrows_the_question_the_next_that_does_answers() -> None:
     question = "Can alcohol be combined with metformin?"
-    first = [search_result(METFORMIN), ENOUGH, (METFORMIN,), whole(METFORMIN)]
-    later = [search_result(ALCOHOL), ENOUGH, (ALCOHOL,), whole(ALCOHOL)]
+    first = [search_result(METFORMIN), ENOUGH, (METFORMIN,), whole(METFORMIN), (Covers(),)]
+    later = [search_result(ALCOHOL), ENOUGH, (ALCOHOL,), whole(ALCOHOL), (Covers(),)]
     answer, _ = replay([*first, *later], question, PLAN)
     assert answer.evidence == (ALCOHOL,)
     assert answer.searched == ("nice", "who", "pubmed")

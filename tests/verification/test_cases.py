@@ -1,0 +1,61 @@
+"""Which case a statement is for: bands of values, grades, opposites, what is absent, exceptions."""
+
+from __future__ import annotations
+
+import pytest
+
+from localmed.verification import cases
+
+OTHER = [
+    ("Sodium 118, what fluid?", "If the sodium is between 125 and 130 mmol/L, restrict fluids."),
+    ("K 6.2, she takes candesartan", "Between 5.5 and 5.9 mmol/L, halve the dose."),
+    ("What do we give for a grade III ulcer?", "Grade II: hydrocolloid dressing."),
+    ("IIb级的病变怎么处理", "分级：IIa；处理：观察"),
+    ("Dose for an 8 year old?", "Adults aged 18 years and over take 10 mg."),
+    ("慢性期怎么用药", "急性期每日两次。"),
+    ("没有心脏病的病人输血阈值", "有冠心病的患者，阈值为80 g/L。"),
+]
+SAME = [
+    ("Sodium 128, what fluid?", "If the sodium is between 125 and 130 mmol/L, restrict fluids."),
+    ("K 6.2, she takes candesartan", "Stop it when the potassium is 6.0 mmol/L or more."),
+    ("K 6.2 for 3 days", "Treat for 5 to 7 days."),
+    ("哪一级需要手术", "三级患者需要手术。"),
+    ("脑梗死溶栓的时间窗", "静脉溶栓在4.5小时内，前提是CT排除脑出血。"),
+    ("没有心脏病的病人输血阈值", "一般患者阈值为70 g/L。"),
+]
+
+
+@pytest.mark.parametrize(("question", "text"), OTHER)
+def test_a_statement_for_another_case_is_known(question: str, text: str) -> None:
+    assert cases.other(question, text)
+
+
+@pytest.mark.parametrize(("question", "text"), SAME)
+def test_a_statement_for_the_case_or_for_any_is_not_another_ones(question: str, text: str) -> None:
+    assert not cases.other(question, text)
+
+
+def test_an_exception_is_restricted_to_those_that_the_question_does_not_speak_of() -> None:
+    text = "Limit the dose to 10 mg in patients with ischaemic heart disease."
+    assert cases.restricted("What dose of salbutamol?", text)
+    assert not cases.restricted("What dose of salbutamol in heart disease?", text)
+    assert cases.restricted("静脉溶栓的时间窗", "未接受溶栓的患者，48小时内服用阿司匹林。")
+
+
+def test_what_stands_beside_a_statement_may_be_for_another_case() -> None:
+    first = "服用阿司匹林作二级预防的患者，3天内恢复。"
+    assert cases.beside("服用阿司匹林作一级预防的患者，停药。", first)
+    assert not cases.beside("不要同时服用布洛芬。", first)
+
+
+def test_the_row_that_a_question_names_is_told_from_the_others() -> None:
+    rows = ["Severity: Severe; Place: bay A", "Severity: Mild; Place: home"]
+    assert cases.rows_of("Where do we put severe ones?", rows) == {rows[0]}
+    assert not cases.rows_of("Where do we put them?", rows)
+
+
+def test_the_values_outside_a_document_are_told_as_written() -> None:
+    scope = "This guideline is for adults aged 18 years and over with a serum potassium of 5.5 mmol/L or more."
+    assert cases.outside("Potassium is 2.8, what now?", scope) == ("potassium is 2.8",)
+    assert cases.outside("a 4 year old", scope) == ("4 year old",)
+    assert not cases.outside("Potassium is 5.8, what now?", scope)
