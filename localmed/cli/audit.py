@@ -39,7 +39,7 @@ def command() -> None:
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, head_file: Path | None, as_json: bool) -> None:
-    """Check every entry: altered, removed, moved, put in without the key; exit code 5 if so."""
+    """Check every entry: altered, removed, moved, put in without the key, the log begun anew; exit code 5 if so."""
     from localmed.operations.audit import Audit
     from localmed.operations.audit_key import head_of
 
@@ -47,7 +47,8 @@ def verify(ctx: click.Context, head_file: Path | None, as_json: bool) -> None:
         session.require(Right.SAFETY)
         head = head_of(contents(head_file, HEAD_BYTES).decode(errors="replace")) if head_file else None
         with closing(Audit(session.data)) as log:
-            faults, newest = log.verify(head), log.head()
+            faults, newest, lost = log.verify(head), log.head(), log.lost()
+        faults += [lost] if lost else []
     if as_json:
         entries = newest.number if newest else 0
         print_json({"entries": entries, "faults": [message_json(fault, "en") for fault in faults]})

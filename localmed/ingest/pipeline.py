@@ -255,7 +255,7 @@ class Importer:
             context.accept(reading, path)
             root = source.root or (before.root if before else "")
             file = ImportedFile(self._name, path, sha256, reading.mark + recipe, root)
-            self._waiting.append(Taken(file, reading, size))
+            self._waiting.append(Taken(file, reading, sum(len(cut) for _, cut in reading.documents), size))
         if refused or path in self._refused_before:
             state.requarantine(self._name, path, refused)
 

@@ -148,16 +148,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A file that was read whole: its row, what it holds, and its size in bytes."""
+    """A file that was read whole: its row, what it holds, how many passages these have, and its size in bytes."""
 
     file: ImportedFile
     reading: Reading
+    passages: int
     bytes: int
-
-    @property
-    def passages(self) -> int:
-        """How many passages it has."""
-        return sum(len(cut) for _, cut in self.reading.documents)
 
 
 def unmarked(recipe: str) -> str:

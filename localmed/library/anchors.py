@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,9 +23,11 @@ from localmed.library.migrations import ANCHORED, read_rows
 AUDIT_FILE = "audit.sqlite"
 NEWEST = 32  # anchors of a kind that are compared; more writers at once there are not
 PATIENCE = 1.0  # seconds for a process that holds the whole log
+AGAIN = 10.0  # seconds after which one that was held is waited for again: an answer looks several times
 PLANNED, REPAIRED = "planned", "repaired"  # outcomes: about to be written; written anew by ``localmed repair``
 
 _QUERY = "SELECT entry FROM entries WHERE {condition} ORDER BY id DESC LIMIT {most}"
+_held: dict[Path, float] = {}  # logs that could not be read, and until when nobody waits for them
 Kind = Literal["access", "ledger", "stops"]
 
 
@@ -109,9 +112,14 @@ def _rows(data: Path, query: str) -> list[str]:
 
 def _query(data: Path, query: str) -> list[str] | None:
     """The first column; None where the log cannot be read."""
-    with suppress(sqlite3.Error):
-        return [row[0] for row in read_rows(data / AUDIT_FILE, query, PATIENCE)]
-    return None
+    path, now = data / AUDIT_FILE, time.monotonic()
+    try:
+        values = [row[0] for row in read_rows(path, query, 0.0 if now < _held.get(path, 0.0) else PATIENCE)]
+    except sqlite3.Error:
+        _held[path] = time.monotonic() + AGAIN
+        return None
+    _held.pop(path, None)
+    return values
 
 
 def _anchor(entry: str, kind: Kind) -> Anchor | None:

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from localmed import files
 from localmed.domain import Answer, Message, digest, message
-from localmed.errors import Damaged, LocalmedError, reason
+from localmed.errors import Damaged, LocalmedError, NoLibrary, reason
 from localmed.library import generations
 from localmed.library.anchors import AUDIT_FILE, ledger_extent, legible
 from localmed.library.migrations import AUDIT, as_ours, open_database
@@ -40,7 +40,7 @@ from localmed.operations.audit_key import Head
 
 BEGUN = "begun"  # the outcome of an intent
 ERASED = ("audit erase", "entries")  # action and subject of the entry that names erased rows
-NO_KEY = "doctor.audit_no_key"
+NO_KEY, BEGAN_ANEW = "doctor.audit_no_key", "doctor.audit_anew"
 ANEW = "began anew; an earlier log is missing"
 PATIENCE = 2.0  # seconds for another process's entry, which takes milliseconds
 PENDING = "audit.pending"  # entries as lines, then zeros
@@ -178,6 +178,16 @@ class Audit:
         """Whether an entry has, or before it was erased had, the digest ``stated``."""
         query = "SELECT 1 FROM entries WHERE digest = ? LIMIT 1"
         return self._database.execute(query, (stated,)).fetchone() is not None
+
+    def lost(self) -> Message | None:
+        """What is missing though the chain is whole: the log began anew, or went on when what is served was built."""
+        first = self._database.execute("SELECT entry FROM entries ORDER BY id LIMIT 1").fetchone()
+        if first and (entry := _readable(first[0])) and entry.outcome == ANEW:
+            return message(BEGAN_ANEW, time=entry.time)
+        with suppress(NoLibrary, Damaged):
+            stated = generations.read_manifest(generations.current(self._data)).audit
+            return message("doctor.audit_cut") if stated and not self.knows(stated) else None
+        return None
 
     def unfinished(self) -> list[AuditEntry]:
         """The changes that were begun and of which no outcome was noted: at work now, or cut off."""

@@ -22,7 +22,7 @@ from localmed.library.catalogue import Catalogue
 from localmed.library.state import FILE, State
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import accounts, stops, stored
-from localmed.operations.audit import ANEW, Audit, missing
+from localmed.operations.audit import BEGAN_ANEW, Audit, missing
 from localmed.operations.check import Check, Site, failed, ok, problem, size, warning
 from localmed.retrieval.calibration import calibrations
 from localmed.retrieval.relevance import fitted
@@ -208,13 +208,6 @@ def access(site: Site) -> Iterator[Check]:
         yield warning("access", "doctor.unanchored", file="access.json")
 
 
-def _audit_stated(site: Site) -> str:
-    """The digest of the entry that the log ended with when the served generation was built."""
-    with suppress(NoLibrary, Damaged):
-        return generations.read_manifest(generations.current(site.settings.data)).audit
-    return ""
-
-
 def audit(site: Site) -> Iterator[Check]:
     """The log's chain is whole, and the clock has not gone back behind it."""
     if missing(site.settings.data):
@@ -226,16 +219,14 @@ def audit(site: Site) -> Iterator[Check]:
     with closing(Audit(site.settings.data)) as log:
         faults = log.verify()
         entries, begun = ([], []) if faults else (log.entries(), log.unfinished())
-        stated = _audit_stated(site)
-        cut = bool(stated) and not log.knows(stated)
+        lost = log.lost()
     if faults:
         yield problem("audit", "doctor.audit_broken", fault=faults[0], count=len(faults))
         return
     yield ok("audit", "doctor.audit", count=len(entries))
-    if entries and entries[0].outcome == ANEW:
-        yield warning("audit", "doctor.audit_anew", time=entries[0].time)
-    elif cut:
-        yield problem("audit", "doctor.audit_cut")
+    if lost:
+        level = warning if lost.code == BEGAN_ANEW else problem
+        yield level("audit", lost.code, **dict(lost.parameters))
     for entry in begun:
         yield warning("audit", "doctor.audit_unfinished", action=entry.action, subject=entry.subject, time=entry.time)
     newest = max((datetime.fromisoformat(entry.time) for entry in entries), default=datetime.min.replace(tzinfo=UTC))

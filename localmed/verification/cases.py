@@ -29,6 +29,8 @@ _WHOSE = re.compile(
     r"\b(?:patients?|people|women|men|adults|children|infants|those|anyone|somebody)\s+(?:with|who|on|taking|whose)\b([^.,;:]*)"
     r"|(?:^|[，。；、])([^，。；、]{1,14})(?:的?患者|的?病人|者)(?=[，,])"
 )
+_LABELLED = re.compile(r"(?P<label>[^:：;；\n]{2,60})[:：]\s*(?P<value>[^:：;；\n]*\d[^:：;；\n]*)")
+_BESIDE = 12  # characters between what a question measures and its number
 _CELL = re.compile(r"[^:：;；\n]+[:：]\s*(?P<stub>[^;；\n]+)")
 _WHOLE = "(?<![a-z0-9]){0}(?![a-z0-9])"  # a name that is no part of a longer one
 _ABSENT_FAR = 2  # words, or Chinese characters, between a negation and the thing that it says is absent
@@ -39,6 +41,7 @@ def other(question: str, text: str, headings: str = "") -> bool:
     return (
         _other_value(question, text)
         or ages.outside(question, text)
+        or _other_cell(question, text)
         or _other_grade(question, text)
         or _opposed(question, text, headings)
         or bool(moments.opposed(question, text))
@@ -125,6 +128,21 @@ def _is_of(band: Interval, name: str) -> bool:
     measure = measures.by_name(name)
     kind = band.kind.casefold()
     return any(re.fullmatch(pattern, kind) for pattern, _, _ in measure.units) or (not kind and measure.bare)
+
+
+def _other_cell(question: str, text: str) -> bool:
+    """Whether a cell of the row ``text`` gives a band of what its label names, and not the question's number."""
+    folded = fold(question)
+    for cell in _LABELLED.finditer(fold(text)):
+        words = sorted(stems(cell["label"]), key=len, reverse=True)
+        numbers_named = (
+            re.search(rf"\b{re.escape(word)}\w*[^\d;,.]{{0,{_BESIDE}}}?(\d+(?:\.\d+)?)", folded) for word in words
+        )
+        number = next((match[1] for match in numbers_named if match), "")
+        bands = [band for band in _bands(cell["value"]) if not band.kind]
+        if number and bands and not any(_holds(band, float(number)) for band in bands):
+            return True
+    return False
 
 
 def _other_grade(question: str, text: str) -> bool:

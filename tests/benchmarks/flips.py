@@ -1,6 +1,6 @@
 """Flipped bits: one random bit of a stored file after another, and what then becomes of all that is shown.
 
-    python -m tests.benchmarks.flips [--count 600]
+    python -m tests.benchmarks.flips [--count 600] [--kind state.sqlite ...]
 
 A small library (guidelines, a PDF, a hidden collection, a terminology; one document withdrawn, one superseded, one not
 yet effective; accounts, a login, a token, a stop, a job, answers that were kept, a registered model) is asked,
@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -232,8 +232,8 @@ def flipped(path: Path, place: int, bit: int, decays: bool) -> bytes:
     return whole
 
 
-def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
-    """Flip ``count`` bits, one at a time."""
+def measured(settings: Settings, count: int, seed: int = 14, only: Sequence[str] = ()) -> Outcomes:
+    """Flip ``count`` bits, one at a time, of the kinds ``only`` if any are named."""
     chance, outcomes, image = random.Random(seed), Outcomes(), settings.data.parent / "page.png"
     with opened(settings, HashedWords(), uses=PLAIN) as session:
         before = shown(session, image)
@@ -243,10 +243,10 @@ def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
             unaltered(generations.current(settings.data))
             outcomes.checks.append(time.thread_time() - began)
     for number in range(count):
-        files = kinds(settings.data)
+        files = {kind: paths for kind, paths in kinds(settings.data).items() if kind in only or not only}
         kind = list(files)[number % len(files)]
         path = chance.choice(files[kind])
-        place, bit = chance.randrange(path.stat().st_size), chance.randrange(8)
+        place, bit = chance.choice(_places(path)), chance.randrange(8)
         decays = bool((number + number // len(files)) % 2)
         times, log = path.stat(), _log(settings.data)
         whole = flipped(path, place, bit, decays)
@@ -262,6 +262,13 @@ def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
             _put_back(log)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     return outcomes
+
+
+def _places(path: Path) -> Sequence[int]:
+    """The bytes that are flipped: of databases those that say something, since most of a small one is empty pages."""
+    if path.suffix != ".sqlite":
+        return range(path.stat().st_size)
+    return [place for place, byte in enumerate(path.read_bytes()) if byte]
 
 
 def _restamped(folder: Path, path: Path) -> None:
@@ -365,9 +372,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=14)
+    parser.add_argument("--kind", nargs="*", default=[])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=work_folder()) as folder:
-        outcomes = measured(made(Path(folder)), options.count, options.seed)
+        outcomes = measured(made(Path(folder)), options.count, options.seed, options.kind)
     for kind, counter in outcomes.counts.items():
         print(kind, dict(counter))
     for title in ("silent", "refused", "unnamed", "unseen"):

@@ -44,7 +44,7 @@ THREADS = int(os.environ.get("THREADS", "1"))
 MOST_WORDS = 0.6  # of the words that answer, where they hold no number
 
 _BESIDE = re.compile(r"[(（][^()（）]*[)）]")  # the same amount in another unit
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:\s*[A-Za-z%]+)?")  # with its unit: a dose is no clearance
 
 
 class Recorded:
@@ -137,7 +137,8 @@ def is_right(row: Mapping[str, Any], answer: Answer) -> bool:
     numbers = _NUMBER.findall(_BESIDE.sub("", row["evidence"]))
     wanted_words = set(words(row["evidence"], for_query=True))
     held = len(wanted_words & set(words(" ".join(statement.text for statement in shown))))
-    holds = all(number in text for number in numbers) if numbers else held >= MOST_WORDS * len(wanted_words)
+    bare = [re.sub(r"\s", "", number).lower() for number in numbers]
+    holds = all(number in text for number in bare) if bare else held >= MOST_WORDS * len(wanted_words)
     return row["document"] in cited and holds
 
 

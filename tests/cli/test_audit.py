@@ -27,6 +27,19 @@ def test_what_was_done_to_the_log_is_told(copied: Localmed, tmp_path: Path) -> N
     assert copied("audit", "verify", "--head", str(head)).code == 3
 
 
+def test_a_log_that_lost_its_beginning_or_what_manifests_know_is_not_called_whole(copied: Localmed) -> None:
+    with closing(sqlite3.connect(copied.data / "audit.sqlite", isolation_level=None)) as database:
+        database.execute("DELETE FROM entries WHERE id > 1")
+    assert "lacks entries" in copied("audit", "verify").out
+    for file in copied.data.glob("audit.sqlite*"):
+        file.unlink()
+    copied.ok("search", "paracetamol")
+    copied("ask", "What is the dose of paracetamol?")
+    anew = copied("audit", "verify")
+    assert anew.code == 5
+    assert "began anew" in anew.out
+
+
 def test_entries_are_exported(copied: Localmed) -> None:
     copied("ask", "What is the dose of paracetamol?")
     plain = [json.loads(line) for line in copied("audit", "export").out.splitlines()]

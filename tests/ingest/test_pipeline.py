@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+import json
 import os
 from pathlib import Path
 
@@ -301,3 +303,14 @@ def test_a_librarians_mark_outlives_a_changed_file(settings: Settings, corpus: P
     import_into(settings, corpus)
     assert documents(settings)["a.txt"].status is Status.SUPERSEDED
     assert answers(settings, "antibiotics") == set()
+
+
+def test_four_times_the_records_of_a_file_take_no_sixteen_times_the_calls(tmp_path: Path) -> None:
+    calls = []
+    for count in (50, 500, 2_000):  # the first imports what is imported once
+        rows = [{"id": f"{number}", "title": f"T{number}", "text": f"Give {number} mg."} for number in range(count)]
+        folder = write(tmp_path / f"{count}", {"x.json": json.dumps(rows)})
+        with cProfile.Profile() as profile:
+            import_into(Settings(tmp_path / f"data{count}"), folder)
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    assert calls[2] < 6 * calls[1]

@@ -14,8 +14,11 @@ OTHER = [
     ("Dose for an 8 year old?", "Adults aged 18 years and over take 10 mg."),
     ("慢性期怎么用药", "急性期每日两次。"),
     ("没有心脏病的病人输血阈值", "有冠心病的患者，阈值为80 g/L。"),
+    ("The sedation score is 9, which band?", "Band: Moderate; Score: 3 to 7; Place: ward"),
 ]
 SAME = [
+    ("The sedation score is 9, which band?", "Band: Severe; Score: 8 to 11; Place: bay A"),
+    ("What dose for the 2 year old?", "Dose: 5 to 10 mg; Age: 2 to 5 years"),
     ("Sodium 128, what fluid?", "If the sodium is between 125 and 130 mmol/L, restrict fluids."),
     ("K 6.2, she takes candesartan", "Stop it when the potassium is 6.0 mmol/L or more."),
     ("K 6.2 for 3 days", "Treat for 5 to 7 days."),
