@@ -1,4 +1,4 @@
-"""A real ``localmed serve``: TLS, two worker processes, what is too large or forged."""
+"""A real ``localmed serve``: TLS, two worker processes, a second server on the same data, a model host killed."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def serving(data: Path, port: int, *options: str) -> Iterator[psutil.Process]:
 
 def hosts(server: psutil.Process) -> list[psutil.Process]:
     """The model hosts among the children of ``server``."""
-    return [child for child in server.children() if "host" in child.cmdline()]
+    return [one for one in server.children() if one.status() != psutil.STATUS_ZOMBIE and "host" in one.cmdline()]
 
 
 @pytest.mark.slow
@@ -182,3 +182,35 @@ def huge_upload(browser: Browser) -> bytes:
             f"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {HUGE}\r\n\r\n--x\r\n".encode()
         )
         return bytes(line.sock.recv(100))
+
+
+@pytest.mark.slow
+def test_a_second_server_of_the_data_folder_and_a_model_host_that_is_killed(data: Path) -> None:
+    first_port, second_port = free_port(), free_port()
+    with serving(data, first_port) as first, serving(data, second_port) as second:
+        reader = Browser(first_port)
+        assert reader.request("POST", "/login", user="reader", password=PASSWORD)[0] == 303
+        assert '"kind": "answer"' in reader.ask()[1]
+        other = Browser(second_port, cookies=reader.cookies)
+        assert "vancomycin" in other.request("GET", "/history")[1], "a login and what it asked are the data folder's"
+        for host in hosts(first):
+            host.kill()
+        assert "25 mg/kg" in reader.form("/search", question=QUESTION)[1], "found by words at once"
+        for browser in (reader, other):
+            assert answered_again(browser), "another host was started"
+        deadline = time.monotonic() + PATIENCE
+        while len(hosts(first)) + len(hosts(second)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.5)  # both may have started one: the later one ends by itself
+        assert len(hosts(first)) + len(hosts(second)) == 1
+
+
+def answered_again(browser: Browser) -> bool:
+    """Whether ``browser`` has an answer before long; until then each question is told why it has none."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        status, events = browser.ask()
+        if '"kind": "answer"' in events:
+            return True
+        assert (status, '"kind": "error"' in events) == (200, True)
+        time.sleep(0.5)
+    return False
