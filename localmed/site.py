@@ -11,16 +11,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from threading import Lock, RLock
+from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from localmed.agents.asking import COHERENCE
 from localmed.agents.chat_entailment import ChatEntailment
 from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
 from localmed.errors import UsageError
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.library import Library, today
+from localmed.library.pool import Answering, Pool
 from localmed.library.reading import reading, unaltered
 from localmed.models import choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from localmed.models.host.server import Host
     from localmed.models.host.server import Status as HostStatus
 
-MOST_IDLE = 32  # open libraries that nobody uses: as many as threads ask at once, for two groups of readers
 Made = TypeVar("Made")
 Own = tuple[Calibration, ...] | None  # a site's calibrations; None: those that are kept
 
@@ -64,7 +65,7 @@ class Site:
         self._made: dict[str, Any] = {}
         self._calibrations: Own = None  # in place of the site's, for a look
         self._models = 0  # how often other models were chosen; a workspace keeps those that it was opened with
-        self._pool = _Pool()
+        self._pool = Pool[Workspace](lambda workspace: workspace.library.close())
 
     def __enter__(self) -> Site:
         """The site itself."""
@@ -109,7 +110,7 @@ class Site:
             served = served and generations.current(self.data) == opened.library.path
             self._pool.give_back((models, opened.library.path, apart), opened, keep=served)
 
-    def _answers_by(self, path: Path) -> _Answering:
+    def _answers_by(self, path: Path) -> Answering:
         """What an open library is good for: these models, and the files of ``path`` as they lie there, none mended."""
         return self._models, self._stopped, path.stat().st_mtime_ns
 
@@ -202,9 +203,17 @@ class Site:
     @property
     def entailment(self) -> Entailment:
         """The judge of entailment that was chosen: a cross-encoder, the chat model, else none: likeness alone."""
-        if self._stopped & {"entailment", "chat" if self.serving["entailment"] == CHAT else "entailment"}:
+        by_chat = self._chat_judges
+        if self._stopped & {"entailment", "chat" if by_chat else "entailment"}:
             return self._once("likeness", self._likeness)
-        return self._hosted.entailment or self._once("entailment", self._own_entailment)
+        return self._hosted.entailment or self._once(f"entailment {by_chat}", self._own_entailment)
+
+    @property
+    def _chat_judges(self) -> bool:
+        """Whether the chat model judges: it was chosen to, or nobody was and it passed the self-test in comparing."""
+        if self.serving["entailment"] != NONE or "entailment" in {**self.registry.registrations.roles, **self._uses}:
+            return self.serving["entailment"] == CHAT
+        return self._chat is None and self.chat is not None and COHERENCE.name not in self.unfit_roles
 
     @property
     def expand(self) -> Expand:
@@ -222,7 +231,7 @@ class Site:
 
     def _own_entailment(self) -> Entailment:
         judge = choice.entailment(self.serving, self.registry)
-        if judge is None and self.serving["entailment"] == CHAT and self.chat:
+        if judge is None and self.chat and self._chat_judges:
             return ChatEntailment(self.chat)
         return owned(judge, self._working) if judge else self._likeness()
 
@@ -358,45 +367,3 @@ class Site:
 
     def _choices(self) -> dict[str, str]:
         return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
-
-
-_Answering = tuple[int, frozenset[str], int]  # choice of models, which are stopped, when the generation was mended
-_Key = tuple[_Answering, Path, frozenset[str]]  # with which generation, and the collections hidden
-
-
-class _Pool:
-    """Open libraries that nobody uses, by generation and hidden collections."""
-
-    def __init__(self) -> None:
-        self._lock, self._closed = Lock(), False
-        self._idle: list[tuple[_Key, Workspace]] = []
-
-    def take(self, key: _Key) -> Workspace | None:
-        """An open library of ``key``, if one is idle; those of another generation are closed."""
-        with self._lock:
-            stale = [entry for entry in self._idle if entry[0][:2] != key[:2]]
-            self._idle = [entry for entry in self._idle if entry[0][:2] == key[:2]]
-            place = next((place for place, entry in enumerate(self._idle) if entry[0] == key), None)
-            taken = self._idle.pop(place)[1] if place is not None else None
-        _close(stale)
-        return taken
-
-    def give_back(self, key: _Key, workspace: Workspace, keep: bool) -> None:
-        """``workspace`` is used no more; close it, or the one that was longest idle, where there are too many."""
-        with self._lock:
-            keep = keep and not self._closed  # what outlives the site, such as a page drawn ahead, ends by itself
-            self._idle += [(key, workspace)] if keep else []
-            surplus, self._idle = self._idle[:-MOST_IDLE], self._idle[-MOST_IDLE:]
-        _close([*surplus, *([] if keep else [(key, workspace)])])
-
-    def close(self) -> None:
-        """Close all that are idle, and what is given back from now on."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        _close(idle)
-
-
-def _close(idle: list[tuple[_Key, Workspace]]) -> None:
-    for _, workspace in idle:
-        workspace.library.close()

@@ -49,6 +49,7 @@ def model(answer: Callable[[], Any], stage: str = ANSWERS) -> ScriptedChat:
         for start, reply in (
             ("You decide whether", "relevant"),
             ("Compare a statement", "agrees"),
+            ("You compare a text", "supports"),
             ("Name the words", {"keywords": ["paracetamol", "dose"]}),
             ("Does the medical question", {"questions": []}),
             (ANSWERS, stating(GOOD)),
@@ -74,8 +75,15 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def ask(settings: Settings, chat: ScriptedChat | None, recording: Recording | None = None) -> Answer:
-    with opened(settings, HashedWords(), chat=chat) as session:
+    with opened(settings, HashedWords(), chat=chat, uses={"entailment": "chat"} if chat else {}) as session:
         return session.ask(QUESTION, SearchFilter(), hooks=Hooks(recorder=recording))
+
+
+def test_without_a_judge_a_models_words_give_way_to_the_quotation(settings: Settings) -> None:
+    with opened(settings, HashedWords(), chat=model(lambda: stating(GOOD))) as session:
+        answer = session.ask(QUESTION, SearchFilter())
+    assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
+    assert QUOTED in [note.code for note in answer.notes]
 
 
 def test_a_models_answer_is_labelled_and_cites_the_page(settings: Settings) -> None:

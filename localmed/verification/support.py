@@ -3,7 +3,9 @@
 What the source says word for word is carried (``verbatim``). What a rule finds (``comparison``: a number, unit,
 medicine, negation, too few shared words), a contradiction, or an exception of the source that is left out
 (``exceptions``): the sentence is withheld or marked, as the site says. What is neither shown to be supported nor to be
-wrong stays, marked as unchecked. Rules see words, not meaning: that a sentence passed is no proof that it is right.
+wrong stays, marked as unchecked; of an answer that nobody but rules checks it is withheld, and the source's own words
+stand in its place. For rules see words, not meaning: of wrong sentences that others wrote they let three to four in ten
+pass (tests/benchmarks/gate).
 Sentences of one answer that say otherwise than one another, and those that leave out an exception which no sentence
 that is shown says, count as unsupported too. A judge of entailment may say that what shares few words is supported, or
 that something is not said; no judge overrules a number, a medicine or a negation.
@@ -19,9 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from localmed.clinical import qualifiers
 from localmed.domain import Evidence, Message, Origin, Passage, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
-from localmed.verification import agreement, bindings
+from localmed.verification import agreement, bindings, cases
 from localmed.verification.comparison import MORE, OMITTED, fault, rests_on
 from localmed.verification.exceptions import omitted
 from localmed.verification.intervals import Interval
@@ -64,11 +67,13 @@ def check(
     policy: Policy = "withhold",
     judge: str = "",
     context: Sequence[str] = (),
+    replaceable: bool = False,
 ) -> tuple[tuple[Statement, ...], Verification]:
     """The statements with their verdicts; ``stances`` are those of ``pairs``, ``before`` the account so far.
 
     ``judge`` names a judge of entailment whose "supported" and "not said" count; ``context`` are the question and the
-    record, whose numbers a statement may repeat.
+    record, whose numbers a statement may repeat. ``replaceable``: the sources can be quoted in place of a sentence, so
+    that a model's is withheld if no judge is there and rules cannot tell.
     """
     known = {piece.marker: piece.passage for piece in evidence}
     waiting, numbers = iter(stances), bindings.numbers_of(context)
@@ -77,7 +82,7 @@ def check(
         if _judged(statement):
             passages = [known[marker] for marker in _markers(statement)]
             task = _Task(statement, passages, [next(waiting) for _ in passages], judge, numbers)
-            statement = _withheld(replace(statement, verdict=_verdict(task)), policy)
+            statement = _withheld(replace(statement, verdict=_verdict(task)), policy, replaceable and not judge)
         checked.append(statement)
     checked = _complete(_consistent(checked, policy), known, policy)
     withheld = sum(statement.withheld for statement in checked)
@@ -141,8 +146,10 @@ def _verdict(task: _Task) -> Verdict:
     return Verdict(Support.UNCHECKED, JUDGE, UNSHOWN)
 
 
-def _withheld(statement: Statement, policy: Policy) -> Statement:
-    return replace(statement, withheld=policy == "withhold" and unsupported(statement))
+def _withheld(statement: Statement, policy: Policy, by_rules_alone: bool = False) -> Statement:
+    unchecked = statement.verdict is not None and statement.verdict.support is Support.UNCHECKED
+    untold = by_rules_alone and unchecked and statement.origin is Origin.GENERATED
+    return replace(statement, withheld=policy == "withhold" and (unsupported(statement) or untold))
 
 
 def _consistent(statements: Sequence[Statement], policy: Policy) -> list[Statement]:
@@ -223,10 +230,13 @@ def _limiting(statement: Statement, known: dict[str, Evidence], texts: Sequence[
 # --- in place of what is withheld -------------------------------------------------------------------------------------
 
 
-def in_place(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
+def in_place(
+    statements: Sequence[Statement], evidence: Sequence[Evidence], question: str = ""
+) -> tuple[Statement, ...]:
     """``statements``, behind each of a model's that is withheld the source's own sentence, where one is like it.
 
-    Nothing is added where nothing else is shown: then the flow quotes what answers the question.
+    One that is for another case or another patient than ``question`` is about is not quoted. Nothing is added where
+    nothing else is shown: then the flow quotes what answers the question.
     """
     shown = {statement.text for statement in statements if not statement.withheld}
     known = {piece.marker: piece for piece in evidence}
@@ -236,10 +246,15 @@ def in_place(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> t
     for statement in statements:
         complete.append(statement)
         quoted = _own_words(statement, known) if statement.withheld else None
-        if quoted and quoted.text not in shown:
+        if quoted and quoted.text not in shown and _fits(question, quoted, known):
             shown.add(quoted.text)
             complete.append(quoted)
     return tuple(complete)
+
+
+def _fits(question: str, quoted: Statement, known: dict[str, Evidence]) -> bool:
+    source = known[quoted.citations[0].marker].passage
+    return not cases.other(question, quoted.text) and not qualifiers.differing(question, source)
 
 
 def stands_in(statement: Statement) -> bool:

@@ -109,7 +109,7 @@ def write(
         written = yield from _drafted(task, plan, role, by_rules=True)
     else:
         written = yield from _written(task, plan, role, relevance)
-    written = replace(written, statements=gate.completed(written.statements, written.evidence))
+    written = replace(written, statements=gate.completed(written.statements, written.evidence, task.question))
     account = yield from gate.badged(
         task.question, written.answering, written.evidence, written.verification, plan.jury
     )

@@ -3,7 +3,7 @@
 1. Citations exist and quote exactly; a quotation brings its neighbouring exceptions with it
    (``verification.citations``, ``verification.support``).
 2. A model's sentences are carried by what they cite, by rule and by the judge of entailment; what is not is withheld,
-   marked or written once more, as the site says.
+   marked or written once more, as the site says. Without a judge what rules cannot tell gives way to a quotation.
 3. The answer as a whole agrees with its sources (LINS, PCA); of the departments that are advised, each stands by the
    guide (Dual-RAG, check module).
 4. The badge (Answered with Evidence), judged with the withheld sentences in it and without them, of each kind of source
@@ -40,24 +40,26 @@ def checked(
 ) -> Step[tuple[tuple[Statement, ...], Verification, Notes]]:
     """Steps 1 and 2: the draft's statements with their verdicts, the account, and a note of what was added.
 
-    ``context`` are the question and the record. Without ``exceptions`` nothing is added, and a verdict comes for each
-    of the draft's statements.
+    ``context`` are the question and the record. Without ``exceptions`` nothing is added or put in a sentence's place,
+    and a verdict comes for each of the draft's statements.
     """
     statements, verification = citations.check(draft.statements, evidence)
     if any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements):
         stances = yield Judge(support.pairs(statements, evidence))
         policy: support.Policy = "mark" if plan.unsupported == "mark" else "withhold"
         statements, verification = support.check(
-            statements, evidence, stances, verification, policy, plan.judge, context
+            statements, evidence, stances, verification, policy, plan.judge, context, replaceable=exceptions
         )
     complete = support.with_exceptions(statements, evidence) if exceptions else statements
     added = len(complete) - len(statements)
     return complete, _counted(verification, added), ((message("gate.added", count=added),) if added else ())
 
 
-def completed(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) -> tuple[Statement, ...]:
+def completed(
+    statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], question: str
+) -> tuple[Statement, ...]:
     """The sentences of an answer, behind each that was withheld the source's own one where there is one."""
-    return support.in_place(statements, evidence)
+    return support.in_place(statements, evidence, question)
 
 
 def _counted(verification: Verification, added: int) -> Verification:

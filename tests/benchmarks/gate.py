@@ -2,8 +2,9 @@
 what the gate makes of them: withheld, shown as unchecked, or shown as supported.
 
 Right ones are paraphrases, joined rows, values within a range, abbreviations, other names; wrong ones have another
-number, unit, medicine, direction, frequency, population, route, time or condition, or turn something round. Judged with
-the starter's rules (``LikenessOnly`` or, with ``--judge``, whatever the settings name).
+number, unit, medicine, direction, frequency, population, route, time or condition, or turn something round. Judged by
+the starter's rules (``LikenessOnly``): what these say of a sentence, and what a reader of an answer gets, in which what
+rules cannot tell gives way to the source's own sentence; a right one is lost if that is not found either.
 
     python -m tests.benchmarks.gate FOLDER   (gate.toml, and the documents in docs/)
 """
@@ -16,7 +17,7 @@ import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,15 +104,30 @@ def imported(session: Session, folder: Path) -> list[Passage]:
     return sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
 
 
-def verdicts(session: Session, items: Sequence[Case]) -> list[Statement]:
+@dataclass(frozen=True)
+class Checked:
+    """A sentence by the rules, as a reader of an answer gets it, and whether its source is quoted in its place."""
+
+    by_rules: Statement
+    answered: Statement
+    quoted: bool
+
+
+def verdicts(session: Session, items: Sequence[Case]) -> list[Checked]:
     """Each sentence after the gate."""
     with session.workspace() as workspace:
         prepared = [_prepared(case) for case in items]
         judged = [workspace.judge(support.pairs((statement,), sources)) for statement, sources in prepared]
-    return [
-        support.check((statement,), sources, stances, Verification(1, 0))[0][0]
-        for (statement, sources), stances in zip(prepared, judged, strict=True)
-    ]
+    results = []
+    for (statement, sources), stances in zip(prepared, judged, strict=True):
+        by_rules, answered = (
+            support.check((statement,), sources, stances, Verification(1, 0), replaceable=replaceable)[0][0]
+            for replaceable in (False, True)
+        )
+        beside = sources[0].quotation(0, len(sources[0].passage.text))
+        placed = support.in_place((replace(beside, text=""), answered), sources)
+        results.append(Checked(by_rules, answered, len(placed) > 2))
+    return results
 
 
 def _prepared(case: Case) -> tuple[Statement, tuple[Evidence, ...]]:
@@ -156,19 +172,22 @@ def injected(name: str, folder: Path) -> list[Row]:
     return made
 
 
-def measured(folder: Path, work: Path) -> list[tuple[Case, Statement]]:
+def measured(folder: Path, work: Path) -> list[tuple[Case, Checked]]:
     """Each case of ``folder`` and what became of it, over a fresh library."""
     with opened(Settings(Path(tempfile.mkdtemp(dir=work)))) as session:
         items = cases(folder, imported(session, folder))
         return list(zip(items, verdicts(session, items), strict=True))
 
 
-def rows(name: str, results: Sequence[tuple[Case, Statement]]) -> list[Row]:
+def rows(name: str, results: Sequence[tuple[Case, Checked]]) -> list[Row]:
     """The figures of one set."""
     how = f"gate: {SETS.get(name, name)}; rules and likeness, no judge{FIRST.get(name, '')}"
     made = []
     for language, called in (("en", "English"), ("zh", "Chinese")):
-        counts = Counter((case.right, outcome(statement)) for case, statement in results if case.language == language)
+        own = [(case, checked) for case, checked in results if case.language == language]
+        counts = Counter((case.right, outcome(checked.by_rules)) for case, checked in own)
+        lost = sum(case.right and checked.answered.withheld and not checked.quoted for case, checked in own)
+        answered = sum(not case.right and not checked.answered.withheld for case, checked in own)
         right = sum(count for (is_right, _), count in counts.items() if is_right)
         wrong = sum(counts.values()) - right
         supported, shown = counts[False, "supported"], counts[False, "supported"] + counts[False, "unchecked"]
@@ -176,6 +195,8 @@ def rows(name: str, results: Sequence[tuple[Case, Statement]]) -> list[Row]:
             ("right sentences withheld", counts[True, "withheld"], right, WITHHELD),
             ("wrong sentences shown as supported", supported, wrong, SUPPORTED),
             ("wrong sentences shown at all", shown, wrong, SHOWN),
+            ("in an answer: right sentences lost, their source not quoted either", lost, right, WITHHELD),
+            ("in an answer: wrong sentences shown at all", answered, wrong, SHOWN),
         ):
             share = f"{count} of {total} ({count / max(1, total):.1%})"
             made.append(Row(f"{what}, {called}, {name}", f"<= {most:.0%}", share, met(count <= most * total), how))
@@ -185,7 +206,8 @@ def rows(name: str, results: Sequence[tuple[Case, Statement]]) -> list[Row]:
 def main() -> None:
     """Print the figures of a folder, and with ``-v`` what went wrong."""
     results = measured(Path(sys.argv[1]), Path(tempfile.mkdtemp()))
-    for case, statement in results if "-v" in sys.argv else ():
+    for case, checked in results if "-v" in sys.argv else ():
+        statement = checked.by_rules
         if case.right == (outcome(statement) == "withheld"):
             reason = statement.verdict.reason.code if statement.verdict and statement.verdict.reason else ""
             verdict = "right" if case.right else "wrong"

@@ -196,11 +196,19 @@ def test_a_chat_model_serves_the_roles_with_one_command(empty: Localmed, qwen: P
     with Site(config.load(empty.data)) as site:
         assert site.chat_chosen
         assert site.unfit_roles == frozenset(ROLES), "rules serve until the self-test has been run"
+        assert not site.entailment.languages, "nor does it judge before"
     out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b", "--untested").out.split())
     assert "It serves these roles: " in out
     assert "By [roles] of the settings others serve: keywords" in out
     with Site(config.load(empty.data)) as site:
         assert not site.unfit_roles
+        assert "label choice" in site.entailment.name, "it judges where nobody else was chosen to"
+        site.keep_unfit({"coherence"})
+        assert not site.entailment.languages, "one that cannot compare does not judge"
+        site.keep_unfit(())
+    empty.ok("models", "use", "entailment", "none")
+    with Site(config.load(empty.data)) as site:
+        assert not site.entailment.languages, "as was chosen"
     empty.ok("models", "use", "chat", "none")
     with Site(config.load(empty.data)) as site:
         assert not site.chat_chosen

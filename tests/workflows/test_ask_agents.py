@@ -28,6 +28,8 @@ AGENTS = frozenset({
 })  # fmt: skip
 ALL = replace(PLAN, roles=AGENTS)
 UNSURE = Stance(0.2, 0.6, 0.2)
+JUDGED = replace(ALL, judge="checker")
+OPEN = Stance(0.5, 0.45, 0.05)  # the judge cannot tell
 AGAINST = Stance(0.1, 0.1, 0.8)
 FOR = Stance(0.8, 0.1, 0.1)
 REFUSED = Rejected("agents.nothing_said")
@@ -98,8 +100,8 @@ def test_a_conflict_is_written_once_more_with_what_was_wrong() -> None:
     draft = Draft((generated(UNSHOWN),))
     conflict = Coherence(False, "x", NUMBER, (UNSHOWN,))
     again = Draft((generated("Give 5 mg of it by mouth."),))
-    results = [search_result(), ENOUGH, (SOURCE,), draft, (UNSURE,), conflict, again, (FOR,)]
-    answer, requests = replay(results, plan=ALL)
+    results = [search_result(), ENOUGH, (SOURCE,), draft, (OPEN,), conflict, again, (FOR,)]
+    answer, requests = replay(results, plan=JUDGED)
     assert role_names(requests) == ["relevance", "cited_answer", "coherence", "cited_answer"]
     inputs = [
         request.task for request in requests if isinstance(request, Perform) and isinstance(request.task, AnswerInput)
@@ -112,8 +114,8 @@ def test_a_conflict_is_written_once_more_with_what_was_wrong() -> None:
 def test_a_conflict_alone_removes_no_sentence_and_is_told() -> None:
     """A small model's "conflicts" was wrong of sentences copied word for word."""
     draft, conflict = Draft((generated(UNSHOWN),)), Coherence(False, "x", NUMBER, (UNSHOWN,))
-    results = [search_result(), ENOUGH, (SOURCE,), draft, (UNSURE,), conflict, draft, (UNSURE,)]
-    answer, _ = replay(results, plan=ALL)
+    results = [search_result(), ENOUGH, (SOURCE,), draft, (OPEN,), conflict, draft, (OPEN,)]
+    answer, _ = replay(results, plan=JUDGED)
     assert [statement.text for statement in answer.statements] == [UNSHOWN]
     assert message(CONFLICTS) in answer.notes
 
@@ -122,18 +124,28 @@ def test_only_the_sentences_that_conflict_are_written_again() -> None:
     right, wrong = generated(), generated("Give it by mouth.")
     conflict = Coherence(False, "x", NUMBER, (wrong.text,))
     mended = Draft((generated("By mouth, 5 mg."), right))
-    results = [search_result(), ENOUGH, (SOURCE,), Draft((right, wrong)), (FOR, UNSURE), conflict, mended, (FOR, FOR)]
-    answer, _ = replay(results, plan=ALL)
+    results = [search_result(), ENOUGH, (SOURCE,), Draft((right, wrong)), (FOR, OPEN), conflict, mended, (FOR, FOR)]
+    answer, _ = replay(results, plan=JUDGED)
     assert [statement.text for statement in answer.statements] == [right.text, "By mouth, 5 mg."]
 
 
 def test_what_is_shown_to_be_supported_is_not_asked_about() -> None:
     right, unsure = generated(), generated("Give it by mouth.")
-    results = [search_result(), ENOUGH, (SOURCE,), Draft((right, unsure)), (FOR, UNSURE), Coherence(True, "x")]
-    _, requests = replay(results, plan=ALL)
+    results = [search_result(), ENOUGH, (SOURCE,), Draft((right, unsure)), (FOR, OPEN), Coherence(True, "x")]
+    _, requests = replay(results, plan=JUDGED)
     tasks = [request.task for request in requests if isinstance(request, Perform)]
     (task,) = [task for task in tasks if isinstance(task, CoherenceInput)]
     assert [statement.text for statement in task.statements] == [unsure.text]
+
+
+def test_without_a_judge_what_rules_cannot_tell_gives_way_to_the_source() -> None:
+    """Of wrong sentences that rules found nothing against a third was shown, among them another row's dose."""
+    right, untold = generated(), generated("Give it by mouth.")
+    results = [search_result(), ENOUGH, (SOURCE,), Draft((right, untold)), (FOR, UNSURE)]
+    answer, _ = replay(results, plan=ALL)
+    withheld = [statement.text for statement in answer.statements if statement.withheld]
+    assert withheld == [untold.text]
+    assert right.text in [statement.text for statement in answer.statements if not statement.withheld]
 
 
 # --- nothing of a model's draft stands -------------------------------------------------------------------------------
