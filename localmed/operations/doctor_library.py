@@ -24,8 +24,6 @@ from localmed.library.withdrawals import Withdrawals
 from localmed.operations import accounts, stops, stored
 from localmed.operations.audit import BEGAN_ANEW, Audit, missing
 from localmed.operations.check import Check, Site, failed, ok, problem, size, warning
-from localmed.retrieval.calibration import calibrations
-from localmed.retrieval.relevance import fitted
 
 NAMED = 20  # faults; the rest is counted
 COMFORTABLE = 2 * 2**30  # bytes free; an import keeps originals and vectors besides the generation that it builds
@@ -138,6 +136,9 @@ def _begun(data: Path) -> str:
 
 def calibration(site: Site) -> Iterator[Check]:
     """The site's own thresholds are of the encoder and the judge that serve."""
+    from localmed.retrieval.calibration import calibrations  # what cannot be imported is told by ``python``
+    from localmed.retrieval.relevance import fitted
+
     with suppress(LocalmedError):  # damage is told by ``beside``, a library without an encoder by ``library``
         rows, built_with = calibrations(site.settings.data), generations.encoder(site.settings.data)
         for row in rows:

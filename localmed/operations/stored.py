@@ -33,7 +33,6 @@ from localmed.library.withdrawals import Withdrawals
 from localmed.operations import history, stops
 from localmed.operations.audit import Audit, missing
 from localmed.operations.sealing import KEY
-from localmed.retrieval.calibration import calibrations
 
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
 # What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
@@ -161,6 +160,8 @@ def access(data: Path) -> Iterator[LocalmedError]:
 
 def calibrated(data: Path) -> Iterator[LocalmedError]:
     """The site's thresholds are as they were written."""
+    from localmed.retrieval.calibration import calibrations
+
     calibrations(data)
     yield from ()
 

@@ -134,10 +134,10 @@ def search(
 
 def every_tier(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[SearchedTier, ...]]:
     """Every tier of ``plan`` searched and judged as ``search`` does it, whichever would answer."""
-    wanted, _ = yield from request(bounded(question)[0], filters, plan)
+    own_request, _ = yield from request(bounded(question)[0], filters, plan)
     done = TierSearch()
     for tier in plan.tiers:
-        done += yield from search(wanted, iter((tier,)), plan)
+        done += yield from search(own_request, iter((tier,)), plan)
     return done.tried
 
 

@@ -67,13 +67,13 @@ class Ran:
     def failed(self, code: int) -> str:
         """The one line on stderr of a command that must end with ``code``, but for how far it was on a slow machine."""
         assert self.code == code, self
-        told = PROGRESS.sub("", self.err)
-        assert told.endswith("\n"), self
-        assert told.count("\n") == 1, self
-        assert told.startswith("localmed: "), self
-        assert "Traceback" not in told, self
+        line = PROGRESS.sub("", self.err)
+        assert line.endswith("\n"), self
+        assert line.count("\n") == 1, self
+        assert line.startswith("localmed: "), self
+        assert "Traceback" not in line, self
         assert not self.out, self
-        return told
+        return line
 
 
 @dataclass(frozen=True)

@@ -108,12 +108,12 @@ def test_killed_at_every_step(killing: Killing, start: Settings, corpus: Path, t
     assert steps > 30
     outcomes = []
     for step in (*range(1, steps - LAST, EARLY), *range(steps - LAST, steps + 1)):
-        killed = copy_of(start, tmp_path / "killed")
+        killed = copy_of(start, tmp_path / f"killed{step}")
         assert killing(killed.data, corpus, step) == -9, f"step {step} of {steps}"
         with Library.open(killed.data) as library:
             outcomes.append(library.path.name)
         check_after(killed, corpus, before)
-        shutil.rmtree(killed.data)
+        shutil.rmtree(killed.data, ignore_errors=True)  # Tantivy's threads may still be tidying up
     assert set(outcomes) == {"0001", "0002"}, "some steps come before the swap, some after"
     assert outcomes == sorted(outcomes), "once swapped, it stays swapped"
 
