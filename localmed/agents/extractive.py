@@ -57,6 +57,11 @@ _ASKS_QUANTITY = re.compile(
 )
 _AFTER_QUESTION = re.compile(r"(?<=[?？])(?![?？])")
 _FURNITURE = re.compile(r"第\s*\d+\s*页|\bpage \d+ of \d+|^\W*\d+\W*$", re.IGNORECASE)  # what a footer left behind
+# Who issued a document: names and a comma, nothing that is done.
+_ISSUER = re.compile(
+    r"(?=.*\b(?:Hospital|Department|Trust|Clinic|Committee|Society|Association|Ministry)\b)(?=.*,)"
+    r"(?:(?:[A-Z][\w'’&-]*|of|and|the|for|&),?\s*)+\.?$"
+)
 _NUMBERED = re.compile(r"^[\d.、\s]+")  # before a heading
 _VOLUME = re.compile(r"\b(?:19|20)\d\d\s?;\s?\d+")  # year;volume of a reference
 _ROW = re.compile(r"[^\n]+")
@@ -73,6 +78,7 @@ class Candidate:
     end: int
     score: float
     heading: float = 0.0  # what of the score its heading gave
+    fills: bool = False  # whether it gives the values that are asked for
 
     @property
     def text(self) -> str:
@@ -116,11 +122,16 @@ class Asked:
         named = len(rest & _stems(heading)) / len(rest) if rest else 0.0
         return HEADING_WEIGHT * (fits or moments.agreed(self.question, heading)) + NAMED_WEIGHT * named
 
+    def fills(self, text: str) -> bool:
+        """Whether ``text`` gives the very values asked for; False where none are."""
+        folded = language.fold(text)
+        return bool(self.slots) and all(slot.fills.search(folded) for slot in self.slots)
+
     def sentence(self, text: str) -> float:
         """What the sentence ``text`` gains by giving it."""
         folded = language.fold(text)
         number = NUMBER_WEIGHT * bool(self.quantity and _NUMBER.search(text))
-        values = SLOT_WEIGHT * bool(self.slots and all(slot.fills.search(folded) for slot in self.slots))
+        values = SLOT_WEIGHT * self.fills(text)
         says = KIND_WEIGHT * any(kind.says and kind.says.search(folded) for kind in self.kinds)
         opposed = bool(moments.opposed(self.question, text)) or ages.outside(self.question, text)
         exception = RESTRICTED_WEIGHT * cases.restricted(self.question, text)
@@ -198,7 +209,8 @@ class Extractive:
     def chosen(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those of ``candidates`` (best first) that are quoted: near the best, of few sections, no copies.
 
-        The best comes first, then what is of its section, each section in reading order.
+        The best comes first, or where it lacks the value asked for the best of its passage that gives it; then what
+        is of that section, each section in reading order.
         """
         chosen: list[Candidate] = []
         sections: list[tuple[str, ...]] = []
@@ -213,7 +225,10 @@ class Extractive:
                 continue
             sections += [candidate.section] if fresh else []
             chosen.append(candidate)
-        return chosen[:1] + sorted(chosen[1:], key=lambda one: (sections.index(one.section), one.place, one.start))
+        lead = next((one for one in chosen if one.fills and one.place == chosen[0].place), None)
+        first = [lead] if lead else chosen[:1]
+        rest = [one for one in chosen if one not in first]
+        return first + sorted(rest, key=lambda one: (sections.index(one.section), one.place, one.start))
 
     def _candidates(self, question_text: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
         """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
@@ -241,7 +256,7 @@ class Extractive:
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
                     score += slots.sentence(text) + heading + ROW_WEIGHT * (text in rows)
-                    yield Candidate(piece, place, start, end, score, heading)
+                    yield Candidate(piece, place, start, end, score, heading, slots.fills(text))
                 before = own if _long_enough(text) else before
 
     def _of_what_is_asked(self, question: str, evidence: Sequence[Evidence]) -> set[int]:
@@ -296,7 +311,12 @@ def _long_enough(text: str) -> bool:
 
 def _says(text: str, passage: Passage) -> bool:
     """Whether ``text`` is a statement: no reference, heading, fragment or what a header or footer left behind."""
-    if _FURNITURE.search(text) or _VOLUME.search(text) or cues("publications", "references").search(text):
+    if (
+        _FURNITURE.search(text)
+        or _ISSUER.match(text)
+        or _VOLUME.search(text)
+        or cues("publications", "references").search(text)
+    ):
         return False
     names = {_bare(name) for name in (passage.title, *passage.headings)}
     if _bare(text) in names or not names.isdisjoint(listed(table("publications")["references"]["headings"])):

@@ -162,6 +162,8 @@ def test_no_evidence_no_answer(extractive: Extractive) -> None:
         ("Ibuprofen dose audit, maximum doses in 2024.", "References", False),
         ("maximum dose of ibuprofen as in", "Dose", False),
         ("Title 2024 12", "Dose", False),
+        ("Ibuprofen Department, Dose Committee and Trust.", "Dose", False),
+        ("Call the Ibuprofen Department, or the hospital.", "Dose", True),
         ("布洛芬最大剂量病例登记年报，2025年。", "参考资料", False),
         ("成人布洛芬最大剂量  第 3 页", "用法", False),
         ("布洛芬成人最大剂量为每日2.4克。", "用法", True),
@@ -218,6 +220,15 @@ def test_the_row_of_the_age_asked_for_is_chosen(extractive: Extractive) -> None:
     piece = evidence("1", " ".join(rows), "Ibuprofen")
     chosen = answer(extractive, "How much ibuprofen for an 8 year old child?", (piece,), dense=False)
     assert [statement.text for statement in chosen] == [rows[1]]
+
+
+def test_the_value_asked_for_comes_before_what_names_the_question_better(tmp_path: Path) -> None:
+    texts = ("Adults: 500 micrograms.", "If nothing improves, repeat the dose of intramuscular adrenaline in an adult.")
+    piece, other = evidence("1", " ".join(texts), "Anaphylaxis"), evidence("2", "Adults need rest.", "Colds")
+    index = index_of(tmp_path / "own", [piece.passage, other.passage])
+    question = "What dose of intramuscular adrenaline is given to an adult with anaphylaxis?"
+    chosen = answer(Extractive(index, HashedWords(), AskSettings()), question, (piece,), dense=False)
+    assert [statement.text for statement in chosen] == list(texts)
 
 
 def test_few_sections_are_quoted(extractive: Extractive) -> None:
