@@ -169,6 +169,9 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
+MALFORMED = "database disk image is malformed"  # as SQLite says; where its words quote such bytes Python fails on them
+
+
 def open_database(
     path: Path, migrations: Sequence[str], wal: bool = False, patience: float = BUSY_SECONDS
 ) -> sqlite3.Connection:
@@ -190,6 +193,8 @@ def open_database(
         migrate(connection, migrations, path.name)
     except BaseException as error:
         connection.close()
+        if isinstance(error, UnicodeDecodeError):
+            raise as_ours(path, sqlite3.DatabaseError(MALFORMED)) from None
         if not isinstance(error, sqlite3.DatabaseError):
             raise
         raise as_ours(path, error) from None
@@ -241,7 +246,10 @@ def _read_rows(path: Path, mode: str, query: str, patience: float) -> list[tuple
     source = f"{path.absolute().as_uri()}?{mode}"
     with closing(sqlite3.connect(source, uri=True, timeout=patience)) as database:
         sums(database)
-        return database.execute(query).fetchall()
+        try:
+            return database.execute(query).fetchall()
+        except UnicodeDecodeError:
+            raise sqlite3.DatabaseError(MALFORMED) from None
 
 
 def _use_wal(connection: sqlite3.Connection, patience: float) -> None:

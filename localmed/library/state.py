@@ -21,7 +21,7 @@ from typing import Any, Self
 from localmed.domain import Message
 from localmed.errors import Damaged
 from localmed.library import generations
-from localmed.library.migrations import as_ours, open_database, read_rows
+from localmed.library.migrations import MALFORMED, as_ours, open_database, read_rows
 from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
 
@@ -124,6 +124,8 @@ def rows(data: Path) -> Iterator[sqlite3.Connection]:
             yield state.connection
         except sqlite3.DatabaseError as error:
             raise as_ours(data / FILE, error) from None
+        except UnicodeDecodeError:
+            raise as_ours(data / FILE, sqlite3.DatabaseError(MALFORMED)) from None
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from localmed.errors import Busy, Damaged
 from localmed.library import migrations
 from localmed.library.catalogue import Catalogue
 from localmed.library.migrations import AUDIT, LIBRARY, VECTORS, migrate, open_database
-from localmed.library.state import Quarantined, State
+from localmed.library.state import Quarantined, State, selected
 from localmed.library.state_migrations import STATE
 from localmed.library.vectors import VectorCache
 from localmed.operations.audit import Audit
@@ -262,3 +262,18 @@ def test_four_processes_keep_one_chain(tmp_path: Path) -> None:
     assert len(log.entries()) == 100
     assert log.verify() == []
     log.close()
+
+
+def test_a_name_in_the_schema_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    """SQLite quotes it in its error, and Python fails on that before it has an error of SQLite's."""
+    with State(tmp_path) as state:
+        state.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path = tmp_path / "state.sqlite"
+    content = path.read_bytes()
+    for place in range(content.index(b"CREATE TABLE stops_sum"), content.index(b"CREATE TABLE stops_sum") + 22):
+        path.write_bytes(content[:place] + b"\xf3" + content[place + 1 :])
+        for look in (lambda: selected(tmp_path, "SELECT * FROM stops"), lambda: State(tmp_path)):
+            with suppress(Damaged):
+                opened = look()
+                if isinstance(opened, State):
+                    opened.close()
