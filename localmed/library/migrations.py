@@ -169,7 +169,7 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-MALFORMED = "database disk image is malformed"  # as SQLite says; where its words quote such bytes Python fails on them
+MALFORMED = "SQLITE_CORRUPT"  # where SQLite quotes bytes that are no text, Python fails on its words
 
 
 def open_database(
