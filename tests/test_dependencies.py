@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import re
+import subprocess
+import sys
 import tomllib
-import warnings
 from importlib import metadata
 from pathlib import Path
 
@@ -58,15 +58,29 @@ def test_installed_as_pinned(name: str, version: str, optional: bool) -> None:
         assert installed.split("+")[0] == version
 
 
-@pytest.mark.parametrize(("name", "optional"), [(name, optional) for name, _, optional in pins()])
-def test_imports(name: str, optional: bool) -> None:
-    if name.startswith("types-"):
-        return
-    if optional and not _installed(name):
-        pytest.skip(f"{name} is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # theirs
-        importlib.import_module(MODULES.get(name, name.replace("-", "_")))
+IMPORTS = """
+import importlib, sys, traceback, warnings
+warnings.simplefilter("ignore")  # theirs
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except Exception:
+        print(name, traceback.format_exc())
+"""
+
+
+@pytest.mark.timeout(600)  # torch, ray and the like, on a busy machine
+def test_they_import() -> None:
+    """In a process of their own: some change others on import (PyMuPDF Layout the table search), all keep memory."""
+    modules = [
+        MODULES.get(name, name.replace("-", "_"))
+        for name, _, optional in pins()
+        if not name.startswith("types-") and not (optional and not _installed(name))
+    ]
+    child = subprocess.run(
+        [sys.executable, "-P", "-c", IMPORTS, *modules], capture_output=True, text=True, check=False, timeout=590
+    )
+    assert (child.returncode, child.stdout) == (0, ""), child.stderr
 
 
 def test_main_dependencies_are_pinned() -> None:
