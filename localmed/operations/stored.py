@@ -28,6 +28,7 @@ from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE
 from localmed.library.catalogue import originals_of
 from localmed.library.intact import sha256_of
+from localmed.library.migrations import SQLITE_ERRORS
 from localmed.library.state import FILE as STATE_FILE
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import history, stops
@@ -130,7 +131,7 @@ def _integrity(path: Path) -> str:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             problem = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    except sqlite3.DatabaseError as error:
+    except SQLITE_ERRORS as error:
         return str(error)
     return "" if problem == "ok" else problem
 
