@@ -1,4 +1,4 @@
-"""What the audit log states of the access file, the withdrawal ledger and the stops: how far each went, its digest.
+"""What the audit log states of access file, withdrawal ledger, stops and accounts: how far each went, its digest.
 
 Each of them could be rewritten so that it reads well. Every change of one is therefore noted in the audit log with the
 ``Anchor`` of what it left, at the end of the entry's outcome. Where the log is missing or cannot be read (``legible``),
@@ -28,7 +28,7 @@ PLANNED, REPAIRED = "planned", "repaired"  # outcomes: about to be written; writ
 
 _QUERY = "SELECT entry FROM entries WHERE {condition} ORDER BY id DESC LIMIT {most}"
 _held: dict[Path, float] = {}  # logs that could not be read, and until when nobody waits for them
-Kind = Literal["access", "ledger", "stops"]
+Kind = Literal["access", "ledger", "stops", "accounts"]
 
 
 @dataclass(frozen=True, slots=True)

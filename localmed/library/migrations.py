@@ -79,7 +79,8 @@ VECTORS: tuple[str, ...] = (
     "ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';",  # rows of before are encoded again
 )
 
-ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access", "ledger", "stops")}  # ``anchors.py``
+_KINDS = "access", "ledger", "stops", "accounts"  # of anchors, see ``anchors.py``
+ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in _KINDS}
 
 
 def _anchor_index(kind: str) -> str:
@@ -91,6 +92,7 @@ AUDIT: tuple[str, ...] = (
     _anchor_index("access") + _anchor_index("ledger"),
     "ALTER TABLE entries ADD COLUMN mac TEXT NOT NULL DEFAULT '';",  # of before: covered by the first that has one
     _anchor_index("stops"),
+    _anchor_index("accounts"),
 )
 
 GRAPH: tuple[str, ...] = (

@@ -33,6 +33,7 @@ from localmed.library.state import FILE as STATE_FILE
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import history, stops
 from localmed.operations.audit import Audit, missing
+from localmed.operations.noted_accounts import require_noted
 from localmed.operations.sealing import KEY
 
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
@@ -168,8 +169,9 @@ def calibrated(data: Path) -> Iterator[LocalmedError]:
 
 
 def state(data: Path) -> Iterator[LocalmedError]:
-    """``state.sqlite`` is there, what is stopped is as it was written, and what was sealed can be opened."""
+    """``state.sqlite`` is there, stops and accounts are as the audit log knows them, what was sealed can be opened."""
     stops.stops(data)
+    require_noted(data)
     if count := history.unopened(data):
         yield Damaged("stored.unopened", file=str(data / KEY), count=count)
 

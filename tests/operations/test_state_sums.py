@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain.accounts import Account, SessionRole
-from localmed.errors import Damaged
+from localmed.errors import Damaged, UsageError
 from localmed.library import state
+from localmed.library.migrations import sums
 from localmed.library.state import rows, selected
-from localmed.operations import accounts, logins, stops, tokens
+from localmed.operations import accounts, logins, repair, stops, stored, tokens
 from tests.fakes import HashedWords, opened
 from tests.operations.conftest import NURSE, PASSWORD
 
@@ -73,7 +76,8 @@ def test_a_login_or_token_is_not_somebody_elses(filled: Settings, table: str) ->
 
 def test_a_change_does_not_take_what_was_altered_for_what_was_stored(filled: Settings) -> None:
     with closing(sqlite3.connect(filled.data / "state.sqlite")) as database:
-        kept = database.execute("SELECT name, sql FROM sqlite_master WHERE name LIKE 'accounts_c%'").fetchall()
+        query = "SELECT name, sql FROM sqlite_master WHERE name IN ('accounts_compared', 'accounts_changed')"
+        kept = database.execute(query).fetchall()
         assert len(kept) == 2
         for name, _ in kept:
             database.execute(f"DROP TRIGGER {name}")
@@ -179,3 +183,96 @@ def test_what_was_found_beside_a_log_that_could_not_be_read_is_not_kept(filled: 
     looks.clear()
     stops.stops(filled.data)
     assert looks
+
+
+# --- accounts are what the audit log knows ----------------------------------------------------------------------------
+
+
+def forged(settings: Settings, statement: str) -> None:
+    """As somebody changes it who makes the checksum and the count anew: only the audit log knows better."""
+    changed(settings, statement)
+    with closing(sqlite3.connect(settings.data / "state.sqlite")) as database:
+        sums(database)
+        database.execute("UPDATE accounts SET sum = checksum(user, role, groups, source, password, disabled, subject)")
+        database.commit()
+
+
+FORGERIES = [
+    "UPDATE accounts SET role = 'admin' WHERE user = 'nurse'",
+    "UPDATE accounts SET groups = '[\"doctors\"]' WHERE user = 'nurse'",
+    "UPDATE accounts SET password = (SELECT password FROM accounts WHERE user = 'nurse') WHERE user = 'boss'",
+    "INSERT INTO accounts SELECT 'mallory', 'admin', '[]', source, password, 0, created, subject, 0, 0 "
+    "FROM accounts WHERE user = 'nurse'",
+    "DELETE FROM accounts WHERE user = 'nurse'",
+    "DROP TABLE accounts_sum",
+]
+
+
+@pytest.mark.parametrize("statement", FORGERIES)
+def test_an_account_that_no_session_made_opens_nothing(filled: Settings, statement: str) -> None:
+    calls = readers(filled)
+    assert all(call() for call in calls.values())
+    forged(filled, statement)
+    for call in calls.values():
+        with pytest.raises(Damaged, match="localmed repair"):
+            call()
+    with opened(filled, HashedWords()) as session:
+        for change in (
+            lambda: accounts.set_password(session, "boss", PASSWORD + "!"),
+            lambda: accounts.create(session, Account("li", SessionRole.READER), PASSWORD),
+            lambda: accounts.change(session, Account("boss", SessionRole.ADMIN, ("x",))),
+        ):
+            with pytest.raises(Damaged, match="localmed repair"):
+                change()
+        with pytest.raises(Damaged):
+            list(stored.state(filled.data))
+
+
+@pytest.mark.parametrize("statement", FORGERIES[:4])
+def test_repair_gives_back_the_rights_that_the_log_knows(filled: Settings, statement: str) -> None:
+    forged(filled, statement)
+    with opened(filled, HashedWords()) as session:
+        for step in (steps := repair.records(filled.data)):
+            assert step.shown
+            step.do(session)
+    assert len(steps) == 1
+    assert repair.records(filled.data) == []
+    rights = {account.user: account for account in accounts.accounts(filled.data)}
+    assert rights["nurse"] == NURSE
+    assert rights["boss"] == Account("boss", SessionRole.ADMIN)
+    assert all(account.disabled for user, account in rights.items() if user not in ("nurse", "boss"))
+    if "password" in statement:
+        with pytest.raises(UsageError):
+            accounts.sign_in(filled.data, "boss", PASSWORD, filled.web)
+    elif "INSERT" not in statement:
+        assert accounts.sign_in(filled.data, "nurse", PASSWORD, filled.web) == NURSE
+    with opened(filled, HashedWords()) as session:
+        accounts.set_password(session, "nurse", PASSWORD + "!")
+    assert accounts.sign_in(filled.data, "nurse", PASSWORD + "!", filled.web) == NURSE
+
+
+def test_an_older_file_of_accounts_is_missed(filled: Settings) -> None:
+    """The nurse was disabled since: the file of before does not bring the account back."""
+    for path in filled.data.glob("state.sqlite*"):
+        shutil.copy2(path, filled.data.parent / path.name)
+    with opened(filled, HashedWords()) as session:
+        accounts.change(session, replace(NURSE, disabled=True))
+    for path in filled.data.glob("state.sqlite*"):
+        path.unlink()
+    for path in filled.data.parent.glob("state.sqlite*"):
+        shutil.copy2(path, filled.data / path.name)
+    with pytest.raises(Damaged, match="localmed repair"):
+        accounts.account(filled.data, "nurse")
+
+
+def test_a_file_of_before_changes_of_accounts_were_counted_is_taken_as_it_is(filled: Settings) -> None:
+    with closing(sqlite3.connect(filled.data / "audit.sqlite")) as log:
+        log.execute("DELETE FROM entries WHERE instr(entry, 'anchor accounts')")
+        log.commit()
+    changed(filled, "DROP TABLE accounts_sum")
+    with closing(sqlite3.connect(filled.data / "state.sqlite")) as database:
+        for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {name}")
+        database.execute("PRAGMA user_version = 12")
+        database.commit()
+    assert accounts.account(filled.data, "nurse") == NURSE
