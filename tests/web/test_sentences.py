@@ -50,9 +50,9 @@ def entries(clients: Clients) -> list[tuple[str, str, str]]:
 def test_each_sentence_comes_with_its_source_and_label_before_the_answer(client: Clients) -> None:
     events = streamed(client("reader"), question=PDF_QUESTION)
     kinds = [event["kind"] for event in events]
-    told = kinds.index("sentences")
-    assert set(kinds[told + 1 :]) == {"step", "answer"}, "what judges the badge"
-    (first, *_), answer = events[told]["value"], events[-1]["value"]
+    place = kinds.index("sentences")
+    assert set(kinds[place + 1 :]) == {"step", "answer"}, "what judges the badge"
+    (first, *_), answer = events[place]["value"], events[-1]["value"]
     assert SENTENCE in first
     assert 'href="/passages/' in first
     assert "quoted from the source" in first
@@ -61,7 +61,7 @@ def test_each_sentence_comes_with_its_source_and_label_before_the_answer(client:
 
 
 def test_what_was_withdrawn_meanwhile_is_not_told(copied_clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
+    counts: list[int] = []
     session = session_of(copied_clients)
     librarian = Session(copied_clients.site, local_caller(copied_clients.settings))
     document = next(row for row in lookups.documents(librarian) if "ancomycin" in row.title)
@@ -74,29 +74,29 @@ def test_what_was_withdrawn_meanwhile_is_not_told(copied_clients: Clients, monke
 
     changed: list[Any] = []
     monkeypatch.setattr(flow_module, "_settled", withdrawn)
-    answer = session.ask(PDF_QUESTION, SearchFilter(), hooks=Hooks(settled=lambda one, _: told.append(len(one))))
+    answer = session.ask(PDF_QUESTION, SearchFilter(), hooks=Hooks(settled=lambda one, _: counts.append(len(one))))
     assert changed
-    assert told == [len(answer.statements)] * bool(answer.statements)
+    assert counts == [len(answer.statements)] * bool(answer.statements)
     assert SENTENCE not in str(answer.statements)
 
 
 def test_what_is_withdrawn_after_it_was_told_is_taken_back(
     copied_clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[int] = []
+    counts: list[int] = []
     session = session_of(copied_clients)
     librarian = Session(copied_clients.site, local_caller(copied_clients.settings))
     document = next(row for row in lookups.documents(librarian) if "ancomycin" in row.title)
 
     def withdrawn(*arguments: Any) -> Any:
-        if len(told) == 1:
+        if len(counts) == 1:
             changes.withdraw(librarian, document, True, "by the manufacturer")
         return (yield from BADGED(*arguments))
 
     monkeypatch.setattr(flow_module, "badged", withdrawn)
-    session.ask(PDF_QUESTION, SearchFilter(), hooks=Hooks(settled=lambda one, _: told.append(len(one))))
-    assert told[0] > 0
-    assert told[1] == 0, "nothing of it stands"
+    session.ask(PDF_QUESTION, SearchFilter(), hooks=Hooks(settled=lambda one, _: counts.append(len(one))))
+    assert counts[0] > 0
+    assert counts[1] == 0, "nothing of it stands"
 
 
 def test_what_was_seen_of_an_answer_that_was_cut_off_is_audited(copied_clients: Clients) -> None:

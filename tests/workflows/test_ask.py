@@ -67,7 +67,7 @@ def replay(
     flow = ask(question, filters, plan, PROVENANCE)
     requests: list[Any] = []
     result: Any = None
-    told: list[Settled] = []
+    settled: list[Settled] = []
     waiting = list(results)
     while True:
         try:
@@ -76,12 +76,12 @@ def replay(
             assert not waiting, "the flow ended before its results were used up"
             answer: Answer = end.value
             early = answer.status is AnswerStatus.ANSWERED and bool(answer.statements)
-            assert [(one.statements, one.evidence) for one in told] == (
+            assert [(one.statements, one.evidence) for one in settled] == (
                 [(answer.statements, answer.evidence)] if early else []
             )
             return answer, requests
         if isinstance(request, Settled):
-            told.append(request)
+            settled.append(request)
             result = None
             continue
         requests.append(request)
