@@ -39,7 +39,7 @@ from localmed.domain import (
     Verification,
     message,
 )
-from localmed.language import detect, fold
+from localmed.language import detect
 from localmed.verification import cases, citations, scope, sections, support, tied
 from localmed.verification.copies import copies
 from localmed.verification.prompt_injection import planted
@@ -201,8 +201,7 @@ def _written(task: AnswerInput, plan: Plan, role: Role, relevance: Relevance | N
 
 def _gives_values(question: str, written: Written) -> bool:
     """Whether what is shown gives every value that ``question`` asks for."""
-    shown = [fold(statement.text) for statement in citations.shown(written.statements)]
-    return all(any(slot.fills.search(text) for text in shown) for slot in asking.slots(question))
+    return asking.filled(asking.slots(question), (one.text for one in citations.shown(written.statements)))
 
 
 def _corrected(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
