@@ -17,11 +17,11 @@ from localmed.operations import changes, logins, lookups
 from localmed.operations.audit import Audit
 from localmed.session import Caller, Session, local_caller
 from localmed.workflows import ask as flow_module
+from localmed.workflows.answering import badged
 from tests.web.conftest import Clients, OpenWindow
 from tests.web.test_ask import PDF_QUESTION, streamed
 
 SENTENCE = "The loading dose of vancomycin is 25 mg/kg by slow infusion."
-BADGED = flow_module.badged  # where a test holds an answer between its sentences and its end
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     def waiting(*arguments: Any) -> Any:
         go_on.wait(60)
-        return (yield from BADGED(*arguments))
+        return (yield from badged(*arguments))
 
     monkeypatch.setattr(flow_module, "badged", waiting)
     yield go_on
@@ -69,7 +69,8 @@ def test_what_was_withdrawn_meanwhile_is_not_told(copied_clients: Clients, monke
 
     def withdrawn(*arguments: Any) -> Any:
         if not changed:
-            changed.append(changes.withdraw(librarian, document, True, "by the manufacturer"))
+            changes.withdraw(librarian, document, True, "by the manufacturer")
+            changed.append(document)
         return (yield from settled(*arguments))
 
     changed: list[Any] = []
@@ -91,7 +92,7 @@ def test_what_is_withdrawn_after_it_was_told_is_taken_back(
     def withdrawn(*arguments: Any) -> Any:
         if len(counts) == 1:
             changes.withdraw(librarian, document, True, "by the manufacturer")
-        return (yield from BADGED(*arguments))
+        return (yield from badged(*arguments))
 
     monkeypatch.setattr(flow_module, "badged", withdrawn)
     session.ask(PDF_QUESTION, SearchFilter(), hooks=Hooks(settled=lambda one, _: counts.append(len(one))))
