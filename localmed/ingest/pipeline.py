@@ -173,6 +173,8 @@ class Importer:
 
     def _undescribed(self, builder: Builder, sources: Sequence[Source]) -> None:
         """Say which files the manifest describes and nobody has imported: more often a misspelt name than a wish."""
+        if not self._manifest.documents:
+            return
         earlier = [Source(Path(file.path), file.root) for file in builder.catalogue.files(self._name).values()]
         known = {name for source in (*sources, *earlier) for name in (source.name, source.path.name)}
         for name in self._manifest.documents:

@@ -38,7 +38,7 @@ class Source:
     @property
     def name(self) -> str:
         """The path within its folder."""
-        return str(self.path.relative_to(self.root)) if self.root else self.path.name
+        return str(self.path)[len(self.root.rstrip("/")) + 1 :] if self.root else self.path.name
 
     @property
     def bytes(self) -> int:
