@@ -104,7 +104,7 @@ def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise InputError("source.not_regular", name=path.name)
-        if root and not _within(os.readlink(f"/proc/self/fd/{handle}"), os.path.realpath(root)):
+        if root and not _within(os.readlink(f"/proc/self/fd/{handle}"), os.path.realpath(root)):  # noqa: PTH115
             raise InputError("source.outside", name=path.name)
         return os.fdopen(handle, "rb")
     except BaseException:
