@@ -110,6 +110,11 @@ class Importer:
         self._release(state, self._sources, self._roots, self._gone)
         self._undescribed(builder, self._sources)
 
+    def read_again(self, builder: Builder, state: State, sources: Sequence[Source]) -> None:
+        """Read ``sources``, which were all imported before, and nothing else."""
+        files = builder.catalogue.files(self._name)
+        self._read_all(builder, state, in_order(sources, files, self._manifest.latest), ())
+
     def keep_manifest(self) -> None:
         """Keep the manifest for later imports, before what it made is served: what it says is then never older."""
         if self._file:

@@ -63,7 +63,7 @@ class Descriptions:
     def recipe(self, source: Source) -> str:
         """How the file is read: another recipe may make other passages of the same bytes."""
         try:
-            reader = readers.name_of(source.path, self.manifest.reader)
+            reader = readers.name_of(source.path, self.manifest.reader, source.content)
         except InputError:
             reader = ""
         facts = self.facts(source)

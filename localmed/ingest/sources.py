@@ -48,6 +48,11 @@ class Source:
         except OSError:
             return 0
 
+    @property
+    def content(self) -> Path:
+        """Where what stands in it can be looked at."""
+        return self.path
+
     def opened(self, path: Path) -> BinaryIO:
         """``path``, which is its own, opened; raise ``InputError`` for what is not the file that was listed."""
         return open_regular(path, self.root, self.link)

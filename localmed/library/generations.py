@@ -261,6 +261,11 @@ def unshare(source: Path, building: Path, name: str) -> None:
         fresh.replace(shared)
 
 
+def copy_checked(source: Path, name: str, target: Path) -> None:
+    """A copy of a file of generation ``source`` in ``target``; raise ``Damaged`` if it is not what was published."""
+    _copy(source, name, read_manifest(source).files[name], target / name)
+
+
 def _copy(source: Path, name: str, entry: FileEntry, destination: Path) -> None:
     shutil.copyfile(source / name, destination)
     if sha256_of(destination) != entry.sha256:
