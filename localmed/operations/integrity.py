@@ -2,7 +2,8 @@
 
 A damaged file of a generation is written anew from the newest backup that holds its bytes (a file of its own: hard
 links of other generations keep the damaged ones until it is their turn). What has no whole copy there stays damaged
-(``rebuild.py`` makes what is served anew), and nothing is answered from it: what was found to be damaged is no longer taken for whole without being read.
+(``rebuild.py`` makes what is served anew), and nothing is answered from it: what was found to be damaged is no longer
+taken for whole without being read.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,7 +33,9 @@ from localmed.night_settings import RefreshSettings
 from localmed.operations import backup, importing, integrity
 from localmed.operations.refresh import refresh
 from localmed.operations.restore import restore
-from tests.benchmarks import flips
+from localmed.session import Session, local_caller
+from localmed.site import Site
+from tests.benchmarks import flips, window
 from tests.benchmarks.common import Place, Row, met
 from tests.benchmarks.importing import thinned
 from tests.fakes import HashedWords, described, documents, opened, overwrite, verify, write
@@ -111,6 +114,49 @@ def large(place: Place) -> list[Row]:
            "which makes the rebuild as cheap as it can be")  # fmt: skip
     return [Row("refresh of a large library with 1 % changed, against a rebuild", "<= 5 %", f"{share:.1%}",
                 met(share <= 0.05), how)]  # fmt: skip
+
+
+def serving(place: Place, seconds: float = 90.0) -> list[Row]:
+    """Twenty readers before and during refreshes, one after the other, which run as the unit lets them (nice 10)."""
+    data, corpus = place.work / "serving-data", place.work / "serving-corpus"
+    readers = window.library(data)[:20]
+    with (data / "localmed.toml").open("a") as file:
+        file.write("[refresh]\nsettle_seconds = 0\n")
+    shutil.copytree(thinned(place, 60), corpus, dirs_exist_ok=True)
+    with Site(Settings(data)) as site:
+        importing.import_paths(Session(site, local_caller(Settings(data))), [corpus], described("medquad"))
+    before, during, ended, load = window.Log(), window.Log(), threading.Event(), os.getloadavg()[0]
+    nights: list[int] = []
+    with window.server(data) as (port, process):
+        for number in range(5):
+            window.visit(port, readers[number], window.Log(), number)  # models are loaded
+        window.arrivals(port, readers, before, 1 / 3, seconds, process)
+        refreshing = threading.Thread(target=lambda: nights.extend(_nights(data, corpus, ended)))
+        refreshing.start()
+        window.arrivals(port, readers, during, 1 / 3, seconds, process)
+        ended.set()
+        refreshing.join()
+    slower = {kind: during.p95(kind) / before.p95(kind) for kind in window.KINDS}
+    wrong = sum(during.wrong.values()) + sum(during.refused.values())
+    times = ", ".join(f"{kind} {before.p95(kind) * 1000:.0f} -> {during.p95(kind) * 1000:.0f} ms" for kind in slower)
+    how = (f"20 readers, a visit every 3 s for {seconds:.0f} s, then again during {len(nights)} refreshes in a row "
+           f"(exit codes {sorted(set(nights))}) of the starter corpus and some of MedQuAD, a tenth changes; p95 "
+           f"{times}; {len(during.seconds['answer'])} answers; load before {load:.1f}")  # fmt: skip
+    measured = f"{max(slower.values()):.1f}x ({max(slower, key=lambda kind: slower[kind])}), {wrong} errors"
+    good = max(slower.values()) <= 2 and not wrong
+    return [Row("p95 of 20 readers during a refresh, against without", "<= 2x", measured, met(good), how)]
+
+
+def _nights(data: Path, corpus: Path, ended: threading.Event) -> Iterator[int]:
+    """The exit codes of refreshes until ``ended``, each of which finds a tenth of the files changed."""
+    files, number = sorted(corpus.rglob("*.xml")), 0
+    command = ["nice", "-n", "10", sys.executable, "-P", "-m", "localmed", "--data", str(data), "refresh"]
+    while not ended.is_set():
+        for path in files[number % 10 :: 10]:
+            changed = path.read_text("utf-8").replace("</Answer>", f" Ask the ward {number}.</Answer>", 1)
+            path.write_text(changed, "utf-8")
+        yield subprocess.run(command, capture_output=True, check=False).returncode
+        number += 1
 
 
 def _spent(work: Callable[[], object]) -> tuple[float, float]:
