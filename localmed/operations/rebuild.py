@@ -35,7 +35,7 @@ from localmed.library.state import State
 from localmed.operations.importing import importer_of
 
 if TYPE_CHECKING:
-    from localmed.hooks import Progress
+    from localmed.ingest.pipeline import Progress
     from localmed.session import Session
 
 
