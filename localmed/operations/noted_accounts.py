@@ -35,7 +35,7 @@ _ALL = "SELECT user, role, groups, source, subject, disabled, password FROM acco
 _COUNT = f"SELECT '', '', '', '', '', 0, ({_CHANGES})"
 OF_BEFORE = ["the", "first", "account"]  # in the log of before, in the place of its groups
 
-_Row = Sequence[Any]
+_Row = tuple[Any, ...]
 
 
 def require_noted(data: Path) -> None:
