@@ -142,4 +142,14 @@ STATE: tuple[str, ...] = (
     CREATE TRIGGER stops_counted AFTER INSERT ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
     CREATE TRIGGER stops_counted_down AFTER DELETE ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
     """,
+    """
+    CREATE TABLE reviews (
+        id TEXT PRIMARY KEY, user TEXT NOT NULL, time REAL NOT NULL, reviewers TEXT NOT NULL,
+        closed INTEGER NOT NULL DEFAULT 0, sealed BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE review_ratings (
+        review TEXT NOT NULL, reviewer TEXT NOT NULL, code TEXT NOT NULL, dimension TEXT NOT NULL,
+        value INTEGER NOT NULL, PRIMARY KEY (review, code, dimension)
+    ) WITHOUT ROWID;
+    """,
 )
