@@ -10,6 +10,7 @@ This module reads and writes no file: ``cli/review.py`` does, and a window may.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -277,6 +278,19 @@ def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:
             if (cell := (row.get(dimension.name) or "").strip().lstrip("'"))
         }
     return filled
+
+
+def decoded(content: bytes) -> str:
+    """The text of a filled form, whatever code a spreadsheet program saved it in.
+
+    What is read of it, codes and values, is ASCII in each; where it is not Unicode, questions and answers are not read.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def _table(text: str, name: str) -> list[dict[str, str]]:

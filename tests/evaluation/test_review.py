@@ -65,6 +65,17 @@ def test_markers_of_every_form_are_taken_out(text: str) -> None:
     assert review.without_markers("[Na+] is 140 mmol/L") == "[Na+] is 140 mmol/L"
 
 
+@pytest.mark.parametrize("code", ["utf-8-sig", "utf-16", "gb18030", "big5"])
+def test_a_form_comes_back_in_whatever_code_a_spreadsheet_saved_it(code: str) -> None:
+    """Spreadsheet programs set to Chinese save GBK; what is read of a form is ASCII in all of them."""
+    text = CASES.replace("Question", "血壓").replace("Yes", "能，目標")
+    sheets, key = exported(text)
+    content = filled(sheets[0], lambda _code, _dimension: 1, "\t" if code == "utf-16" else ",").encode(code)
+    read = review.ratings(review.decoded(content), "r1.csv", key)
+    assert len(read) == 16
+    assert {value for values in read.values() for value in values.values()} == {1}
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_a_form_comes_back_from_any_spreadsheet(delimiter: str) -> None:
     (sheet, _), key = exported()
