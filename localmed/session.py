@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from localmed.clinical.identifiers import unnamed
-from localmed.domain import Answer, Badge, Evidence, Kind, Message, SearchFilter, Status
+from localmed.domain import Answer, Evidence, Kind, Message, SearchFilter, Status
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
@@ -27,6 +27,7 @@ from localmed.library.gate import guarded
 from localmed.operations import canary_gate, stops
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
+from localmed.operations.early import CUT_OFF, Early, subject_of
 from localmed.workflows.finding import every_tier
 from localmed.workflows.flow import Driver, flow_named
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.workflows.explain import ExplainInput
     from localmed.workspace import Workspace
 
-DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited ones that the audit log names, and of each one's id: 48 bits
 RUNS = 3  # of a workflow while what it rests on is withdrawn again and again
 
 
@@ -64,15 +64,6 @@ class Outcome:
     subject: str
     outcome: str = "done"
     generation: int = 0
-
-
-def subject_of(answer: Answer, answer_id: str) -> str:
-    """What the audit log says of an answer: its length and badge, the id that it is kept by, the documents it cites."""
-    badge = answer.verification.badge
-    documents = dict.fromkeys(evidence.passage.document_id[:DOCUMENT_CHARACTERS] for evidence in answer.evidence)
-    size = f"{len(answer.statements)} statements" + (f", badge {badge}" if badge is not Badge.NONE else "")
-    sources = " ".join(("documents", *list(documents)[:DOCUMENTS])) if documents else ""
-    return "; ".join(filter(None, (size, f"answer {answer_id}" if answer_id else "", sources)))
 
 
 def for_reader(settings: Settings, granted: Sequence[str], chosen: Sequence[str]) -> Settings:
@@ -304,25 +295,37 @@ class Session:
         """Drive the flow called ``workflow`` to its answer."""
         self.allow(workflow)
         hooks = replace(hooks, models_until=monotonic() + self.settings.chat.question_seconds)
-        for _ in range(RUNS):
-            with following(hooks), self.answering() as workspace:
-                values = arguments(workspace)
-                if hooks.recorder:
-                    hooks.recorder.begin(workflow, values)
-                answer = Driver(workspace.services(hooks), hooks).run(flow_named(workflow)(*values))
-                if self._holds(answer, workspace):
-                    break
-        else:
-            raise Busy("library.changing")
+        early = Early(hooks)
+        try:
+            answer = self._driven(workflow, arguments, early)
+        except BaseException:
+            if seen := early.subject():
+                self.note(workflow, seen, CUT_OFF)
+            raise
         self.note(answer.workflow, subject_of(answer, hooks.answer_id), answer.status.value, answer=answer)
         remarks = (*self.unaudited, *unchecked(self.data))
         self.unaudited.clear()
         return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
 
-    def _holds(self, answer: Answer, workspace: Workspace) -> bool:
-        """Whether nothing that ``answer`` rests on was withdrawn or hidden from the caller since it was cited."""
+    def _driven(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], early: Early) -> Answer:
+        """The answer, once it rests on nothing that was withdrawn or hidden while it was made."""
+        recorder = early.hooks.recorder
+        for _ in range(RUNS):
+            with following(early.hooks), self.answering() as workspace:
+                hooks = early.watched(partial(self._hold, workspace))
+                values = arguments(workspace)
+                if recorder:
+                    recorder.begin(workflow, values)
+                answer = Driver(workspace.services(hooks), hooks).run(flow_named(workflow)(*values))
+                if self._hold(workspace, answer.evidence):
+                    return answer
+                early.take_back()
+        raise Busy("library.changing")
+
+    def _hold(self, workspace: Workspace, evidence: Sequence[Evidence]) -> bool:
+        """Whether nothing of ``evidence`` was withdrawn or hidden from the caller since it was cited."""
         withdrawn, hidden = workspace.withdrawn(), self.hidden() | stops.stopped(self.data, stops.COLLECTION)
-        cited = [source.passage for source in answer.evidence if source.status is not Status.WITHDRAWN]
+        cited = [source.passage for source in evidence if source.status is not Status.WITHDRAWN]
         return not any(passage.document_id in withdrawn or passage.collection in hidden for passage in cited)
 
     # --- changes -----------------------------------------------------------------------------------------------------

@@ -69,7 +69,6 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.mark.timeout(600)  # torch, ray and the like, on a busy machine
 def test_they_import() -> None:
     """In a process of their own: some change others on import (PyMuPDF Layout the table search), all keep memory."""
     modules = [

@@ -41,7 +41,6 @@ def test_nothing_answers_where_nothing_listens() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_without_a_window_of_its_own_the_systems_browser_is_led_to_a_server(tmp_path: Path) -> None:
     """The browser is a script that writes down where it was led; Ctrl-C ends the command and its server."""
     led, browser = tmp_path / "led", tmp_path / "browser"

@@ -19,7 +19,7 @@ from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS,
 from localmed.agents.roles import Rules
 from localmed.agents.subject import Subject
 from localmed.clinical import ages, moments
-from localmed.clinical.asking import Kind, Slot, kinds, slots
+from localmed.clinical.asking import Kind, Slot, filled, kinds, slots
 from localmed.clinical.tables import cues, listed, table
 from localmed.config import AskSettings, KeywordSettings
 from localmed.domain import Evidence, Passage, Statement, Support, message
@@ -30,7 +30,7 @@ from localmed.retrieval.relevance import searched_text, weigh
 from localmed.retrieval.topics import HALF, terms_of, topics
 from localmed.verification import cases
 from localmed.verification.copies import copies
-from localmed.verification.furniture import furniture
+from localmed.verification.furniture import furniture, imprint
 from localmed.verification.matching import alike, stems
 
 ENCODED = 24  # sentences compared by meaning: 0.1 s on two cores; the others cannot win on words alone
@@ -57,11 +57,6 @@ _ASKS_QUANTITY = re.compile(
 )
 _AFTER_QUESTION = re.compile(r"(?<=[?？])(?![?？])")
 _FURNITURE = re.compile(r"第\s*\d+\s*页|\bpage \d+ of \d+|^\W*\d+\W*$", re.IGNORECASE)  # what a footer left behind
-# Who issued a document: names and a comma, nothing that is done.
-_ISSUER = re.compile(
-    r"(?=.*\b(?:Hospital|Department|Trust|Clinic|Committee|Society|Association|Ministry)\b)(?=.*,)"
-    r"(?:(?:[A-Z][\w'’&-]*|of|and|the|for|&),?\s*)+\.?$"
-)
 _NUMBERED = re.compile(r"^[\d.、\s]+")  # before a heading
 _VOLUME = re.compile(r"\b(?:19|20)\d\d\s?;\s?\d+")  # year;volume of a reference
 _ROW = re.compile(r"[^\n]+")
@@ -124,14 +119,13 @@ class Asked:
 
     def fills(self, text: str) -> bool:
         """Whether ``text`` gives the very values asked for; False where none are."""
-        folded = language.fold(text)
-        return bool(self.slots) and all(slot.fills.search(folded) for slot in self.slots)
+        return bool(self.slots) and filled(self.slots, [text])
 
-    def sentence(self, text: str) -> float:
-        """What the sentence ``text`` gains by giving it."""
+    def sentence(self, text: str, *, fills: bool) -> float:
+        """What the sentence ``text`` gains by giving it; ``fills`` says whether it does."""
         folded = language.fold(text)
         number = NUMBER_WEIGHT * bool(self.quantity and _NUMBER.search(text))
-        values = SLOT_WEIGHT * self.fills(text)
+        values = SLOT_WEIGHT * fills
         says = KIND_WEIGHT * any(kind.says and kind.says.search(folded) for kind in self.kinds)
         opposed = bool(moments.opposed(self.question, text)) or ages.outside(self.question, text)
         exception = RESTRICTED_WEIGHT * cases.restricted(self.question, text)
@@ -233,7 +227,7 @@ class Extractive:
     def _candidates(self, question_text: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
         """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
         question, subject = weigh(question_text, self._index), Subject.of(question_text)
-        slots = Asked.of(question_text)
+        asked = Asked.of(question_text)
         kept = self._of_what_is_asked(question_text, evidence)
         for place, piece in enumerate(evidence):
             passage = piece.passage
@@ -243,9 +237,9 @@ class Extractive:
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
             around = furniture(passage)
-            heading = slots.heading(passage)
+            heading = asked.heading(passage)
             rows = cases.rows_of(question_text, _ROW.findall(passage.text)) if passage.table else frozenset()
-            if slots.elsewhen(passage):
+            if asked.elsewhen(passage):
                 continue
             for start, end in units(passage):
                 text = passage.text[start:end]
@@ -255,8 +249,9 @@ class Extractive:
                 if says and not subject.another(passage, start, end):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
-                    score += slots.sentence(text) + heading + ROW_WEIGHT * (text in rows)
-                    yield Candidate(piece, place, start, end, score, heading, slots.fills(text))
+                    fills = asked.fills(text)
+                    score += asked.sentence(text, fills=fills) + heading + ROW_WEIGHT * (text in rows)
+                    yield Candidate(piece, place, start, end, score, heading, fills)
                 before = own if _long_enough(text) else before
 
     def _of_what_is_asked(self, question: str, evidence: Sequence[Evidence]) -> set[int]:
@@ -313,7 +308,7 @@ def _says(text: str, passage: Passage) -> bool:
     """Whether ``text`` is a statement: no reference, heading, fragment or what a header or footer left behind."""
     if (
         _FURNITURE.search(text)
-        or _ISSUER.match(text)
+        or (text.isascii() and imprint(text))
         or _VOLUME.search(text)
         or cues("publications", "references").search(text)
     ):

@@ -50,11 +50,10 @@ def command(
     if reset == bool(questions):
         raise click.UsageError(text("calibration.one_of"))
     with opened(ctx) as session:
-        if reset:
+        if questions is None:
             calibrate.reset(session)
             say("calibration.reset")
             return
-        assert questions is not None
         results, kept = _measured(session, questions, preset, out, dry_run, not as_json)
     if as_json:
         print_json({"kept": kept, "calibrated": results})

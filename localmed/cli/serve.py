@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -30,8 +31,6 @@ def command(
     those of before do; for another version exit code 7 tells. The first start prints a one-time code, with
     which the first page makes the administrator's account.
     """
-    import os
-
     from localmed.operations import accounts, canary_gate
     from localmed.site import Site
     from localmed.web import serving

@@ -7,6 +7,7 @@ whether the value is that of the thing asked about.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -74,6 +75,12 @@ def slots(question: str) -> tuple[Slot, ...]:
     matches = [(name, match, fills) for name, asks, fills in _asks() if (match := asks.search(folded))]
     chosen = [row for row in matches if row[0] != AMOUNT] or matches
     return tuple(Slot(name, _filled(match, fills)) for name, match, fills in chosen)
+
+
+def filled(slots: Iterable[Slot], texts: Iterable[str]) -> bool:
+    """Whether each of ``slots`` is filled by one of ``texts``; True where no value is asked for."""
+    folded = [fold(text) for text in texts]
+    return all(any(slot.fills.search(text) for text in folded) for slot in slots)
 
 
 def defined(question: str) -> str:

@@ -69,6 +69,11 @@ def located(text: str) -> list[tuple[Match, tuple[str, ...]]]:
     return [(match, rows[match.name]) for match in names.matches(fold(text))]
 
 
+def rows_named(text: str) -> frozenset[str]:
+    """The rows of ``[names]``, ``[nearby]`` and ``[same]`` that ``text`` names."""
+    return frozenset(row for _, rows in located(text) for row in rows)
+
+
 def people(folded: str) -> list[tuple[int, int]]:
     """Where ``folded`` names somebody with their title."""
     return [match.span() for match in _people().finditer(folded)]

@@ -248,15 +248,17 @@ def _apart(line: bytes, requests: BinaryIO) -> list[Any] | None:
     source, target = os.pipe()
     parent, child = os.getpid(), os.fork()
     if not child:
-        confined.die_with_parent(parent)
-        confined.limit(MEMORY, SECONDS)
-        with os.fdopen(target, "wb") as pipe:
-            pipe.write(json.dumps(_reply_to(line)).encode())
-        os._exit(0)
+        try:
+            confined.die_with_parent(parent)
+            confined.limit(MEMORY, SECONDS)
+            with os.fdopen(target, "wb") as pipe:
+                pipe.write(json.dumps(_reply_to(line)).encode())
+            os._exit(0)
+        finally:  # out of memory even for an error: this process never goes on as a second parent
+            os._exit(1)
     os.close(target)
-    parent_ended = (
-        requests.fileno() in select.select([requests.fileno(), source], [], [])[0]
-    )  # none comes before its reply
+    ready, *_ = select.select([requests.fileno(), source], [], [])
+    parent_ended = requests.fileno() in ready  # no request comes before the reply to the last one
     if parent_ended:
         os.kill(child, signal.SIGKILL)
     with os.fdopen(source, "rb") as pipe:

@@ -32,7 +32,16 @@ from localmed.messages import joined, known
 from localmed.presentation import order, practice, verify
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, in_sections, statement_view
-from localmed.presentation.views import AnswerView, BadgeView, ConflictView, JudgeView, PartView, Row, SourceView
+from localmed.presentation.views import (
+    AnswerView,
+    BadgeView,
+    ConflictView,
+    JudgeView,
+    PartView,
+    Row,
+    SourceView,
+    StatementView,
+)
 
 Audience = Literal["staff", "patient"]
 
@@ -64,6 +73,15 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
         purpose=words(Message(f"answer.purpose.{answer.workflow}"), language),
         banner=_banner(answer, language),
     )
+
+
+def early(statements: Sequence[Statement], evidence: Sequence[Evidence], language: str) -> tuple[StatementView, ...]:
+    """The sentences of an answer whose badge is still to come: the bottom line first, nothing that was withheld.
+
+    Where an answer leads with its departments or warnings none is given early (``workflows.ask`` alone tells any).
+    """
+    views = [one for one in in_sections(statements, evidence, language) if not one.withheld]
+    return tuple(sorted(views, key=lambda one: one.continues))
 
 
 def _banner(answer: Answer, language: str) -> str:

@@ -33,8 +33,7 @@ class Query:
 
     def fills(self, sentence: str) -> bool:
         """Whether ``sentence`` gives every value that is asked for."""
-        folded = language.fold(sentence)
-        return all(slot.fills.search(folded) for slot in self.slots)
+        return asking.filled(self.slots, [sentence])
 
 
 @dataclass(frozen=True, slots=True)

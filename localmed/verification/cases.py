@@ -15,7 +15,7 @@ from functools import cache
 from math import inf
 
 from localmed.clinical import ages, measures, moments, numbers
-from localmed.clinical.qualifiers import located, opposites
+from localmed.clinical.qualifiers import located, opposites, rows_named
 from localmed.clinical.tables import cues, in_characters, in_words, table
 from localmed.domain.patient import Measured
 from localmed.language import content_words, fold
@@ -51,7 +51,7 @@ def other(question: str, text: str, headings: str = "") -> bool:
 
 def beside(text: str, first: str) -> bool:
     """Whether ``text`` is for another case than the statement ``first`` names: an opposite, or another band."""
-    named, theirs = _rows(first) - absent(first), _rows(text) - absent(text)
+    named, theirs = rows_named(first) - absent(first), rows_named(text) - absent(text)
     if any(row not in theirs and not opposites(row).isdisjoint(theirs) for row in named):
         return True
     mine, bands = _measured(first), _measured(text)
@@ -82,7 +82,7 @@ def restricted(question: str, text: str) -> bool:
 
 def _words(text: str) -> frozenset[str]:
     pairs = (word[at : at + 2] for word in content_words(text) if not word.isascii() for at in range(len(word) - 1))
-    return stems(text) | frozenset(pairs) | _rows(text)
+    return stems(text) | frozenset(pairs) | rows_named(text)
 
 
 def outside(question: str, text: str) -> tuple[str, ...]:
@@ -176,22 +176,18 @@ def _scales() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _opposed(question: str, text: str, headings: str) -> bool:
-    theirs = _rows(text) - absent(text)
-    above = _rows(headings)
-    for row in _rows(question) - absent(question):
+    theirs = rows_named(text) - absent(text)
+    above = rows_named(headings)
+    for row in rows_named(question) - absent(question):
         others = opposites(row)
         if row not in theirs and (others & theirs or (others & above and row not in above)):
             return True
     return False
 
 
-def _rows(text: str) -> frozenset[str]:
-    return frozenset(row for _, rows in located(text) for row in rows)
-
-
 def _absent(question: str, text: str) -> bool:
     """Whether ``text`` is for those who have what ``question`` says is absent."""
-    return bool(absent(question) & _rows(text)) and not cues("qualifiers", "absent").search(fold(text))
+    return bool(absent(question) & rows_named(text)) and not cues("qualifiers", "absent").search(fold(text))
 
 
 def absent(question: str) -> frozenset[str]:

@@ -27,7 +27,7 @@ def furniture(passage: Passage) -> frozenset[int]:
     before = False
     for start, end in () if passage.table else sentences(passage.text):
         text = passage.text[start:end]
-        before = _notice(text) or _running_head(text, passage.title) or (before and _imprint(text))
+        before = _notice(text) or _running_head(text, passage.title) or (before and imprint(text))
         if before:
             starts.add(start)
     return frozenset(starts)
@@ -41,12 +41,13 @@ def _notice(text: str) -> bool:
 
 def _running_head(text: str, title: str) -> bool:
     left = text.replace(title, "", 1) if title else text
-    return left != text and (not left.strip(" .。") or _imprint(left.strip()))
+    return left != text and (not left.strip(" .。") or imprint(left.strip()))
 
 
-def _imprint(text: str) -> bool:
+def imprint(text: str) -> bool:
     """Whether ``text`` is no more than the name of who issues the document."""
     institution = cues("publications", "imprint").search(text)
-    says = any(cues("negation", section).search(text) for section in ("warns", "urgent"))
+    unnamed = cues("publications", "units").sub("", text)
+    says = any(cues("negation", section).search(unnamed) for section in ("warns", "urgent"))
     acts = cues("publications", "no_imprint").search(text)
     return bool(institution and _NAME.fullmatch(text) and len(text) <= LONGEST and not says and not acts)

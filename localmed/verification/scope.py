@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from localmed.clinical import ages, medicines, moments, negation, synonyms
-from localmed.clinical.qualifiers import located, opposites, people, usual
+from localmed.clinical.qualifiers import located, opposites, people, rows_named, usual
 from localmed.clinical.tables import cues, listed, table
 from localmed.domain import Evidence, Passage, Statement
 from localmed.language import HAN, content_words, detect, fold, sentences
@@ -99,7 +99,7 @@ def _against(question: str, place: Place) -> Iterator[str]:
     near = "\n".join((place.sentence, place.headings))
     if any(mention.ingredients for mention in medicines.mentions(near)):
         yield from _other_medicines(question, place)
-    rows = _rows(near)
+    rows = rows_named(near)
     for match, own in located(question):
         if rows.isdisjoint(own) and any(not opposites(row).isdisjoint(rows) for row in own):
             yield match.name
@@ -143,7 +143,7 @@ def _spoken(place: Place, places: Sequence[Place]) -> str:
 def _stands(word: str, place: Place) -> bool:
     near = "\n".join((place.sentence, place.headings, place.terms))
     literal = fold(word) in fold(near) if _HAN.search(word) else bool(stems(word)) and stems(word) <= stems(near)
-    return literal or not _rows(word).isdisjoint(_rows(near)) or not any(_lacking(word, place, place.whole))
+    return literal or not rows_named(word).isdisjoint(rows_named(near)) or not any(_lacking(word, place, place.whole))
 
 
 def _terms(passage: Passage) -> str:
@@ -175,7 +175,7 @@ def _other_medicines(question: str, place: Place) -> Iterator[str]:
 
 
 def _other_rows(question: str, place: Place) -> Iterator[str]:
-    near, before, headings, around = map(_rows, (place.sentence, place.before, place.headings, place.around))
+    near, before, headings, around = map(rows_named, (place.sentence, place.before, place.headings, place.around))
     for match, rows in located(question):
         if not any(row in _nearest(row, near, before, headings, around) for row in rows) and not any(
             usual(row, near | headings | around) for row in rows
@@ -193,10 +193,6 @@ def _nearest(row: str, *named: frozenset[str]) -> frozenset[str]:
     return next((rows for rows in named[:-1] if not rows.isdisjoint(others | {row})), far)
 
 
-def _rows(text: str) -> frozenset[str]:
-    return frozenset(row for _, rows in located(text) for row in rows)
-
-
 def _other_age(question: str, place: Place) -> Iterator[str]:
     spans = _ages(place)
     for age, written in ages.named_ages(question):
@@ -207,7 +203,7 @@ def _other_age(question: str, place: Place) -> Iterator[str]:
 def _ages(place: Place) -> list[tuple[float, float]]:
     """The ages, from and below, that the sentence, else what is before it, else the headings name."""
     for text in (place.sentence, place.before, place.headings):
-        named = _rows(text)
+        named = rows_named(text)
         by_name = [(0.0, ages.CHILDHOOD)] if "child" in named else []
         by_name += [(ages.CHILDHOOD, ages.OLDEST)] if "adult" in named else []
         if spans := ages.bands(text) or by_name:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from localmed.clinical import ages, asking, measures, medicines, synonyms
-from localmed.clinical.qualifiers import located
+from localmed.clinical.qualifiers import located, rows_named
 from localmed.clinical.tables import cues, in_words, listed, table
 from localmed.domain import Message, Passage, Statement, message
 from localmed.language import fold, sentences
@@ -46,7 +46,7 @@ def limits(question: str) -> bool:
     """Whether ``question`` names somebody, a condition or a value that a document may leave out."""
     conditions = any(synonyms.is_condition(name.written) for name in synonyms.named(question))
     values = any(True for _ in measures.measured(question)) or any(True for _ in ages.named_ages(question))
-    return conditions or values or bool(_rows([question]) & _narrowing())
+    return conditions or values or bool(rows_named(question) & _narrowing())
 
 
 def excluded(question: str, covers: Covers, quoted: str, title: str) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def excluded(question: str, covers: Covers, quoted: str, title: str) -> tuple[st
     if values := [value for text in covers.only_for for value in cases.outside(question, text)]:
         return tuple(dict.fromkeys(values))
     named = [(match.name, frozenset(rows)) for match, rows in located(question) if absent.isdisjoint(rows)]
-    theirs, own = _rows(left_out), (_rows([quoted]) - {"dialysis", "transplant"}) | _rows([title])
+    theirs, own = rows_named("\n".join(left_out)), (rows_named(quoted) - {"dialysis", "transplant"}) | rows_named(title)
     words = [word for word, rows in named if rows & theirs & _narrowing() and not rows & own]
     texts, shown = fold("\n".join(left_out)), fold(f"{title}\n{quoted}")
     for name in synonyms.named(question):
@@ -72,7 +72,7 @@ def excluded(question: str, covers: Covers, quoted: str, title: str) -> tuple[st
 def another(question: str, unnamed: Sequence[str]) -> tuple[str, ...]:
     """Those of the words of ``question`` that what is quoted does not name by which it is about another thing."""
     absent = cases.absent(question)
-    return tuple(word for word in unnamed if absent.isdisjoint(_rows([word])) and _is_name(word, question))
+    return tuple(word for word in unnamed if absent.isdisjoint(rows_named(word)) and _is_name(word, question))
 
 
 def others_than(question: str, lacking: Sequence[str]) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def others_than(question: str, lacking: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         word
         for word in lacking
-        if absent.isdisjoint(rows := _rows([word]))
+        if absent.isdisjoint(rows := rows_named(word))
         and ((_is_listed(word) and not rows) or not rows.isdisjoint(populations))
     )
 
@@ -115,7 +115,7 @@ def _is_of(ingredients: Collection[str], value: re.Match[str], before: str) -> b
 def answered(question: str, first: str, text: str) -> bool:
     """Whether ``first`` gives every value that is asked for, and ``text`` names nothing more of the question."""
     slots = asking.slots(question)
-    full = bool(slots) and all(slot.fills.search(fold(first)) for slot in slots)
+    full = bool(slots) and asking.filled(slots, [first])
     words, mine = stems(question), medicines.names(question)
     return full and mine.isdisjoint(medicines.names(text)) and words & stems(text) <= words & stems(first)
 
@@ -124,7 +124,7 @@ def _is_listed(word: str) -> bool:
     """Whether ``word`` names a medicine, an age, or whom or what something is about."""
     if measures.mentioned(word):  # "high potassium" is no potassium to be given
         return False
-    return bool(medicines.mentions(word) or next(ages.named_ages(word), None) or _rows([word]) & _narrowing())
+    return bool(medicines.mentions(word) or next(ages.named_ages(word), None) or rows_named(word) & _narrowing())
 
 
 def _is_name(word: str, question: str) -> bool:
@@ -134,10 +134,6 @@ def _is_name(word: str, question: str) -> bool:
     match = re.search(_governed().format(re.escape(folded)), fold(question))
     done = folded.endswith(("ing", "ed"))  # "somebody weighing 52 kg" is no disease
     return bool(match) and not done and folded.capitalize() not in question  # so written it may be somebody's name
-
-
-def _rows(texts: Sequence[str]) -> frozenset[str]:
-    return frozenset(row for text in texts for _, rows in located(text) for row in rows)
 
 
 @cache

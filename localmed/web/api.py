@@ -2,7 +2,8 @@
 
 A program sends ``Authorization: Bearer TOKEN`` (``operations/tokens.py``); a browser's login does not count here: no
 page of another site can use it. An answer comes whole, or as server-sent events for whoever accepts
-``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, then ``answer`` or ``error``.
+``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, ``sentences`` (of a question:
+those that no check takes back any more; a list takes the place of the one before), then ``answer`` or ``error``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from localmed.language import clean
 from localmed.operations import feedback, history, lookups, orders, records, tokens
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
-from localmed.presentation.answer import view
+from localmed.presentation.answer import early, view
 from localmed.presentation.plain import plain
 from localmed.session import Session, caller_of
 from localmed.web import pages, sources, streams
@@ -163,6 +164,9 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
     def shown(event: Event) -> Any:
         if event.kind == "answer":
             return value_of(event.value)
+        if event.kind == "sentences":
+            statements, evidence = event.value
+            return [asdict(one) for one in early(statements, evidence, visit.language)]
         return None if event.kind == "passages" else streams.in_words(event, visit)
 
     if EVENT_STREAM in request.headers.get("accept", ""):

@@ -1,4 +1,5 @@
-"""Ask: passages at once, the steps, then the answer once it was checked; its own page, follow-ups, print and reports.
+"""Ask: passages at once, the steps, each sentence once no check takes it back, then the answer with its badge; its own
+page, follow-ups, print and reports.
 
 The question comes by POST. A browser with the script gets events in the reply (``streams``); one without waits for the
 answer and is led to its page. Every answer is kept sealed for whoever asked (``operations/history.py``): its page, its
@@ -22,8 +23,9 @@ from localmed.operations import feedback, history, lookups, page_images
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
 from localmed.presentation import neutral
-from localmed.presentation.answer import view
+from localmed.presentation.answer import early, view
 from localmed.presentation.plain import plain
+from localmed.presentation.views import AnswerView
 from localmed.web import pages, streams
 from localmed.web.admission import Queue
 from localmed.web.streams import Event, Tell, Work
@@ -91,15 +93,26 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
     def shown(event: Event) -> Any:
         if event.kind == "passages":
             return pages.fragment(visit, "passages.html", found=event.value)
+        if event.kind == "sentences":
+            statements, evidence = event.value
+            views = early(statements, evidence, visit.language)
+            return [pages.fragment(visit, "sentence.html", sentence=one) for one in views]
         if event.kind == "answer":
             kept = kept_answer(visit, asked_text, event.value, id_, earlier)
-            return {"html": pages.fragment(visit, "answer_body.html", **values_of(visit, kept)), "path": path_of(kept)}
+            values = values_of(visit, kept)
+            html = pages.fragment(visit, "answer_body.html", **values)
+            return {"html": html, "path": path_of(kept), "said": ended(values["view"])}
         return streams.in_words(event, visit)
 
     queued, id_ = admitted(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
     return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(queued), id_, earlier)))
+
+
+def ended(shown: AnswerView) -> str:
+    """How an answer ended, for whoever has heard its sentences: who wrote it, and its badge."""
+    return ". ".join(filter(None, (shown.headline, shown.badge.title if shown.badge else "")))
 
 
 def admitted(visit: Visit, work: Work) -> tuple[Work, str]:

@@ -1,9 +1,9 @@
 """A workflow run while its page waits: events as they come, then the answer. Every workflow comes through here.
 
-``follow`` runs the work in a thread and yields what happens; a browser that goes away cancels it. The answer is handed
-on only if the login still holds when it is there. ``events`` writes them as server-sent events in the reply to a POST
-(a question never stands in an address, which an ``EventSource`` would need). ``finish`` runs it at once, for a page
-without JavaScript.
+``follow`` runs the work in a thread and yields what happens; a browser that goes away cancels it. Sentences and answer
+are handed on only if the login still holds when they are there. ``events`` writes them as server-sent events in the
+reply to a POST (a question never stands in an address, which an ``EventSource`` would need). ``finish`` runs it at
+once, for a page without JavaScript.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ Work = Callable[[Hooks, Tell], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens: a ``step`` (its message), ``progress`` (a share from 0 to 1), the ``answer``, an ``error``, a
+    """What happens: a ``step`` (its message), ``progress`` (a share from 0 to 1), ``sentences`` (statements with their
+    evidence that no check takes back any more; none: those before do not stand), the ``answer``, an ``error``, a
     ``ping``, or what the work tells itself (``passages``)."""
 
     kind: str
@@ -70,7 +71,12 @@ class _Run:
             self.tell("progress", min(1.0, done / total))
 
     def work(self, work: Work) -> None:
-        hooks = Hooks(lambda step: self.tell("step", step), self._progress, cancel=self.cancel)
+        hooks = Hooks(
+            lambda step: self.tell("step", step),
+            self._progress,
+            settled=lambda statements, evidence: self.tell("sentences", (statements, evidence)),
+            cancel=self.cancel,
+        )
         try:
             self.tell("answer", work(hooks, self.tell))
         except LocalmedError as error:
@@ -95,7 +101,7 @@ async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
                 event = Event("ping")
             if event is None:
                 return
-            if event.kind in ("answer", "ping") and not await run_in_threadpool(_signed_in, visit):
+            if event.kind in ("sentences", "answer", "ping") and not await run_in_threadpool(_signed_in, visit):
                 run.cancel.cancel()
                 yield Event("error", UsageError("web.error.signed_out"))
                 return

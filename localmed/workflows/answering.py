@@ -39,7 +39,7 @@ from localmed.domain import (
     Verification,
     message,
 )
-from localmed.language import detect, fold
+from localmed.language import detect
 from localmed.verification import cases, citations, scope, sections, support, tied
 from localmed.verification.copies import copies
 from localmed.verification.prompt_injection import planted
@@ -97,7 +97,19 @@ def write(
     relevance: Relevance | None = None,
     by_rules: bool = False,
 ) -> Step[Written]:
-    """A checked answer to ``task`` by ``role`` (whose input and output are those of ``CITED_ANSWER``).
+    """A checked answer to ``task`` with its badge; see ``composed``."""
+    written = yield from composed(task, plan, role, relevance, by_rules)
+    return replace(written, verification=(yield from badged(task.question, written, plan)))
+
+
+def composed(
+    task: AnswerInput,
+    plan: Plan,
+    role: Role = CITED_ANSWER,
+    relevance: Relevance | None = None,
+    by_rules: bool = False,
+) -> Step[Written]:
+    """A checked answer to ``task`` by ``role`` (whose input and output are those of ``CITED_ANSWER``), without badge.
 
     ``relevance`` says how the evidence was judged; ``by_rules`` asks no model. Evidence that speaks to a language model
     is left out, whoever answers, and that is told.
@@ -110,16 +122,19 @@ def write(
     else:
         written = yield from _written(task, plan, role, relevance)
     written = replace(written, statements=gate.completed(written.statements, written.evidence, task.question))
-    account = yield from gate.badged(
-        task.question, written.answering, written.evidence, written.verification, plan.jury
-    )
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
     lacking = scope.lacking(task.question, written.answering, written.evidence, written.statements)
     partly = scope.named(lacking, written.answering, written.evidence)
     unnamed = tuple(word for word in lacking if word not in partly)
     notes += tuple(message(code, words=words) for code, words in ((UNNAMED, unnamed), (PARTLY, partly)) if words)
     notes += _across(task.question, written)
-    return replace(written, verification=downgraded(account, notes), notes=notes)
+    return replace(written, notes=notes)
+
+
+def badged(question: str, written: Written, plan: Plan) -> Step[Verification]:
+    """The account of what was ``written`` to ``question``, with its badge: it takes no sentence back."""
+    account = yield from gate.badged(question, written.answering, written.evidence, written.verification, plan.jury)
+    return downgraded(account, written.notes)
 
 
 def untied(question: str, written: Written) -> Step[Message | None]:
@@ -186,8 +201,7 @@ def _written(task: AnswerInput, plan: Plan, role: Role, relevance: Relevance | N
 
 def _gives_values(question: str, written: Written) -> bool:
     """Whether what is shown gives every value that ``question`` asks for."""
-    shown = [fold(statement.text) for statement in citations.shown(written.statements)]
-    return all(any(slot.fills.search(text) for text in shown) for slot in asking.slots(question))
+    return asking.filled(asking.slots(question), (one.text for one in citations.shown(written.statements)))
 
 
 def _corrected(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:

@@ -25,7 +25,6 @@ from localmed.agents.decomposing import (
     SYNTHESIS,
     SynthesisInput,
 )
-from localmed.agents.evidence import nearest_sentence
 from localmed.clinical import asking
 from localmed.domain import (
     Answer,
@@ -41,7 +40,7 @@ from localmed.domain import (
     Status,
     message,
 )
-from localmed.domain.parts import ConceptPart, Definition, NearestPart
+from localmed.domain.parts import ConceptPart, Definition
 from localmed.errors import Rejected
 from localmed.language import detect, words
 from localmed.retrieval.concepts import Card
@@ -49,28 +48,27 @@ from localmed.retrieval.tiers import Tier
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
+from localmed.workflows.abstaining import abstained, abstained_with_nearest, without_statements
 from localmed.workflows.agreeing import said_again
 from localmed.workflows.answering import (
     PART_MISSING,
     UNNAMED,
     UNSURE,
     Written,
+    badged,
+    composed,
     downgraded,
     overdue,
     refused,
     screened,
     untied,
-    write,
 )
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
-from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
+from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Settled, Step, attempt
 
 LEAST_OF_PART = 2  # passages that a model is shown of each part of a question
 UNNAMED_WORDS = 2  # of a question, from which what may not answer it is not quoted
-NEAREST = 3  # passages shown with an abstention
 NO_WORDS = message("workflow.no_words")
-NOT_ENOUGH = message("workflow.not_enough")
-ALL_WITHHELD = message("workflow.all_withheld")
 IN_PARTS = message("workflow.in_parts")
 BY_CONCEPT = message("workflow.by_concept")
 OWN = message("workflow.own_knowledge")
@@ -86,6 +84,31 @@ class SubQuestion:
     question: str
     leading: SearchedTier
     evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An answer that may yet give way to another tier's: without its badge, and unseen (``_settled``)."""
+
+    answer: Answer
+    written: Written
+
+    @property
+    def stands(self) -> bool:
+        """Whether it answers."""
+        return self.answer.status is AnswerStatus.ANSWERED
+
+    @property
+    def names_less(self) -> bool:
+        """Whether it quotes what does not name all that narrows the question."""
+        quoted = all(statement.origin is Origin.EXTRACTIVE for statement in self.answer.statements)
+        return quoted and any(note.code == UNNAMED for note in self.answer.notes)
+
+    @property
+    def about_another(self) -> bool:
+        """Whether so much of the question is not named that what is not sure to answer it is left out."""
+        named = [dict(note.parameters)["words"] for note in self.answer.notes if note.code == UNNAMED]
+        return not self.stands or any(isinstance(words, tuple) and len(words) >= UNNAMED_WORDS for words in named)
 
 
 def ask(
@@ -113,9 +136,9 @@ def ask(
     searched: TierSearch = yield from finding.search(request, waiting, plan, unsure=True)
     searched += TierSearch(notes=notes + more)
     if searched.leading:
-        quoted: Answer = yield from _by_tiers(request, searched, waiting, plan, provenance)
-        if not (searched.leading.relevance.unsure and _about_another(quoted)):
-            return quoted
+        quoted: Candidate = yield from _by_tiers(request, searched, waiting, plan, provenance)
+        if not (searched.leading.relevance.unsure and quoted.about_another):
+            return (yield from _settled(quoted, plan))
     if len(questions) > 1:
         return (yield from abstained_with_nearest(initial_answer(question, searched, provenance), searched))
     return (yield from _fallback(question, request, searched, plan, provenance))
@@ -142,48 +165,46 @@ def initial_answer(question: str, searched: TierSearch, provenance: Provenance) 
 
 def _by_tiers(
     request: Search, searched: TierSearch, waiting: Iterator[Tier], plan: Plan, provenance: Provenance
-) -> Flow:
+) -> Step[Candidate]:
     """The answer of the leading tier; of a later one where only that names what narrows the question."""
     question, further = request.question, TierSearch()
     if plan.further:
         further = yield from finding.search(request, waiting, plan, most=1)
     start = initial_answer(question, searched + further, provenance)
-    answer: Answer = yield from _answered(start, searched.tried[-1], further.leading, plan)
-    if plan.further or (answer.status is AnswerStatus.ANSWERED and not _names_less(answer)):
-        return answer
+    first: Candidate = yield from _answered(start, searched.tried[-1], further.leading, plan)
+    if plan.further or (first.stands and not first.names_less):
+        return first
     later: TierSearch = yield from finding.search(request, waiting, plan)
     if not later.leading:
-        return answer
-    other: Answer = yield from _answered(
+        return first
+    other: Candidate = yield from _answered(
         initial_answer(question, searched + later, provenance), later.leading, None, plan
     )
-    return other if other.status is AnswerStatus.ANSWERED and not _names_less(other) else answer
+    return other if other.stands and not other.names_less else first
 
 
-def _names_less(answer: Answer) -> bool:
-    """Whether ``answer`` quotes what does not name all that narrows the question."""
-    quoted = all(statement.origin is Origin.EXTRACTIVE for statement in answer.statements)
-    return quoted and any(note.code == UNNAMED for note in answer.notes)
+def _settled(candidate: Candidate, plan: Plan) -> Flow:
+    """The answer, which gives way to no other any more: whoever waits may see its sentences, then comes its badge."""
+    answer, written = candidate.answer, candidate.written
+    if not candidate.stands:
+        return answer
+    yield Settled(answer.statements, answer.evidence)
+    account = yield from badged(answer.question, written, plan)
+    return replace(answer, verification=downgraded(account, answer.notes))
 
 
-def _about_another(answer: Answer) -> bool:
-    """Whether so much of the question is not named that what is not sure to answer it is left out."""
-    named = [dict(note.parameters)["words"] for note in answer.notes if note.code == UNNAMED]
-    many = any(isinstance(words, tuple) and len(words) >= UNNAMED_WORDS for words in named)
-    return answer.status is not AnswerStatus.ANSWERED or many
-
-
-def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Flow:
+def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Step[Candidate]:
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
     task = AnswerInput(answer.question, ours, leading.result.dense, beside=theirs)
-    written = yield from write(task, plan, relevance=leading.relevance)
+    written = yield from composed(task, plan, relevance=leading.relevance)
     if not written.stands or (reason := (yield from untied(answer.question, written))):
-        return without_statements(answer, written, ours, reason if written.stands else None)
+        refusal = without_statements(answer, written, ours, reason if written.stands else None)
+        return Candidate(refusal, written)
     possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
     notes = (message(UNSURE),) if leading.relevance.unsure else ()
-    return completed_answer(answer, written, (*written.evidence, *theirs), notes, possible)
+    return Candidate(completed_answer(answer, written, (*written.evidence, *theirs), notes, possible), written)
 
 
 def compared(
@@ -199,15 +220,6 @@ def compared(
     draft = yield Perform(CITED_ANSWER, AnswerInput(question, theirs, beyond.result.dense), by_rules=True)
     checked, _ = citations.check(draft.statements, theirs)
     return conflicts(question, citing(statements, ours), citing(checked, theirs))
-
-
-def without_statements(
-    answer: Answer, written: Written, evidence: tuple[Evidence, ...] = (), reason: Message | None = None
-) -> Answer:
-    """``answer`` as an abstention: nothing was drafted, all was withheld, or there is a ``reason``."""
-    nearest = with_nearest_sentences(answer, evidence) if reason or not written.statements else answer
-    nearest = replace(nearest, verification=written.verification, notes=answer.notes + written.notes)
-    return abstained(nearest, reason or (ALL_WITHHELD if written.statements else NOT_ENOUGH))
 
 
 def completed_answer(
@@ -246,9 +258,9 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     other: TierSearch = yield from finding.across(request, plan)
     if other.leading:
         beside = initial_answer(question, searched + other, provenance)
-        across: Answer = yield from _answered(beside, other.leading, None, plan)
-        if across.status is AnswerStatus.ANSWERED:
-            return across
+        across: Candidate = yield from _answered(beside, other.leading, None, plan)
+        if across.stands:
+            return (yield from _settled(across, plan))
     searched += other
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
         own: tuple[Statement, ...] = yield from _own_knowledge(question)
@@ -325,35 +337,6 @@ def searched_each(
     return parts, searched
 
 
-def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
-    """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
-    lacking = [tried.relevance.differing for tried in searched.tried if tried.result.hits]
-    differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()
-    reason = message("workflow.differing", words=differing) if differing else _reason(searched)
-    hits = [(-value, place, hit) for place, tried in enumerate(searched.tried)
-            for hit, value in zip(tried.result.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
-    nearest = {hit.passage.id: hit for _, _, hit in sorted(hits, key=lambda row: row[:2])}
-    if not nearest:
-        return abstained(answer, reason)
-    evidence: tuple[Evidence, ...] = yield Cite(tuple(nearest.values())[:NEAREST])
-    return abstained(with_nearest_sentences(answer, evidence), reason)
-
-
-def _reason(searched: TierSearch) -> Message:
-    """Why the tier that came nearest does not answer."""
-    nearest = max(searched.tried, key=lambda tried: tried.relevance.probability, default=None)
-    return (nearest.relevance.reason if nearest else None) or NOT_ENOUGH
-
-
-def with_nearest_sentences(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
-    """``answer`` with a sentence of each of the first pieces of ``evidence``, which do not answer."""
-    nearest = evidence[:NEAREST]
-    if not nearest:
-        return answer
-    quotations = tuple(nearest_sentence(answer.question, piece) for piece in nearest)
-    return replace(answer, evidence=nearest, parts=(NearestPart(quotations),))
-
-
 def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Plan) -> Flow:
     """The reference passage of ``parts`` guides the answer; its markers are those of the original passages."""
     reference, notes = "", Notes()
@@ -363,12 +346,12 @@ def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Pla
     evidence = tuple(dict.fromkeys(piece for part in parts for piece in part.evidence))
     dense = parts[0].leading.result.dense
     relevance = parts[0].leading.relevance if all(part.leading.relevance.doubted for part in parts) else None
-    written = yield from write(AnswerInput(answer.question, evidence, dense, reference), plan, relevance=relevance)
+    written = yield from composed(AnswerInput(answer.question, evidence, dense, reference), plan, relevance=relevance)
     if not written.stands:
         return without_statements(answer, written, evidence)
     missing = count - len(parts)
     notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=count, missing=missing),) if missing else ()))
-    return completed_answer(answer, written, written.evidence, notes)
+    return (yield from _settled(Candidate(completed_answer(answer, written, written.evidence, notes), written), plan))
 
 
 def citing(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) -> tuple[Cited, ...]:
@@ -376,11 +359,6 @@ def citing(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) ->
     known = {piece.marker: piece for piece in evidence}
     shown = citations.shown(statements)
     return tuple(Cited(citation, known[citation.marker]) for statement in shown for citation in statement.citations)
-
-
-def abstained(answer: Answer, reason: Message) -> Answer:
-    """``answer`` as an abstention, with its reason."""
-    return replace(answer, notes=(*answer.notes, reason))
 
 
 def warnings(evidence: tuple[Evidence, ...]) -> Notes:

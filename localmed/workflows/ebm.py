@@ -54,16 +54,14 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.verification import citations
 from localmed.workflows import finding
+from localmed.workflows.abstaining import abstained, abstained_with_nearest, without_statements
 from localmed.workflows.answering import Written, refused, screened, write
 from localmed.workflows.ask import (
     NO_TIER,
     NO_WORDS,
-    abstained,
-    abstained_with_nearest,
     compared,
     completed_answer,
     initial_answer,
-    without_statements,
 )
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Read, Search, Step, attempt

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.agents.asking import Coherence, Draft, Keywords
 from localmed.agents.roles import Role
-from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, TraceStep, message
+from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, Statement, TraceStep, message
 from localmed.errors import Busy, Cancelled, ModelError, Rejected
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ports import NOT_JUDGED, Stance
@@ -147,8 +147,18 @@ class Perform:
         return self.role.name
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Tell whoever waits the statements that no later check takes back; no result. In no trace and no recording."""
+
+    statements: tuple[Statement, ...]
+    evidence: tuple[Evidence, ...]
+
+    name = "settled"
+
+
 T = TypeVar("T")
-Request = Search | LookUp | Read | Sections | Coverage | Cite | Judge | Compare | Studies | Resolve | Perform
+Request = Search | LookUp | Read | Sections | Coverage | Cite | Judge | Compare | Studies | Resolve | Perform | Settled
 Requests = Request | tuple[Request, ...]
 Flow = Generator[Requests, Any, Answer]
 Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
@@ -257,6 +267,8 @@ class Driver:
 
     def _timed(self, request: Request, steps: list[TraceStep]) -> Any:
         self.hooks.cancel.check()
+        if isinstance(request, Settled):
+            return self.hooks.settled(request.statements, request.evidence)
         self.hooks.started(step_name(request))
         began = time.perf_counter()
         try:

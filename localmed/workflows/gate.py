@@ -24,7 +24,6 @@ from localmed.agents.judging import ROLES, JudgingInput
 from localmed.clinical import asking
 from localmed.domain import Badge, Evidence, Message, Origin, Statement, Support, Verification, message
 from localmed.errors import Rejected
-from localmed.language import fold
 from localmed.verification import badge, citations, support
 from localmed.verification.badge import Vote
 from localmed.workflows.finding import Notes, Plan
@@ -165,9 +164,8 @@ def lost_by_withholding(
         return message("badge.why_withheld", count=gaps)
     if not any(statement.withheld for statement in statements):
         return None
-    shown = [fold(statement.text) for statement in citations.shown(statements)]
-    filled = all(any(slot.fills.search(text) for text in shown) for slot in asking.slots(question))
-    return None if filled else message("badge.why_value_withheld")
+    shown = (statement.text for statement in citations.shown(statements))
+    return None if asking.filled(asking.slots(question), shown) else message("badge.why_value_withheld")
 
 
 def _votes(

@@ -16,8 +16,9 @@ from localmed.domain import Answer, AnswerStatus, Message, Provenance, SearchFil
 from localmed.domain.parts import ConceptPart, SourcePlanPart
 from localmed.language import detect
 from localmed.workflows import finding
+from localmed.workflows.abstaining import NOT_ENOUGH, abstained, without_statements
 from localmed.workflows.answering import write
-from localmed.workflows.ask import NOT_ENOUGH, abstained, completed_answer, concept_part, without_statements
+from localmed.workflows.ask import completed_answer, concept_part
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Cite, Flow
 from localmed.workflows.strategies import STRATEGIES, Gathered, Sources, gather, judged

@@ -13,8 +13,6 @@ from localmed.messages import catalogue
 from tests.cli.conftest import Localmed
 from tests.cli.test_privacy import traces
 
-pytestmark = pytest.mark.timeout(600)  # models read much text here, and a busy machine takes ten times as long
-
 CORPORA = Path(__file__).parents[2] / "corpora"
 FILES = {
     "guidelines": ("type2-diabetes.pdf", "pneumonia.md", "hypertension-zh.pdf"),

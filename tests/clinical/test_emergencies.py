@@ -14,8 +14,6 @@ from localmed.clinical.red_flags import red_flags
 from localmed.models.e5 import E5, Uncentred
 from tests.fakes import HashedWords
 
-pytestmark = pytest.mark.timeout(600)  # models read much text here, and a busy machine takes ten times as long
-
 CASES = Path(__file__).parent / "cases"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from localmed.domain import Citation, Passage
 from localmed.language import sentences
-from localmed.verification.furniture import furniture
+from localmed.verification.furniture import furniture, imprint
 from localmed.verification.sections import ITEMS, WHOLE, Quoted, section_of, whole
 from localmed.verification.subjects import of_range
 from tests.values import evidence, passage
@@ -180,6 +180,15 @@ def test_what_states_something_is_no_furniture(text: str) -> None:
     piece = passage(text)
     last = sentences(text)[-1][0]
     assert last not in furniture(piece)
+
+
+@pytest.mark.parametrize(("text", "issuer"), [
+    ("Demonstration Hospital, Emergency Department.", True), ("Stroke Association, Clinical Committee", True),
+    ("Emergency: call the Stroke Department.", False), ("Trust the reading of the monitor.", False),
+    ("Send the patient to Hospital.", False),
+])  # fmt: skip
+def test_who_issues_a_document_is_named_by_an_imprint(text: str, issuer: bool) -> None:
+    assert imprint(text) == issuer
 
 
 def test_two_rows_of_a_short_table_bring_it_whole() -> None:

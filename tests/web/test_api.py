@@ -61,7 +61,10 @@ def test_an_answer_comes_as_events(copied_clients: Clients) -> None:
     assert events[0]["kind"] == "step"
     assert events[-1]["kind"] == "answer"
     assert DOSE in events[-1]["value"]["text"]
-    assert not any(DOSE in json.dumps(event) for event in events[:-1])
+    early = [event for event in events[:-1] if event["kind"] == "sentences"]
+    assert DOSE in early[0]["value"][0]["text"]
+    assert early[0]["value"][0]["citations"][0]["passage_id"]
+    assert not any(DOSE in json.dumps(event) for event in events[:-1] if event not in early)
 
 
 def test_the_other_pages_by_the_api(copied_clients: Clients) -> None:

@@ -34,18 +34,17 @@ from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows import ask as flow_module
+from localmed.workflows.abstaining import ALL_WITHHELD, NOT_ENOUGH
 from localmed.workflows.answering import downgraded
 from localmed.workflows.ask import (
-    ALL_WITHHELD,
     BY_CONCEPT,
     LEXICAL_ONLY,
     NO_WORDS,
     NOT_CALIBRATED,
-    NOT_ENOUGH,
     ask,
 )
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, Driver, LookUp, Perform, Search, Sections
+from localmed.workflows.flow import Cite, Driver, LookUp, Perform, Search, Sections, Settled
 from tests.fakes import services
 from tests.values import PROVENANCE, evidence, hit, in_words, quotation
 
@@ -61,16 +60,31 @@ PLAN = Plan((Tier(("guidelines",), whole=True),), 8)
 def replay(
     results: Sequence[Any], question: str = QUESTION, plan: Plan = PLAN, filters: SearchFilter = EVERYTHING
 ) -> tuple[Answer, list[Any]]:
-    """The answer that the flow comes to when its requests get ``results``, and the requests."""
+    """The answer that the flow comes to when its requests get ``results``, and the requests.
+
+    What it tells early is what it ends with, to the letter.
+    """
     flow = ask(question, filters, plan, PROVENANCE)
-    requests, result = [], None
+    requests: list[Any] = []
+    result: Any = None
+    settled: list[Settled] = []
     waiting = list(results)
     while True:
         try:
-            requests.append(flow.throw(result) if isinstance(result, Rejected) else flow.send(result))
+            request: Any = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
         except StopIteration as end:
             assert not waiting, "the flow ended before its results were used up"
-            return end.value, requests
+            answer: Answer = end.value
+            early = answer.status is AnswerStatus.ANSWERED and bool(answer.statements)
+            assert [(one.statements, one.evidence) for one in settled] == (
+                [(answer.statements, answer.evidence)] if early else []
+            )
+            return answer, requests
+        if isinstance(request, Settled):
+            settled.append(request)
+            result = None
+            continue
+        requests.append(request)
         nearest = not waiting and isinstance(requests[-1], Cite)  # of an abstention, last of all
         if not waiting and isinstance(requests[-1], LookUp):  # a definition, where no passage answers
             result = None

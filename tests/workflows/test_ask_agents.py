@@ -14,9 +14,10 @@ from localmed.domain import AnswerStatus, Hit, Origin, SearchFilter, Statement, 
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.retrieval.tiers import Tier
+from localmed.workflows.abstaining import NOT_ENOUGH
 from localmed.workflows.agreeing import UNJUDGED
 from localmed.workflows.answering import CONFLICTS, DOUBTED, QUOTED
-from localmed.workflows.ask import IN_PARTS, NOT_ENOUGH, OWN, ask
+from localmed.workflows.ask import IN_PARTS, OWN, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Perform, Search, rejected
 from tests.values import PROVENANCE, evidence, quotation

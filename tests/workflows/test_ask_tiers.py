@@ -21,7 +21,8 @@ from localmed.presentation.answer import conflict_reason
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.verification.tied import Covers
-from localmed.workflows.ask import NO_TIER, NOT_ENOUGH, ask
+from localmed.workflows.abstaining import NOT_ENOUGH
+from localmed.workflows.ask import NO_TIER, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Perform, Search
 from tests.values import PROVENANCE, evidence, in_words, quotation

@@ -50,7 +50,8 @@ from localmed.presentation.answer import view
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.verification.badge import Criteria, Vote
-from localmed.workflows.ask import NO_TIER, NOT_ENOUGH
+from localmed.workflows.abstaining import NOT_ENOUGH
+from localmed.workflows.ask import NO_TIER
 from localmed.workflows.ebm import AS_ASKED, ebm
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, LookUp, Perform, Read, Search, Sections, rejected, summary

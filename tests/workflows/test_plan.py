@@ -20,7 +20,7 @@ from localmed.errors import Rejected
 from localmed.hooks import Hooks
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.ask import NOT_ENOUGH
+from localmed.workflows.abstaining import NOT_ENOUGH
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
 from localmed.workflows.plan import plan_sources

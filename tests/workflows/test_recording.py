@@ -83,7 +83,7 @@ def test_a_flow_that_asks_for_something_else_is_told() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "null", '{"format": "localmed recording 4"}', "[" * 100_000, '{"format": 1, "workflow": "x"}'],
+    ["", "{}", "[]", "null", '{"format": "localmed recording 5"}', "[" * 100_000, '{"format": 1, "workflow": "x"}'],
     ids=lambda text: text[:20],
 )
 def test_what_is_no_recording_is_refused(text: str) -> None:
@@ -92,7 +92,7 @@ def test_what_is_no_recording_is_refused(text: str) -> None:
 
 
 def test_a_recording_of_another_version_is_refused_by_its_name() -> None:
-    with pytest.raises(InputError, match=r"localmed recording 2\); this one reads localmed recording 4"):
+    with pytest.raises(InputError, match=r"localmed recording 2\); this one reads localmed recording 5"):
         replay('{"format": "localmed recording 2", "workflow": "ask", "steps": []}')
 
 

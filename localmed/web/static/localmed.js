@@ -82,8 +82,9 @@
   };
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-source]");
-    const pane = link && document.querySelector("[data-pane]");
-    if (!pane || window.innerWidth < WIDE || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const pane = link && (link.closest(".beside") || document.querySelector(".answer")?.parentElement)?.querySelector("[data-pane]");
+    const asking = pane && pane.closest("[data-progress]"); // to leave the page would cancel the question
+    if (!pane || (window.innerWidth < WIDE && !asking) || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     openSource(link, pane);
   });
@@ -118,11 +119,19 @@
   const ask = async (form) => {
     const find = (name) => document.querySelector(`[data-${name}]`);
     const progress = find("progress"), failure = find("failure"), answer = find("answer"), stop = new AbortController();
-    const fail = (words) => { progress.hidden = true; failure.textContent = words; failure.hidden = false; };
+    const early = (sentences) => { // what no check takes back any more, while the badge is still to come; each is announced
+      find("early").hidden = !sentences.length;
+      find("sentences").replaceChildren();
+      if (!sentences.length) progress.querySelector("[data-pane]").hidden = true;
+      for (const html of sentences) localmed.put(find("sentences").appendChild(document.createElement("li")), html);
+    };
+    const fail = (words) => { early([]); progress.hidden = true; failure.textContent = words; failure.hidden = false; };
     failure.hidden = true;
     progress.hidden = false;
     progress.scrollIntoView({ block: "nearest" });
     find("passages").replaceChildren();
+    early([]);
+    find("ended").textContent = "";
     find("step").textContent = find("step").dataset.begun || find("step").textContent;
     for (const button of form.querySelectorAll("button")) button.disabled = true;
     find("cancel").onclick = () => { stop.abort(); fail(find("cancel").dataset.cancelled); };
@@ -140,11 +149,15 @@
           if (kind === "step") find("step").textContent = value;
           else if (kind === "progress") progress.querySelector("progress").value = value;
           else if (kind === "passages") localmed.put(find("passages"), value);
+          else if (kind === "sentences") early(value);
           else if (kind === "error") { ended = true; fail(value); }
           else if (kind === "answer") {
             ended = true;
             progress.hidden = true;
+            if (!find("early").hidden) answer.setAttribute("aria-live", "off"); // its sentences were announced
             localmed.put(answer, value.html);
+            early([]);
+            find("ended").textContent = value.said;
             if (form.isConnected) form.hidden = true; // its place is the answer's page now, with a form to follow on
             history.replaceState(null, "", value.path);
             const heading = answer.querySelector("[data-focus]");
