@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from localmed.domain import Document, Message, message
 from localmed.errors import Damaged, LocalmedError, NoLibrary
+from localmed.hooks import SILENT, Hooks
 from localmed.library import generations, served
 from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE, PLANNED, REPAIRED, anchors
@@ -22,7 +23,7 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.messages import from_text
-from localmed.operations import stops
+from localmed.operations import rebuild, stops
 from localmed.operations.accounts import STATE_REPAIR, require_accounts
 from localmed.operations.audit import BEGUN, NO_KEY, Audit, AuditEntry
 from localmed.operations.changes import EVERYBODY
@@ -34,22 +35,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The ``fault``, and the generation to be served in place of what is; ``lost`` is what that leaves behind."""
+    """The ``fault``, and the generation to be served in place of what is; ``lost`` is what that leaves behind.
+
+    That one is damaged and made ``anew`` from its originals, or whole.
+    """
 
     fault: Message
     number: int
     lost: tuple[Message, ...] = ()
+    anew: bool = False
 
     @property
     def shown(self) -> tuple[Message, ...]:
         """What it would do, and what it loses."""
-        return (*self.lost, message("generation.repair_step", number=self.number))
+        code = "generation.repair_anew" if self.anew else "generation.repair_step"
+        return (*self.lost, message(code, number=self.number))
 
 
 def plan(data: Path) -> Step | None:
     """What can be put right; None if nothing is wrong with what is served. Every byte of it is read.
 
-    Served is then what was served last and is whole. Raise ``Damaged`` where no generation is.
+    Served is then what was served last and is whole, or can be made anew (``rebuild.py``). Raise
+    ``Damaged`` where no generation is.
     """
     try:
         path = generations.current(data)
@@ -63,8 +70,8 @@ def plan(data: Path) -> Step | None:
     lost: list[Message] = []
     for number in _candidates(data):
         problem = _problem(generations.path_of(data, number))
-        if problem is None:
-            return Step(fault, number, tuple(loss for loss in lost if loss != fault))
+        if problem is None or rebuild.possible(data, number):
+            return Step(fault, number, tuple(loss for loss in lost if loss != fault), problem is not None)
         lost += [problem, _undone(data, number)]
     raise Damaged("generation.none_whole", data=str(data))
 
@@ -264,8 +271,11 @@ def _groups(kept: Mapping[str, frozenset[str]], log: Sequence[AuditEntry]) -> di
     return {name: allowed for name, allowed in groups.items() if allowed}
 
 
-def repair(session: Session, step: Step) -> None:
+def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:
     """Do what ``plan`` has shown."""
+    if step.anew:
+        rebuild.rebuild(session, step.number, hooks)
+        return
     with session.change("repair", f"generation {step.number}") as change:
         with generations.lock_writer(session.data):
             generations.switch(session.data, step.number)

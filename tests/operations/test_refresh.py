@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -268,6 +269,7 @@ def test_a_flipped_bit_is_found_at_night_and_nothing_answers_from_it(session: Se
     content[len(content) // 2] ^= 1
     overwrite(path, bytes(content))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as decay of the disk: no time tells of it
+    shutil.rmtree(watched.data / "files")  # from which it would be made anew
     with pytest.raises(Damaged):
         refresh(session)
     assert "damage" in {one.kind for one in alerts.alerts(watched.data)}
