@@ -133,7 +133,7 @@ def _set(name: str, size: int | None, seed: int) -> McqSet:
 
 
 @contextmanager
-def _bench(session: Session, how: dict[str, int], filters: dict[str, Any]) -> Iterator[tuple[Bench, dict[str, str]]]:
+def _bench(session: Session, how: dict[str, Any], filters: dict[str, Any]) -> Iterator[tuple[Bench, dict[str, str]]]:
     """A bench on a site of its own, whose chat model is metered; and what it is made with. ``how``: see ``Bench``."""
     from localmed import __version__
     from localmed.evaluation.mcq import Bench, Meter

@@ -121,7 +121,7 @@ def load(file: Path, shape: Format) -> McqSet:
     first = _first_number(answers, len(shape.options), file) if shape.gives == "number" else 0
     questions: dict[str, McqQuestion] = {}
     for name, record in records:
-        question = _question(blankless(name), record, shape, first)
+        question = _question(blankless(clean(name)), record, shape, first)
         if question and question.id not in questions:
             questions[question.id] = question
     if not questions:

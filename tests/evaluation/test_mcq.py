@@ -73,7 +73,7 @@ def test_a_manifest_describes_another_layout(tmp_path: Path) -> None:
 def test_options_are_counted_as_the_file_shows_or_not_at_all(
     cops: tuple[int, ...], first: int | None, tmp_path: Path
 ) -> None:
-    record = {"question": "Q?", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
+    record = {"question": "Q?\ud800", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
     file = tmp_path / "medmcqa.json"
     file.write_text("".join(json.dumps(record | {"id": str(cop), "cop": cop}) + "\n" for cop in cops))
     if first is None:

@@ -125,12 +125,21 @@ def test_who_misses_a_control_is_left_out_and_controls_are_in_no_result() -> Non
         ('{"id": "1", "question": "Q", "answers": {"a": "x"}}', "review.systems"),
         (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x", "b": "y"}}', "review.systems"),
         (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x"}, "control": {"a": {"s": 1}}}', "review.control"),
+        (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x"}, "control": {"a": "s"}}', "review.line"),
+        (CASES + '{"id": "x", "question": "\\ud800", "answers": {"a": "x"}}', "review.line"),
     ],
 )  # fmt: skip
 def test_cases_that_cannot_be_reviewed_are_refused(text: str, code: str) -> None:
     with pytest.raises(InputError) as refused:
         review.cases(text, "cases.jsonl", "clinician")
     assert refused.value.message.code == code
+
+
+@pytest.mark.parametrize("seed", ["1e400", "1"])
+def test_a_key_that_is_none_is_refused(seed: str) -> None:
+    entry = '{"code": "a", "reviewer": "r", "case": "c", "system": "s", "control": 5}'
+    with pytest.raises(InputError):
+        review.key_of(f'{{"form": "lay", "seed": {seed}, "entries": [{entry}]}}', "key.json")
 
 
 def test_lines_of_one_system_each_become_a_case() -> None:
