@@ -30,7 +30,7 @@ from localmed.domain import SearchFilter
 from localmed.hooks import SILENT
 from localmed.library import generations
 from localmed.night_settings import RefreshSettings
-from localmed.operations import backup, importing, integrity
+from localmed.operations import backup, canary_gate, importing, integrity
 from localmed.operations.refresh import refresh
 from localmed.operations.restore import restore
 from localmed.session import Session, local_caller
@@ -120,16 +120,13 @@ def serving(place: Place, seconds: float = 90.0) -> list[Row]:
     """Twenty readers before and during refreshes, one after the other, which run as the unit lets them (nice 10)."""
     data, corpus = place.work / "serving-data", place.work / "serving-corpus"
     readers = window.library(data)[:20]
-    corpus.mkdir()
     with (data / "localmed.toml").open("a") as file:
         file.write("[refresh]\nsettle_seconds = 0\n")
-    for path in thinned(place, 60).glob("*.xml"):
-        if (
-            "malaria" not in path.read_text("utf-8").lower()
-        ):  # of which a canary of the starter says that nothing is known
-            shutil.copy(path, corpus)
+    shutil.copytree(thinned(place, 60), corpus, dirs_exist_ok=True)
     with Site(Settings(data)) as site:
-        importing.import_paths(Session(site, local_caller(Settings(data))), [corpus], described("medquad"))
+        session = Session(site, local_caller(Settings(data)))
+        canary_gate.accept(session, ["starter-malaria"], "of which MedQuAD knows")
+        importing.import_paths(session, [corpus], described("medquad"))
     before, during, ended, load = window.Log(), window.Log(), threading.Event(), os.getloadavg()[0]
     nights: list[int] = []
     with window.server(data) as (port, process):

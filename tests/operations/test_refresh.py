@@ -26,22 +26,9 @@ from localmed.operations.refresh import refresh
 from localmed.session import Session
 from localmed.site import Site
 from tests.fakes import HashedWords, described, documents, opened, overwrite, verify, write
+from tests.operations.asked import CANARIES, SEPSIS
 
-SEPSIS = "Sepsis\n\nIn sepsis antibiotics should be given within one hour.\n"
 FEVER = "Fever\n\nParacetamol is given for fever.\n"
-CANARIES = """
-[[canary]]
-id = "sepsis-hour"
-question = "Should antibiotics be given within one hour in sepsis?"
-must = "cite"
-documents = ["sepsis.txt"]
-says = ["within one hour"]
-
-[[canary]]
-id = "no-malaria"
-question = "Which medicine prevents malaria in travellers?"
-must = "abstain"
-"""
 MALARIA = "Malaria\n\nWhich medicine prevents malaria in travellers: doxycycline prevents malaria in travellers.\n"
 
 
