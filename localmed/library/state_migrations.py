@@ -142,4 +142,16 @@ STATE: tuple[str, ...] = (
     CREATE TRIGGER stops_counted AFTER INSERT ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
     CREATE TRIGGER stops_counted_down AFTER DELETE ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
     """,
+    """
+    CREATE TABLE accounts_sum (only INTEGER PRIMARY KEY CHECK (only = 1), changes INTEGER NOT NULL);
+    INSERT INTO accounts_sum VALUES (1, 0);
+    CREATE TRIGGER accounts_counted_made AFTER INSERT ON accounts BEGIN
+        UPDATE accounts_sum SET changes = changes + 1;
+    END;
+    CREATE TRIGGER accounts_counted_gone AFTER DELETE ON accounts BEGIN
+        UPDATE accounts_sum SET changes = changes + 1;
+    END;
+    CREATE TRIGGER accounts_counted AFTER UPDATE OF user, role, groups, source, password, disabled, subject ON accounts
+    BEGIN UPDATE accounts_sum SET changes = changes + 1; END;
+    """,
 )

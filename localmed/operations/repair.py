@@ -9,11 +9,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Document, Message, message
+from localmed.domain.accounts import Account
 from localmed.errors import Damaged, LocalmedError, NoLibrary
 from localmed.hooks import SILENT, Hooks
 from localmed.library import generations, served
@@ -23,10 +24,11 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.messages import from_text
-from localmed.operations import rebuild, stops
-from localmed.operations.accounts import STATE_REPAIR, require_accounts
+from localmed.operations import noted_accounts, rebuild, stops
+from localmed.operations.accounts import CHANGE, CREATE, STATE_REPAIR, require_accounts
 from localmed.operations.audit import BEGUN, NO_KEY, Audit, AuditEntry
 from localmed.operations.changes import EVERYBODY
+from localmed.operations.sign_on import SIGN_ON
 from localmed.operations.stops import Stop
 
 if TYPE_CHECKING:
@@ -166,12 +168,42 @@ class StateStep:
             change.outcome = f"{REPAIRED}{anchor}"
 
 
-def records(data: Path) -> list[LedgerStep | AccessStep | StateStep]:
+@dataclass(frozen=True, slots=True)
+class AccountsStep:
+    """The ``fault``, the accounts whose rights are to be what the audit log knows, and whether passwords can stay."""
+
+    fault: Message
+    listed: tuple[Account, ...]
+    passwords: bool
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """What it would do, and what is lost."""
+        names = tuple(f"{one.user}: {noted_accounts.rights_of(one)}".rstrip(": ") for one in self.listed)
+        parts = message("account.repair", count=len(names), names=names), message("account.repair_passwords")
+        return parts[:1] if self.passwords else parts
+
+    def do(self, session: Session) -> None:
+        """Do it."""
+        with session.change("repair", "accounts") as change:
+            anchor = noted_accounts.restore(
+                session.data,
+                self.listed,
+                self.passwords,
+                lambda planned: session.note_before("repair", "accounts", f"{PLANNED}{planned}"),
+            )
+            change.outcome = f"{REPAIRED}{anchor}"
+
+
+Record = LedgerStep | AccessStep | StateStep | AccountsStep
+
+
+def records(data: Path) -> list[Record]:
     """What can be put right of the ledger, the access file and ``state.sqlite``.
 
     Raise ``Damaged`` where one of them is damaged and the audit log is missing or damaged too.
     """
-    steps: list[LedgerStep | AccessStep | StateStep] = []
+    steps: list[Record] = []
     try:
         Withdrawals(data).changed()
     except Damaged as error:
@@ -187,13 +219,21 @@ def records(data: Path) -> list[LedgerStep | AccessStep | StateStep]:
     return [*steps, *_state(data)]
 
 
-def _state(data: Path) -> Iterator[StateStep]:
-    """Raise ``Damaged`` for a file that SQLite cannot read: that one is restored, or moved away and made anew."""
+def _state(data: Path) -> Iterator[StateStep | AccountsStep]:
+    """Raise ``Damaged`` for a file that SQLite cannot read: that one is restored, or moved away and made anew.
+
+    The accounts are looked at once the rest is whole.
+    """
     try:
         stops.stops(data)
         require_accounts(data)
+        noted_accounts.require_noted(data)
     except Damaged as error:
         code = error.message.code
+        if code == "account.altered":
+            listed = _rights(noted_accounts.readable(data), _audited(data))
+            yield AccountsStep(error.messages[0], listed, noted_accounts.passwords_as_noted(data))
+            return
         if code not in ("state.lost", "stop.altered", "account.lost"):
             raise
         changes = max((anchor.extent for anchor in anchors(data, "stops")), default=0)
@@ -211,6 +251,17 @@ def _stopped(kept: Sequence[Stop], log: Sequence[AuditEntry]) -> tuple[Stop, ...
         elif entry.action == stops.LIFT and entry.outcome != BEGUN:
             stopped.pop(entry.subject, None)
     return tuple(stopped.values())
+
+
+def _rights(stored: Sequence[Account], log: Sequence[AuditEntry]) -> tuple[Account, ...]:
+    """The accounts with other rights than the log's, with the log's; one that it does not know is disabled."""
+    known: dict[str, Account] = {}
+    for entry in log:
+        if entry.action in (CREATE, CHANGE, SIGN_ON):
+            noted = noted_accounts.rights_read(entry.subject, entry.outcome.partition("; anchor ")[0])
+            known |= {noted.user: noted} if noted else {}
+    now = [known.get(one.user) or replace(one, disabled=True) for one in stored]
+    return tuple(right for right, one in zip(now, stored, strict=True) if right != one)
 
 
 def _audited(data: Path) -> list[AuditEntry]:
