@@ -154,4 +154,14 @@ STATE: tuple[str, ...] = (
     CREATE TRIGGER accounts_counted AFTER UPDATE OF user, role, groups, source, password, disabled, subject ON accounts
     BEGIN UPDATE accounts_sum SET changes = changes + 1; END;
     """,
+    """
+    CREATE TABLE reviews (
+        id TEXT PRIMARY KEY, user TEXT NOT NULL, time REAL NOT NULL, reviewers TEXT NOT NULL,
+        closed INTEGER NOT NULL DEFAULT 0, sealed BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE review_ratings (
+        review TEXT NOT NULL, reviewer TEXT NOT NULL, code TEXT NOT NULL, dimension TEXT NOT NULL,
+        value INTEGER NOT NULL, PRIMARY KEY (review, code, dimension)
+    ) WITHOUT ROWID;
+    """,
 )
