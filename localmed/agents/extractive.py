@@ -249,8 +249,8 @@ class Extractive:
                 if says and not subject.another(passage, start, end):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
-                    fills = asked.fills(text)
-                    score += asked.sentence(text, fills=fills) + heading + ROW_WEIGHT * (text in rows)
+                    fills = request.fills(text)
+                    score += request.sentence(text, fills=fills) + heading + ROW_WEIGHT * (text in rows)
                     yield Candidate(piece, place, start, end, score, heading, fills)
                 before = own if _long_enough(text) else before
 
