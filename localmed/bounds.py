@@ -16,6 +16,7 @@ LEAST = {
     **dict.fromkeys(("search.guideline_coverage", "ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable"), 0),
     "ingest.children": 0,
     "web.history_days": 0,
+    "web.report_days": 0,
     "web.password_characters": 8,  # what NIST SP 800-63B asks for at least
     "web.body_bytes": 100_000,
     "refresh.settle_seconds": 0,

@@ -277,10 +277,10 @@ class Session:
                     raise UsageError("replay.hidden")
         return replay(text)
 
-    def tried(self, question: str, workspace: Workspace) -> Answer:
+    def tried(self, question: str, workspace: Workspace, preset: str | None = None) -> Answer:
         """What ``ask`` answers ``question`` from ``workspace``, for a look at it: noted nowhere, not allowed or not."""
         filters = SearchFilter()
-        values = (clean(question), filters, workspace.plan(filters), workspace.provenance(), ())
+        values = (typed(question), filters, workspace.plan(filters, preset), workspace.provenance(), ())
         return Driver(workspace.services(SILENT), SILENT).run(flow_named("ask")(*values))
 
     def allow(self, workflow: str) -> None:

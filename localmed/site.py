@@ -21,7 +21,8 @@ from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_mode
 from localmed.errors import UsageError
 from localmed.library import generations
 from localmed.library.access import Access
-from localmed.library.library import Library, today
+from localmed.library.holding import today
+from localmed.library.library import Library
 from localmed.library.pool import Answering, Pool
 from localmed.library.reading import reading, unaltered
 from localmed.models import choice

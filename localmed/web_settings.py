@@ -57,6 +57,7 @@ class WebSettings:
     lock_minutes: float = 15.0  # at most that it waits, see operations/throttle.py
     password_characters: int = 12  # at least
     history_days: int = 7  # that an answer is kept for whoever asked; 0: until they sign out
+    report_days: int = 365  # that what a reader said of an answer is kept, with question and answer; 0: none is taken
     answers_at_once: int = 2  # that one process makes; models work for one at a time, the rest of an answer does not
     answers_waiting: int = 16  # behind them, then 429; half of the threads that answer requests stay free for search
     answers_for_one: int = 3  # of one user, at work and waiting

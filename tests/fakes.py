@@ -21,7 +21,8 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Report
 from localmed.language import words
 from localmed.library import generations
-from localmed.library.library import SPARSE, Library, today
+from localmed.library.holding import today
+from localmed.library.library import SPARSE, Library
 from localmed.ports import CountingChat, Embedder, EncoderIdentity, Weights
 from localmed.retrieval.search import Found
 from localmed.session import Caller, Session, local_caller

@@ -106,7 +106,11 @@ def _lines(entries: Iterator[tuple[int, AuditEntry]], form: str) -> Iterator[str
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_context
 def erase(ctx: click.Context, user: str, yes: bool) -> None:
-    """Take out who USER was in every entry; times, outcomes and the chain stay, and the erasure is an entry itself."""
+    """Take out who USER was in every entry, and delete what USER asked and reported.
+
+    Times, outcomes and the chain stay, and the erasure is an entry itself.
+    """
+    from localmed.operations import history
     from localmed.operations.audit import Audit
 
     with opened(ctx) as session, closing(Audit(session.data)) as log:
@@ -114,4 +118,5 @@ def erase(ctx: click.Context, user: str, yes: bool) -> None:
         if not yes:
             confirm("audit.erase")
         count = log.erase(user, session.caller.user)
+        history.erase(session, user)
     say("audit.erased", count=count)

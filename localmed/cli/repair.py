@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, opened
+from localmed.cli.common import echo, opened, work_shown
 from localmed.cli.speaking import confirm, say
 from localmed.messages import render
 
@@ -23,8 +23,8 @@ ROUNDS = 3  # some damage shows only once the link is there again: a lost ledger
 def command(ctx: click.Context, yes: bool) -> None:
     """Put right what is damaged, from what is whole: shows what it would do, asks, and then does it.
 
-    The link to the generation being served, a generation that is damaged while an older one is whole, and the
-    withdrawals and the access of collections that the audit log knows.
+    The link to the generation being served, a generation that is damaged (it is made anew from the originals, or an
+    older one that is whole is served), and the withdrawals and the access of collections that the audit log knows.
     """
     with opened(ctx) as session:
         session.may_change()
@@ -48,7 +48,8 @@ def _put_right(session: Session, yes: bool) -> bool:
     if not yes:
         confirm("generation.repair_confirm")
     if step:
-        repair.repair(session, step)
+        with work_shown(True) as hooks:
+            repair.repair(session, step, hooks)
     for record in records:
         record.do(session)
     return True

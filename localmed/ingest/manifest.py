@@ -55,6 +55,8 @@ class Manifest:
 
     def facts(self, source: Source) -> dict[str, str]:
         """What is said of a file, by its path within its folder or by its name."""
+        if not self.documents:
+            return {}
         return dict(self.documents.get(source.name) or self.documents.get(source.path.name) or {})
 
     def recipe(self, facts: Mapping[str, str]) -> str:

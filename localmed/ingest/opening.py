@@ -98,7 +98,7 @@ class Opening(AbstractContextManager["Opening"]):
         for source in listed:
             part = Part("", "", source.path.name)
             try:
-                reader = readers.name_of(source.path, self._manifest.reader)
+                reader = readers.name_of(source.path, self._manifest.reader, source.content)
                 sha256 = self._keep(source.path, self._settings.read.file_bytes, source.opened)
                 part = Part(sha256, reader, source.path.name)
                 if reader == "archive":

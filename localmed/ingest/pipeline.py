@@ -110,6 +110,11 @@ class Importer:
         self._release(state, self._sources, self._roots, self._gone)
         self._undescribed(builder, self._sources)
 
+    def read_again(self, builder: Builder, state: State, sources: Sequence[Source]) -> None:
+        """Read ``sources``, which were all imported before, and nothing else."""
+        files = builder.catalogue.files(self._name)
+        self._read_all(builder, state, in_order(sources, files, self._manifest.latest), ())
+
     def keep_manifest(self) -> None:
         """Keep the manifest for later imports, before what it made is served: what it says is then never older."""
         if self._file:
@@ -173,6 +178,8 @@ class Importer:
 
     def _undescribed(self, builder: Builder, sources: Sequence[Source]) -> None:
         """Say which files the manifest describes and nobody has imported: more often a misspelt name than a wish."""
+        if not self._manifest.documents:
+            return
         earlier = [Source(Path(file.path), file.root) for file in builder.catalogue.files(self._name).values()]
         known = {name for source in (*sources, *earlier) for name in (source.name, source.path.name)}
         for name in self._manifest.documents:

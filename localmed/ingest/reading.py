@@ -54,6 +54,7 @@ class Descriptions:
         """``ocr`` is the engine that reads scanned pages, "" if none does."""
         self.manifest, self.chunk, self._ocr = manifest, chunk, ocr
         self._name = manifest.collection.name
+        self._recipes: dict[tuple[object, ...], str] = {}  # a night asks for that of every file
 
     def facts(self, source: Source) -> dict[str, str]:
         """What the manifest says of the file."""
@@ -62,11 +63,15 @@ class Descriptions:
     def recipe(self, source: Source) -> str:
         """How the file is read: another recipe may make other passages of the same bytes."""
         try:
-            reader = readers.name_of(source.path, self.manifest.reader)
+            reader = readers.name_of(source.path, self.manifest.reader, source.content)
         except InputError:
             reader = ""
-        version = readers.version_of(reader, self._ocr)
-        return digest(str(RECIPE), reader, version, repr(self.chunk), self.manifest.recipe(self.facts(source)))
+        facts = self.facts(source)
+        key = (reader, *sorted(facts.items()))
+        if key not in self._recipes:
+            version = readers.version_of(reader, self._ocr)
+            self._recipes[key] = digest(str(RECIPE), reader, version, repr(self.chunk), self.manifest.recipe(facts))
+        return self._recipes[key]
 
     def completed(self, record: SourceRecord, source: Source) -> SourceRecord:
         """``record`` with the manifest's facts about its file, a language and a title."""

@@ -38,7 +38,7 @@ class Source:
     @property
     def name(self) -> str:
         """The path within its folder."""
-        return str(self.path.relative_to(self.root)) if self.root else self.path.name
+        return str(self.path)[len(self.root.rstrip("/")) + 1 :] if self.root else self.path.name
 
     @property
     def bytes(self) -> int:
@@ -47,6 +47,11 @@ class Source:
             return self.path.stat().st_size
         except OSError:
             return 0
+
+    @property
+    def content(self) -> Path:
+        """Where what stands in it can be looked at."""
+        return self.path
 
     def opened(self, path: Path) -> BinaryIO:
         """``path``, which is its own, opened; raise ``InputError`` for what is not the file that was listed."""

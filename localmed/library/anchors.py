@@ -1,4 +1,4 @@
-"""What the audit log states of the access file, the withdrawal ledger and the stops: how far each went, its digest.
+"""What the audit log states of access file, withdrawal ledger, stops and accounts: how far each went, its digest.
 
 Each of them could be rewritten so that it reads well. Every change of one is therefore noted in the audit log with the
 ``Anchor`` of what it left, at the end of the entry's outcome. Where the log is missing or cannot be read (``legible``),
@@ -10,25 +10,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from localmed.library.migrations import ANCHORED, read_rows
+from localmed.library.migrations import ANCHORED, SQLITE_ERRORS, read_rows
 
 AUDIT_FILE = "audit.sqlite"
 NEWEST = 32  # anchors of a kind that are compared; more writers at once there are not
 PATIENCE = 1.0  # seconds for a process that holds the whole log
+LOOKS = 3  # at both: a change may be written and noted between the two
 AGAIN = 10.0  # seconds after which one that was held is waited for again: an answer looks several times
 PLANNED, REPAIRED = "planned", "repaired"  # outcomes: about to be written; written anew by ``localmed repair``
 
 _QUERY = "SELECT entry FROM entries WHERE {condition} ORDER BY id DESC LIMIT {most}"
 _held: dict[Path, float] = {}  # logs that could not be read, and until when nobody waits for them
-Kind = Literal["access", "ledger", "stops"]
+Kind = Literal["access", "ledger", "stops", "accounts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,11 @@ def as_noted(noted: Sequence[Anchor], changes: int, sha256: str) -> bool:
     made = max((anchor.extent for anchor in noted if anchor.outcome != PLANNED), default=0)
     stated = {(anchor.extent, anchor.sha256) for anchor in noted}
     return changes >= made and (not stated or not changes or (changes, sha256) in stated)
+
+
+def known_as(data: Path, kind: Kind, read: Callable[[], tuple[int, str]]) -> bool:
+    """Whether what ``read`` returns (changes, digest) is what the log of ``data`` says of that ``kind``."""
+    return any(as_noted(anchors(data, kind), *read()) for _ in range(LOOKS))
 
 
 def extent(content: bytes) -> str:
@@ -115,7 +120,7 @@ def _query(data: Path, query: str) -> list[str] | None:
     path, now = data / AUDIT_FILE, time.monotonic()
     try:
         values = [row[0] for row in read_rows(path, query, 0.0 if now < _held.get(path, 0.0) else PATIENCE)]
-    except sqlite3.Error:
+    except SQLITE_ERRORS:
         _held[path] = time.monotonic() + AGAIN
         return None
     _held.pop(path, None)

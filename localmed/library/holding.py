@@ -14,12 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from localmed import hooks
 from localmed.domain import Document, SearchFilter, Status
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
+
+
+def today() -> str:
+    """This day at the hospital, as an ISO date."""
+    return datetime.now().astimezone().date().isoformat()
 
 
 class Holding:

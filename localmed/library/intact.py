@@ -90,7 +90,16 @@ def hashed(path: Path) -> tuple[str, list[int]]:
 
 def sha256_of(path: Path) -> str:
     """The sha256 of a file; "" of one that cannot be read."""
-    return hashed(path)[0] if path.is_file() else ""
+    sha256 = hashlib.sha256()
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb", buffering=0) as stream:
+            while block := stream.read(BLOCK):
+                sha256.update(block)
+    except OSError:
+        return ""
+    return sha256.hexdigest()
 
 
 def remembered(generation: Path) -> Looks:

@@ -17,7 +17,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -37,7 +36,7 @@ from localmed.library.dense import DenseIndex
 from localmed.library.graph import FILE as GRAPH
 from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
-from localmed.library.holding import Found, Holding, Search, allowed
+from localmed.library.holding import Found, Holding, Search, allowed, today
 from localmed.library.lexical import LexicalIndex
 from localmed.library.reading import missing, reading, unaltered
 from localmed.library.sparse import SparseIndex
@@ -215,7 +214,7 @@ class Builder:
         State(data).close()
         Withdrawals(data).changed()  # what is built upon a ledger that was cut would state that as its extent
         originals.sweep(data)
-        self.path, self.parent = generations.start_build(data)
+        self.path, self.parent = self.begin()
         self.graph = GraphBuild(self.path, generations.path_of(data, self.parent) if self.parent else None)
         self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
         self._dense: DenseIndex | None = None
@@ -234,6 +233,10 @@ class Builder:
         self._vectors: list[Vectors] = []
         self._settled = False
         self.changed = False
+
+    def begin(self) -> tuple[Path, int]:
+        """The folder to build in, a clone of the generation whose number follows (0: of none)."""
+        return generations.start_build(self._data)
 
     @property
     def dense(self) -> DenseIndex:
@@ -367,11 +370,6 @@ class Builder:
         sparse = passages if self._sparse is None else len(self._sparse)
         if not lexical == dense == sparse == passages:
             raise Damaged("library.counts", lexical=lexical, dense=dense, sparse=sparse, passages=passages)
-
-
-def today() -> str:
-    """This day at the hospital, as an ISO date."""
-    return datetime.now().astimezone().date().isoformat()
 
 
 def _require(data: Path, encoder: EncoderIdentity) -> None:

@@ -79,7 +79,8 @@ VECTORS: tuple[str, ...] = (
     "ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';",  # rows of before are encoded again
 )
 
-ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access", "ledger", "stops")}  # ``anchors.py``
+_KINDS = "access", "ledger", "stops", "accounts"  # of anchors, see ``anchors.py``
+ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in _KINDS}
 
 
 def _anchor_index(kind: str) -> str:
@@ -91,6 +92,7 @@ AUDIT: tuple[str, ...] = (
     _anchor_index("access") + _anchor_index("ledger"),
     "ALTER TABLE entries ADD COLUMN mac TEXT NOT NULL DEFAULT '';",  # of before: covered by the first that has one
     _anchor_index("stops"),
+    _anchor_index("accounts"),
 )
 
 GRAPH: tuple[str, ...] = (
@@ -169,7 +171,7 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-MALFORMED = "SQLITE_CORRUPT"  # where SQLite quotes bytes that are no text, Python fails on its words
+SQLITE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter where SQLite quotes bytes that are no text
 
 
 def open_database(
@@ -193,11 +195,9 @@ def open_database(
         migrate(connection, migrations, path.name)
     except BaseException as error:
         connection.close()
-        if isinstance(error, UnicodeDecodeError):
-            raise as_ours(path, sqlite3.DatabaseError(MALFORMED)) from None
-        if not isinstance(error, sqlite3.DatabaseError):
-            raise
-        raise as_ours(path, error) from None
+        if isinstance(error, SQLITE_ERRORS):
+            raise as_ours(path, error) from None
+        raise
     return connection
 
 
@@ -228,7 +228,7 @@ def _make(path: Path) -> None:
 
 
 def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tuple[Any, ...]]:
-    """The rows of ``query``, with nothing written; raise ``sqlite3.Error``.
+    """The rows of ``query``, with nothing written; raise one of ``SQLITE_ERRORS``.
 
     Where nothing may be written SQLite opens a file in WAL mode that nobody has open as one that does not change.
     """
@@ -246,10 +246,7 @@ def _read_rows(path: Path, mode: str, query: str, patience: float) -> list[tuple
     source = f"{path.absolute().as_uri()}?{mode}"
     with closing(sqlite3.connect(source, uri=True, timeout=patience)) as database:
         sums(database)
-        try:
-            return database.execute(query).fetchall()
-        except UnicodeDecodeError:
-            raise sqlite3.DatabaseError(MALFORMED) from None
+        return database.execute(query).fetchall()
 
 
 def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
@@ -265,16 +262,16 @@ def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
         time.sleep(0.01)
 
 
-def _busy(error: sqlite3.DatabaseError) -> bool:
+def _busy(error: Exception) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _code(error: sqlite3.DatabaseError) -> int:
+def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
 
 
-def as_ours(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
-    """What SQLite says of ``path``: taken by another process, not to be written, or damaged."""
+def as_ours(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> LocalmedError:
+    """What one of ``SQLITE_ERRORS`` says of ``path``: taken by another process, not to be written, or damaged."""
     if _busy(error):
         return Busy("library.writing", path=str(path))
     if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):

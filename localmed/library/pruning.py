@@ -65,8 +65,8 @@ def _texts(generation: Path) -> str:
     digest = hashlib.sha256()
     uri = f"{(generation / CATALOGUE).absolute().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as database:
-        for document, content in database.execute("SELECT id, content FROM documents ORDER BY id"):
-            digest.update(f"{document} {content}\n".encode())
+        for rows in iter(database.execute("SELECT id, content FROM documents ORDER BY id").fetchmany, []):
+            digest.update("".join([f"{document} {content}\n" for document, content in rows]).encode())
     return digest.hexdigest()
 
 

@@ -11,21 +11,27 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from localmed.domain import Message
 from localmed.errors import Damaged
 from localmed.library import generations
-from localmed.library.migrations import MALFORMED, as_ours, open_database, read_rows
+from localmed.library.anchors import legible
+from localmed.library.migrations import SQLITE_ERRORS, as_ours, open_database, read_rows
 from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
 
 FILE = "state.sqlite"
+SETTLED_NS = 100_000_000  # a file's dates go by ticks of up to 10 ms: two writes in one look like one
+WHOLE_SECONDS = 1_000_000_000  # a date of a file system that keeps no parts of a second tells too little
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +128,8 @@ def rows(data: Path) -> Iterator[sqlite3.Connection]:
     with State(data) as state:
         try:
             yield state.connection
-        except sqlite3.DatabaseError as error:
+        except SQLITE_ERRORS as error:
             raise as_ours(data / FILE, error) from None
-        except UnicodeDecodeError:
-            raise as_ours(data / FILE, sqlite3.DatabaseError(MALFORMED)) from None
 
 
 @contextmanager
@@ -146,12 +150,55 @@ def selected(data: Path, query: str) -> list[tuple[Any, ...]]:
     require(data)
     try:
         return read_rows(path, query) if path.exists() else []
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # of the query: the table is not there
+    except SQLITE_ERRORS as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:  # of the query: the table is not there
             return []
         raise as_ours(path, error) from None
-    except sqlite3.DatabaseError as error:
-        raise as_ours(path, error) from None
+
+
+class Remembered(Generic[Value]):
+    """What ``read`` has found in ``state.sqlite`` of a data folder, for as long as the file lies there as it did.
+
+    A stat of the file and its log of writes takes the place of reading: every process sees what another has written
+    from its next call on. Only what was found while the audit log could be read is kept, and never an error.
+    """
+
+    def __init__(self, read: Callable[[Path], Value]) -> None:
+        self._read = read
+        self._known: dict[Path, tuple[_Stamp, Value]] = {}
+
+    def __call__(self, data: Path) -> Value:
+        """What ``read`` finds, or found; raises what it raises."""
+        stamp, known = _stamp(data), self._known.get(data)
+        if known and stamp == known[0]:
+            return known[1]
+        value = self._read(data)
+        if stamp and _settled(stamp) and legible(data):
+            self._known[data] = stamp, value
+        return value
+
+
+_Stamp = tuple[tuple[int, ...], ...]  # of the file and its log: inode, size, dates of content and inode
+
+
+def _stamp(data: Path) -> _Stamp:
+    """What tells that the file was not written to; nothing where there is none."""
+    states = _state(data / FILE), _state(data / f"{FILE}-wal")
+    return states if states[0] else ()
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    with suppress(OSError):
+        state = path.stat()
+        if state.st_size:
+            return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+    return ()
+
+
+def _settled(stamp: _Stamp) -> bool:
+    """Whether whatever is written from now on has another stamp."""
+    changed = max(max(state[2:]) for state in stamp if state)
+    return bool(changed % WHOLE_SECONDS) and time.time_ns() - changed > SETTLED_NS
 
 
 def _row(refused: Quarantined) -> tuple[str, ...]:

@@ -142,4 +142,26 @@ STATE: tuple[str, ...] = (
     CREATE TRIGGER stops_counted AFTER INSERT ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
     CREATE TRIGGER stops_counted_down AFTER DELETE ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
     """,
+    """
+    CREATE TABLE accounts_sum (only INTEGER PRIMARY KEY CHECK (only = 1), changes INTEGER NOT NULL);
+    INSERT INTO accounts_sum VALUES (1, 0);
+    CREATE TRIGGER accounts_counted_made AFTER INSERT ON accounts BEGIN
+        UPDATE accounts_sum SET changes = changes + 1;
+    END;
+    CREATE TRIGGER accounts_counted_gone AFTER DELETE ON accounts BEGIN
+        UPDATE accounts_sum SET changes = changes + 1;
+    END;
+    CREATE TRIGGER accounts_counted AFTER UPDATE OF user, role, groups, source, password, disabled, subject ON accounts
+    BEGIN UPDATE accounts_sum SET changes = changes + 1; END;
+    """,
+    """
+    CREATE TABLE reviews (
+        id TEXT PRIMARY KEY, user TEXT NOT NULL, time REAL NOT NULL, reviewers TEXT NOT NULL,
+        closed INTEGER NOT NULL DEFAULT 0, sealed BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE review_ratings (
+        review TEXT NOT NULL, reviewer TEXT NOT NULL, code TEXT NOT NULL, dimension TEXT NOT NULL,
+        value INTEGER NOT NULL, PRIMARY KEY (review, code, dimension)
+    ) WITHOUT ROWID;
+    """,
 )

@@ -13,9 +13,10 @@ import hmac
 import json
 import secrets
 import threading
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ from localmed.library.access import checked
 from localmed.library.anchors import newest_holding
 from localmed.library.state import rows, selected, transaction
 from localmed.operations import throttle
-from localmed.operations.audit import enter, entry_of
+from localmed.operations.audit import Audit, entry_of
+from localmed.operations.noted_accounts import changing, noted, require_noted, rights_of
 from localmed.operations.throttle import Tries
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ LONGEST_PASSWORD = 1_000  # characters: what is hashed is bounded
 CODE_BYTES = 5  # of the one-time code: 40 bits against WRONG_CODES guesses
 HASHES_AT_ONCE = 2  # each takes 64 MiB: many who sign in at once wait for each other
 WRONG_CODES = 10  # then the code is void and the server must be started again
-CREATE, STATE_REPAIR = "account create", ("repair", "state")  # action, and action and subject, in the audit log
+CREATE, CHANGE, PASSWORD = "account create", "account change", "account password"  # in the audit log
+STATE_REPAIR = "repair", "state"  # action and subject there
 _NOTED = f'"action": "{CREATE}"', '"action": "login"'  # in entries of whoever has an account
 _ANEW = '"action": "{}", "subject": "{}"'.format(*STATE_REPAIR)  # in the entry after which accounts begin anew
 _FIELDS = "user, role, groups, source, disabled"
@@ -53,12 +56,14 @@ _HASHING = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
 def accounts(data: Path) -> list[Account]:
     """All accounts, by name."""
+    require_noted(data)
     with rows(data) as state:
         return [_account(row) for row in state.execute(f"SELECT {_FIELDS} FROM sound_accounts ORDER BY user")]  # noqa: S608
 
 
 def account(data: Path, user: str) -> Account:
     """The account of ``user``; raise ``UnknownName``."""
+    require_noted(data)
     with rows(data) as state:
         return _one(state, name_of(user))
 
@@ -128,6 +133,7 @@ def sign_in(data: Path, user: str, password: str, settings: WebSettings, address
     """
     name = " ".join(user.casefold().split())[:LONGEST_NAME]
     tries = Tries(address, name)
+    require_noted(data)
     with rows(data) as state:
         tries.begin(state, settings)
         query = "SELECT password FROM accounts WHERE user = ? AND disabled = 0 AND password > ''"
@@ -152,40 +158,33 @@ def _hashed(password: str, settings: WebSettings) -> str:
 
 def create(session: Session, made: Account, password: str = "") -> Account:
     """Make an account; one of a directory has no password here. Raise ``UsageError`` where there is one already."""
-    with session.change(CREATE, name_of(made.user)) as change:
-        stored = _insert(session.data, made, password, session.settings.web)
-        change.outcome = f"{stored.role}: {' '.join(stored.groups)}"
-    return stored
-
-
-def _insert(data: Path, made: Account, password: str, settings: WebSettings) -> Account:
-    checked(made.groups)
     stored = replace(made, user=name_of(made.user))
-    hashed = _hashed(password, settings) if made.source == "local" else ""
-    values = (stored.user, stored.role, json.dumps(stored.groups), stored.source, hashed, _now())
-    with rows(data) as state:
-        query = (
-            "INSERT OR IGNORE INTO accounts (user, role, groups, source, password, created) VALUES (?, ?, ?, ?, ?, ?)"
-        )
-        if not state.execute(query, values).rowcount:
-            raise UsageError("account.exists", user=stored.user)
+    checked(stored.groups)
+    hashed = _hashed(password, session.settings.web) if stored.source == "local" else ""
+    with noted(session, CREATE, stored.user, rights_of(stored)) as state:
+        _insert(state, stored, hashed)
     return stored
+
+
+def _insert(state: sqlite3.Connection, made: Account, hashed: str) -> None:
+    values = (made.user, made.role, json.dumps(made.groups), made.source, hashed, _now())
+    query = "INSERT OR IGNORE INTO accounts (user, role, groups, source, password, created) VALUES (?, ?, ?, ?, ?, ?)"
+    if not state.execute(query, values).rowcount:
+        raise UsageError("account.exists", user=made.user)
 
 
 def change(session: Session, changed: Account) -> Account:
     """Give an account another role, other groups, or disable it; its logins end. The last admin cannot be lost."""
-    with session.change("account change", name_of(changed.user)) as noted:
-        checked(changed.groups)
-        with rows(session.data) as state, transaction(state):
-            before = _one(state, name_of(changed.user))
-            stored = replace(changed, user=before.user, source=before.source)
-            _keep_an_admin(state, stored)
-            state.execute(
-                "UPDATE accounts SET role = ?, groups = ?, disabled = ? WHERE user = ?",
-                (stored.role, json.dumps(stored.groups), stored.disabled, stored.user),
-            )
-            state.execute("DELETE FROM logins WHERE user = ?", (stored.user,))
-        noted.outcome = f"{stored.role}{' disabled' if stored.disabled else ''}: {' '.join(stored.groups)}"
+    checked(changed.groups)
+    user = name_of(changed.user)
+    with noted(session, CHANGE, user, rights_of(changed)) as state:
+        stored = replace(changed, user=user, source=_one(state, user).source)
+        _keep_an_admin(state, stored)
+        state.execute(
+            "UPDATE accounts SET role = ?, groups = ?, disabled = ? WHERE user = ?",
+            (stored.role, json.dumps(stored.groups), stored.disabled, stored.user),
+        )
+        state.execute("DELETE FROM logins WHERE user = ?", (stored.user,))
     return stored
 
 
@@ -201,20 +200,20 @@ def set_password(session: Session, user: str, password: str) -> None:
     """Give a local account a new password; its logins and waits end. One's own needs no right to change accounts."""
     name, hashed = name_of(user), _hashed(password, session.settings.web)
     if name == session.caller.user:
-        session.note("account password", name, "changed")
-        return _store(session.data, name, hashed)
-    with session.change("account password", name):
-        _store(session.data, name, hashed)
-    return None
+        with changing(session.data, partial(session.note_before, PASSWORD, name)) as (state, made):
+            _store(state, name, hashed)
+        session.note(PASSWORD, name, f"changed{made[0]}")
+    else:
+        with noted(session, PASSWORD, name, "changed") as state:
+            _store(state, name, hashed)
 
 
-def _store(data: Path, name: str, hashed: str) -> None:
-    with rows(data) as state:
-        query = "UPDATE accounts SET password = ? WHERE user = ? AND source = 'local'"
-        if not state.execute(query, (hashed, name)).rowcount:
-            raise UnknownName("account.unknown", user=name)
-        state.execute("DELETE FROM logins WHERE user = ?", (name,))
-        throttle.forget(state, name)
+def _store(state: sqlite3.Connection, name: str, hashed: str) -> None:
+    query = "UPDATE accounts SET password = ? WHERE user = ? AND source = 'local'"
+    if not state.execute(query, (hashed, name)).rowcount:
+        raise UnknownName("account.unknown", user=name)
+    state.execute("DELETE FROM logins WHERE user = ?", (name,))
+    throttle.forget(state, name)
 
 
 # --- the first account ------------------------------------------------------------------------------------------------
@@ -243,7 +242,7 @@ def first_code(data: Path) -> str:
 def create_first(data: Path, code: str, user: str, password: str, settings: WebSettings) -> Account:
     """The admin's account, for whoever has the ``code`` of the console, which is void then; raise ``UsageError``."""
     made = Account(name_of(user), SessionRole.ADMIN)
-    _hashed(password, settings)  # before the code is used up
+    hashed = _hashed(password, settings)  # before the code is used up
     with rows(data) as state, transaction(state):
         row = state.execute("SELECT digest, wrong FROM first_code").fetchone()
         if row is None or row[1] >= WRONG_CODES or state.execute("SELECT 1 FROM accounts").fetchone():
@@ -252,9 +251,15 @@ def create_first(data: Path, code: str, user: str, password: str, settings: WebS
         state.execute("DELETE FROM first_code" if right else "UPDATE first_code SET wrong = wrong + 1")
     if not right:
         raise UsageError("account.code_wrong")
-    stored = _insert(data, made, password, settings)
-    enter(data, entry_of(CREATE, stored.user, f"{stored.role}: the first account", user=stored.user))
-    return stored
+    with closing(Audit(data)) as log:
+
+        def note(outcome: str) -> object:
+            return log.add(entry_of(CREATE, made.user, outcome, user=made.user))
+
+        with changing(data, note) as (state, anchors):
+            _insert(state, made, hashed)
+        note(f"{rights_of(made)}{anchors[0]}")
+    return made
 
 
 def _digest(code: str) -> str:

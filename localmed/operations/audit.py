@@ -22,7 +22,6 @@ import hmac
 import json
 import os
 import secrets
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -34,7 +33,7 @@ from localmed.domain import Answer, Message, digest, message
 from localmed.errors import Damaged, LocalmedError, NoLibrary, reason
 from localmed.library import generations
 from localmed.library.anchors import AUDIT_FILE, ledger_extent, legible
-from localmed.library.migrations import AUDIT, as_ours, open_database
+from localmed.library.migrations import AUDIT, SQLITE_ERRORS, as_ours, open_database
 from localmed.operations import audit_key
 from localmed.operations.audit_key import Head
 
@@ -162,7 +161,7 @@ class Audit:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except SQLITE_ERRORS as error:
             raise as_ours(self._path, error) from None
 
     def entries(self) -> list[AuditEntry]:

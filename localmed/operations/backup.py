@@ -38,6 +38,7 @@ from localmed.library.state import rows, transaction
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import stops
 from localmed.operations.audit import Audit
+from localmed.operations.noted_accounts import require_noted
 
 if TYPE_CHECKING:
     from localmed.session import Session
@@ -270,6 +271,7 @@ def _together(writing: _Writing, data: Path) -> tuple[list[StoredFile], str]:
         held.enter_context(Access(data).alone())
         stored = [writing.put(data / name, name) for name in TOGETHER if (data / name).is_file()]
         stops.stops(data)
+        require_noted(data)
         if (data / DATABASES[0]).exists():
             held.enter_context(transaction(held.enter_context(rows(data))))  # a stop takes milliseconds too
         stored += [_database(writing, data / name, name) for name in DATABASES if (data / name).exists()]

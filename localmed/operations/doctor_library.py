@@ -24,6 +24,7 @@ from localmed.library.withdrawals import Withdrawals
 from localmed.operations import accounts, stops, stored
 from localmed.operations.audit import BEGAN_ANEW, Audit, missing
 from localmed.operations.check import Check, Site, failed, ok, problem, size, warning
+from localmed.operations.noted_accounts import require_noted
 
 NAMED = 20  # faults; the rest is counted
 COMFORTABLE = 2 * 2**30  # bytes free; an import keeps originals and vectors besides the generation that it builds
@@ -173,9 +174,10 @@ def quarantine(site: Site) -> Iterator[Check]:
 
 
 def state(site: Site) -> Iterator[Check]:
-    """``state.sqlite`` is there, what is stopped is what the audit log knows, and accounts have not gone."""
+    """``state.sqlite`` is there, what is stopped and the accounts are what the audit log knows."""
     listed = stops.stops(site.settings.data)
     accounts.require_accounts(site.settings.data)
+    require_noted(site.settings.data)
     yield ok("state", "doctor.state", count=len(listed))
 
 

@@ -102,11 +102,12 @@ def listing(session: Session) -> tuple[list[Kept], int]:
 def unopened(data: Path) -> int:
     """How many answers and reports, of everybody, cannot be opened: their key is another, or a byte of them is."""
     sealed_rows = [("answer", *row) for row in selected(data, "SELECT sealed, id, user FROM answers")]
+    sealed_reviews = selected(data, "SELECT sealed, id FROM reviews")
     sealed_rows += [("feedback", *row) for row in selected(data, "SELECT sealed, answer, user FROM feedback")]
     count = 0
-    for kind, sealed, id_, user in sealed_rows:
+    for kind, sealed, *identity in (*sealed_rows, *(("review", *row) for row in sealed_reviews)):
         try:
-            unseal(data, sealed, kind, id_, user)
+            unseal(data, sealed, kind, *identity)
         except Damaged:
             count += 1
     return count
@@ -156,8 +157,18 @@ def forget(session: Session, id_: str = "") -> None:
         _forget_citations(state)
 
 
+def erase(session: Session, user: str) -> None:
+    """Delete all that ``user`` asked and reported; raise ``UsageError`` for who is no safety officer."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        state.execute("DELETE FROM answers WHERE user = ?", (user,))
+        state.execute("DELETE FROM feedback WHERE user = ?", (user,))
+        _forget_citations(state)
+
+
 def end_login(state: sqlite3.Connection, days: int) -> None:
-    """Delete what was kept for the length of logins that are over, where nothing is kept longer."""
+    """Delete what is too old; where nothing is kept longer, what was kept for the length of logins that are over."""
+    _forget_old(state, days)
     if days == 0:
         state.execute("DELETE FROM answers WHERE login <> '' AND login NOT IN (SELECT token FROM logins)")
         _forget_citations(state)

@@ -57,7 +57,7 @@ def import_paths(
     name = manifest.collection.name
     with session.change("import", name) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
-        importer = _importer(session, manifest, advance, file)
+        importer = importer_of(session, manifest, advance, file)
         importer.near_copies = near_copies
         report = importer.run(paths, retry or near_copies, started, removed)
         _tell(change, report)
@@ -66,7 +66,8 @@ def import_paths(
     return report
 
 
-def _importer(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:
+def importer_of(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:
+    """What imports into the collection of ``manifest``, which is to be kept as ``file``."""
     importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
     return importer(session.settings, manifest, session.encoder, advance, file)
 
@@ -118,7 +119,7 @@ def import_together(
         outcomes: dict[str, Report | LocalmedError] = {}
         importers = {}
         for name, intake in intakes.items():
-            importer = _importer(session, intake.manifest, advance, intake.file)
+            importer = importer_of(session, intake.manifest, advance, intake.file)
             importer.leaving = intake.leaving
             try:
                 importer.find(intake.paths, intake.removed)

@@ -1,8 +1,9 @@
 """The nightly look at every byte that is stored, and mending what it finds from a backup.
 
 A damaged file of a generation is written anew from the newest backup that holds its bytes (a file of its own: hard
-links of other generations keep the damaged ones until it is their turn). What has no whole copy there stays damaged,
-and nothing is answered from it: what was found to be damaged is no longer taken for whole without being read.
+links of other generations keep the damaged ones until it is their turn). What has no whole copy there stays damaged
+(``rebuild.py`` makes what is served anew), and nothing is answered from it: what was found to be damaged is no longer
+taken for whole without being read.
 """
 
 from __future__ import annotations

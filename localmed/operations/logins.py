@@ -15,6 +15,7 @@ from pathlib import Path
 from localmed.domain.accounts import Account
 from localmed.library.state import rows
 from localmed.operations import accounts, history
+from localmed.operations.noted_accounts import require_noted
 from localmed.web_settings import WebSettings
 
 TOKEN_BYTES = 32
@@ -44,6 +45,7 @@ def begin(data: Path, account: Account) -> str:
 def current(data: Path, token: str, settings: WebSettings) -> Login | None:
     """The login of ``token`` if it still holds, noted as in use now."""
     now, name = time.time(), _digest(token)
+    require_noted(data)
     with rows(data) as state:
         row = state.execute("SELECT user, created, seen, form FROM sound_logins WHERE token = ?", (name,)).fetchone()
         user, created, seen, form = row or ("", 0.0, 0.0, "")

@@ -248,6 +248,13 @@ class GenerationRow:
     passages: int = 0
 
 
+def generation_numbers(session: Session) -> list[int]:
+    """The numbers of the generations kept, newest last; none of an empty library."""
+    with suppress(NoLibrary):
+        return generations.numbers(session.data)
+    return []
+
+
 def generations_kept(session: Session) -> list[GenerationRow]:
     """The generations kept, newest last; for librarians, since counts and reasons tell of every collection."""
     session.may_change()

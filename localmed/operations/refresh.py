@@ -27,7 +27,7 @@ from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations
 from localmed.library.withdrawals import Entry, Withdrawals
-from localmed.operations import alerts, canary_gate, fit, gpus, holds, integrity, nights, packs
+from localmed.operations import alerts, canary_gate, fit, gpus, holds, integrity, nights, packs, rebuild
 from localmed.operations.cited import count_citing
 from localmed.operations.importing import Intake, import_together, imported, manifest_of
 
@@ -152,7 +152,7 @@ def _packs_served(session: Session, imported_names: Collection[str]) -> None:
 
 
 def _checked(session: Session, night: Night, hooks: Hooks) -> Night:
-    """Compare every byte with its hash, mend what can be mended; raise ``Damaged`` if what is served stays damaged."""
+    """Compare every byte with its hash, mend or make anew what can be; raise ``Damaged`` if what is served stays so."""
     found_faults, mended, left = integrity.verify_and_mend(session, hooks)
     if left:
         alerts.tell(session.settings, "damage", message("refresh.damaged", count=len(left), fault=left[0]))
@@ -161,7 +161,11 @@ def _checked(session: Session, night: Night, hooks: Hooks) -> Night:
     with suppress(NoLibrary):
         served = generations.current(session.data)
         if problems := generations.check(served, whole=False):
-            raise Damaged("generation.damaged", name=served.name, problem=problems[0])
+            number = int(served.name)
+            if not rebuild.possible(session.data, number):
+                raise Damaged("generation.damaged", name=served.name, problem=problems[0])
+            rebuild.rebuild(session, number, hooks)
+            mended += (message("generation.made.rebuild", number=number),)
     return replace(night, faults=found_faults, mended=mended)
 
 

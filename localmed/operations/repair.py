@@ -9,12 +9,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Document, Message, message
+from localmed.domain.accounts import Account
 from localmed.errors import Damaged, LocalmedError, NoLibrary
+from localmed.hooks import SILENT, Hooks
 from localmed.library import generations, served
 from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE, PLANNED, REPAIRED, anchors
@@ -22,10 +24,11 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.messages import from_text
-from localmed.operations import stops
-from localmed.operations.accounts import STATE_REPAIR, require_accounts
+from localmed.operations import noted_accounts, rebuild, stops
+from localmed.operations.accounts import CHANGE, CREATE, STATE_REPAIR, require_accounts
 from localmed.operations.audit import BEGUN, NO_KEY, Audit, AuditEntry
 from localmed.operations.changes import EVERYBODY
+from localmed.operations.sign_on import SIGN_ON
 from localmed.operations.stops import Stop
 
 if TYPE_CHECKING:
@@ -34,22 +37,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The ``fault``, and the generation to be served in place of what is; ``lost`` is what that leaves behind."""
+    """The ``fault``, and the generation to be served in place of what is; ``lost`` is what that leaves behind.
+
+    That one is damaged and made ``anew`` from its originals, or whole.
+    """
 
     fault: Message
     number: int
     lost: tuple[Message, ...] = ()
+    anew: bool = False
 
     @property
     def shown(self) -> tuple[Message, ...]:
         """What it would do, and what it loses."""
-        return (*self.lost, message("generation.repair_step", number=self.number))
+        code = "generation.repair_anew" if self.anew else "generation.repair_step"
+        return (*self.lost, message(code, number=self.number))
 
 
 def plan(data: Path) -> Step | None:
     """What can be put right; None if nothing is wrong with what is served. Every byte of it is read.
 
-    Served is then what was served last and is whole. Raise ``Damaged`` where no generation is.
+    Served is then what was served last and is whole, or can be made anew (``rebuild.py``). Raise
+    ``Damaged`` where no generation is.
     """
     try:
         path = generations.current(data)
@@ -63,8 +72,8 @@ def plan(data: Path) -> Step | None:
     lost: list[Message] = []
     for number in _candidates(data):
         problem = _problem(generations.path_of(data, number))
-        if problem is None:
-            return Step(fault, number, tuple(loss for loss in lost if loss != fault))
+        if problem is None or rebuild.possible(data, number):
+            return Step(fault, number, tuple(loss for loss in lost if loss != fault), problem is not None)
         lost += [problem, _undone(data, number)]
     raise Damaged("generation.none_whole", data=str(data))
 
@@ -159,12 +168,42 @@ class StateStep:
             change.outcome = f"{REPAIRED}{anchor}"
 
 
-def records(data: Path) -> list[LedgerStep | AccessStep | StateStep]:
+@dataclass(frozen=True, slots=True)
+class AccountsStep:
+    """The ``fault``, the accounts whose rights are to be what the audit log knows, and whether passwords can stay."""
+
+    fault: Message
+    listed: tuple[Account, ...]
+    passwords: bool
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """What it would do, and what is lost."""
+        names = tuple(f"{one.user}: {noted_accounts.rights_of(one)}".rstrip(": ") for one in self.listed)
+        parts = message("account.repair", count=len(names), names=names), message("account.repair_passwords")
+        return parts[:1] if self.passwords else parts
+
+    def do(self, session: Session) -> None:
+        """Do it."""
+        with session.change("repair", "accounts") as change:
+            anchor = noted_accounts.restore(
+                session.data,
+                self.listed,
+                self.passwords,
+                lambda planned: session.note_before("repair", "accounts", f"{PLANNED}{planned}"),
+            )
+            change.outcome = f"{REPAIRED}{anchor}"
+
+
+Record = LedgerStep | AccessStep | StateStep | AccountsStep
+
+
+def records(data: Path) -> list[Record]:
     """What can be put right of the ledger, the access file and ``state.sqlite``.
 
     Raise ``Damaged`` where one of them is damaged and the audit log is missing or damaged too.
     """
-    steps: list[LedgerStep | AccessStep | StateStep] = []
+    steps: list[Record] = []
     try:
         Withdrawals(data).changed()
     except Damaged as error:
@@ -180,13 +219,21 @@ def records(data: Path) -> list[LedgerStep | AccessStep | StateStep]:
     return [*steps, *_state(data)]
 
 
-def _state(data: Path) -> Iterator[StateStep]:
-    """Raise ``Damaged`` for a file that SQLite cannot read: that one is restored, or moved away and made anew."""
+def _state(data: Path) -> Iterator[StateStep | AccountsStep]:
+    """Raise ``Damaged`` for a file that SQLite cannot read: that one is restored, or moved away and made anew.
+
+    The accounts are looked at once the rest is whole.
+    """
     try:
         stops.stops(data)
         require_accounts(data)
+        noted_accounts.require_noted(data)
     except Damaged as error:
         code = error.message.code
+        if code == "account.altered":
+            listed = _rights(noted_accounts.readable(data), _audited(data))
+            yield AccountsStep(error.messages[0], listed, noted_accounts.passwords_as_noted(data))
+            return
         if code not in ("state.lost", "stop.altered", "account.lost"):
             raise
         changes = max((anchor.extent for anchor in anchors(data, "stops")), default=0)
@@ -204,6 +251,17 @@ def _stopped(kept: Sequence[Stop], log: Sequence[AuditEntry]) -> tuple[Stop, ...
         elif entry.action == stops.LIFT and entry.outcome != BEGUN:
             stopped.pop(entry.subject, None)
     return tuple(stopped.values())
+
+
+def _rights(stored: Sequence[Account], log: Sequence[AuditEntry]) -> tuple[Account, ...]:
+    """The accounts with other rights than the log's, with the log's; one that it does not know is disabled."""
+    known: dict[str, Account] = {}
+    for entry in log:
+        if entry.action in (CREATE, CHANGE, SIGN_ON):
+            noted = noted_accounts.rights_read(entry.subject, entry.outcome.partition("; anchor ")[0])
+            known |= {noted.user: noted} if noted else {}
+    now = [known.get(one.user) or replace(one, disabled=True) for one in stored]
+    return tuple(right for right, one in zip(now, stored, strict=True) if right != one)
 
 
 def _audited(data: Path) -> list[AuditEntry]:
@@ -264,8 +322,11 @@ def _groups(kept: Mapping[str, frozenset[str]], log: Sequence[AuditEntry]) -> di
     return {name: allowed for name, allowed in groups.items() if allowed}
 
 
-def repair(session: Session, step: Step) -> None:
+def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:
     """Do what ``plan`` has shown."""
+    if step.anew:
+        rebuild.rebuild(session, step.number, hooks)
+        return
     with session.change("repair", f"generation {step.number}") as change:
         with generations.lock_writer(session.data):
             generations.switch(session.data, step.number)

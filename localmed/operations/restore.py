@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from localmed import files
@@ -27,7 +28,7 @@ from localmed.library.state import FILE as STATE_FILE
 from localmed.library.state import rows, transaction
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.operations import backup as backups_of
-from localmed.operations import stops
+from localmed.operations import noted_accounts, stops
 from localmed.operations.audit import NO_KEY, Audit
 from localmed.operations.backup import DATABASES, TOGETHER, Backup
 from localmed.operations.stops import Stop
@@ -146,6 +147,7 @@ def _rights_now(data: Path, fresh: Path) -> None:
     Of accounts those that only the backup knows come back; there is no other way for one to go.
     """
     with suppress(Damaged):
+        noted_accounts.require_noted(data)
         now, counted = stops.stops(data), max((anchor.extent for anchor in anchors(data, "stops")), default=0)
         with rows(data) as state:
             tables = {name: _sound_rows(state, name, fields) for name, fields in KEPT.items()}
@@ -156,6 +158,10 @@ def _rights_now(data: Path, fresh: Path) -> None:
                 query = f"INSERT OR REPLACE INTO {name} ({', '.join(fields)}) VALUES ({places})"  # noqa: S608
                 state.executemany(query, tables[name])
         _stop(now, counted, fresh)
+        with closing(Audit(fresh)) as log:
+            note = partial(log.append, "restore", "accounts")
+            anchor = noted_accounts.restore(fresh, (), True, lambda planned: note(f"{PLANNED}{planned}"))
+            note(f"in force{anchor}")
 
 
 def _sound_rows(state: sqlite3.Connection, name: str, fields: Iterable[str]) -> list[tuple[object, ...]]:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,12 @@ from localmed.domain.accounts import Account, SessionRole
 from localmed.errors import BadSettings, Unreachable, UsageError
 from localmed.library.access import checked as checked_groups
 from localmed.library.state import rows, selected
-from localmed.operations import accounts, directory, oidc
+from localmed.operations import accounts, directory, noted_accounts, oidc
 from localmed.operations.directory import Person
 from localmed.operations.throttle import Tries
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
 
     from localmed.session import Session
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 ARROW = " -> "
 DAY = 86_400.0  # seconds
+SIGN_ON = "account sign-on"  # in the audit log
 
 
 class Source(StrEnum):
@@ -132,28 +135,31 @@ def store(session: Session, account: Account, subject: str = "") -> None:
 
     Raise ``UsageError`` where the name belongs to another account, or an administrator has disabled it.
     """
-    with rows(session.data) as state:
-        query = "SELECT role, groups, source, disabled, subject FROM sound_accounts WHERE user = ?"
-        before = state.execute(query, (account.user,)).fetchone()
+    with noted_accounts.changing(session.data, partial(session.note_before, SIGN_ON, account.user)) as (state, made):
+        changed = _write(state, account, subject)
+    if changed:
+        session.note(SIGN_ON, account.user, f"{noted_accounts.rights_of(account)}{made[0]}")
+
+
+def _write(state: sqlite3.Connection, account: Account, subject: str) -> bool:
+    query = "SELECT role, groups, source, disabled, subject FROM sound_accounts WHERE user = ?"
+    before = state.execute(query, (account.user,)).fetchone()
     role, groups, source, disabled, known = before or ("", "[]", account.source, 0, subject)
     if source != account.source or known != subject:
         raise UsageError("account.other_person")
     if disabled:
         raise UsageError("account.not_known")
     changed = (role, tuple(json.loads(groups))) != (account.role, account.groups)
-    if changed:
-        session.note_before("account sign-on", account.user, f"{account.role}: {' '.join(account.groups)}")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    with rows(session.data) as state:
+    if changed:
         state.execute(
-            "INSERT INTO accounts (user, role, groups, source, subject, created, signed_in) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (user) DO UPDATE SET role = excluded.role, groups = excluded.groups, "
-            "signed_in = excluded.signed_in WHERE source = excluded.source AND disabled = 0",
-            (account.user, account.role, json.dumps(account.groups), account.source, subject, now, time.time()),
+            "INSERT INTO accounts (user, role, groups, source, subject, created) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (user) DO UPDATE SET role = excluded.role, groups = excluded.groups",
+            (account.user, account.role, json.dumps(account.groups), account.source, subject, now),
         )
-        if changed:
-            state.execute("DELETE FROM logins WHERE user = ?", (account.user,))
+        state.execute("DELETE FROM logins WHERE user = ?", (account.user,))
+    state.execute("UPDATE accounts SET signed_in = ? WHERE user = ?", (time.time(), account.user))
+    return changed
 
 
 def still_theirs(data: Path, account: Account, settings: WebSettings) -> bool:

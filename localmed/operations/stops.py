@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Right
 from localmed.errors import Damaged, LocalmedError, NoLibrary, UnknownName, UsageError
-from localmed.library.anchors import PLANNED, Anchor, anchors, as_noted
-from localmed.library.state import FILE, State, rows, selected, transaction
+from localmed.library.anchors import PLANNED, Anchor, known_as
+from localmed.library.state import FILE, Remembered, State, rows, selected, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -59,12 +59,35 @@ def stops(data: Path) -> tuple[Stop, ...]:
     Raise ``Damaged`` where that is not as it was stored, or as the audit log knows it: one that is lost must not pass
     for one that was lifted.
     """
+    return _remembered(data)
+
+
+def _read(data: Path) -> tuple[Stop, ...]:
+    stored: list[Stop] = []
+
+    def read() -> tuple[int, str]:
+        stored[:], changes = _stored(data)
+        return changes, _sha256(stored)
+
+    if not known_as(data, "stops", read):
+        raise _altered(data)
+    return tuple(sorted(stored, key=lambda one: (one.time, one.kind, one.name), reverse=True))
+
+
+_remembered = Remembered(_read)  # an answer looks five times
+
+
+def _stored(data: Path) -> tuple[list[Stop], int]:
+    """What is stopped, and how often that was changed; raise ``Damaged`` where it is not as it was stored."""
     lines = selected(data, f"{_ALL} UNION ALL {_UNALTERED}") or [("", "", "", 0, _of_before(data))]
     *listed, (*_, changes, unaltered) = lines
-    stored = [Stop(*row) for row in (selected(data, _ALL) if unaltered == OLDER else listed)]
-    if not unaltered or not as_noted(anchors(data, "stops"), changes or 0, _sha256(stored)):
-        raise Damaged("stop.altered", path=str(data / FILE))
-    return tuple(sorted(stored, key=lambda one: (one.time, one.kind, one.name), reverse=True))
+    if not unaltered:
+        raise _altered(data)
+    return [Stop(*row) for row in (selected(data, _ALL) if unaltered == OLDER else listed)], changes or 0
+
+
+def _altered(data: Path) -> Damaged:
+    return Damaged("stop.altered", path=str(data / FILE))
 
 
 def _of_before(data: Path) -> int:

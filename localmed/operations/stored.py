@@ -28,10 +28,12 @@ from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE
 from localmed.library.catalogue import originals_of
 from localmed.library.intact import sha256_of
+from localmed.library.migrations import SQLITE_ERRORS
 from localmed.library.state import FILE as STATE_FILE
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import history, stops
 from localmed.operations.audit import Audit, missing
+from localmed.operations.noted_accounts import require_noted
 from localmed.operations.sealing import KEY
 
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
@@ -130,7 +132,7 @@ def _integrity(path: Path) -> str:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             problem = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    except sqlite3.DatabaseError as error:
+    except SQLITE_ERRORS as error:
         return str(error)
     return "" if problem == "ok" else problem
 
@@ -167,8 +169,9 @@ def calibrated(data: Path) -> Iterator[LocalmedError]:
 
 
 def state(data: Path) -> Iterator[LocalmedError]:
-    """``state.sqlite`` is there, what is stopped is as it was written, and what was sealed can be opened."""
+    """``state.sqlite`` is there, stops and accounts are as the audit log knows them, what was sealed can be opened."""
     stops.stops(data)
+    require_noted(data)
     if count := history.unopened(data):
         yield Damaged("stored.unopened", file=str(data / KEY), count=count)
 

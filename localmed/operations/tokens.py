@@ -16,6 +16,7 @@ from localmed.domain.accounts import Right
 from localmed.errors import UnknownName, UsageError
 from localmed.library.state import rows
 from localmed.operations import accounts, sign_on
+from localmed.operations.noted_accounts import require_noted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +77,7 @@ def current(data: Path, token: str, settings: WebSettings) -> Account | None:
     """The account of ``token`` as it is now, if the token still holds and the account is still somebody's."""
     if not token.startswith(PREFIX):
         return None
+    require_noted(data)
     with rows(data) as state:
         query = "SELECT user FROM sound_tokens WHERE digest = ? AND expires > ?"
         row = state.execute(query, (_digest(token), time.time())).fetchone()

@@ -8,8 +8,8 @@ that name nothing (``clinical/asking.toml``) weigh a quarter and are nobody's su
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
@@ -108,18 +108,15 @@ def terms_of(text: str, index: LexicalIndex) -> list[str]:
 def topics(question: str, index: LexicalIndex) -> Topics:
     """What ``question`` names."""
     folded, read, done, asks = _without_people(question), list[tuple[Topic, int, int]](), 0, set[str]()
+    known: dict[Hashable, Topic] = {}  # what is named again and again is looked up once
     for named in synonyms.named(question):
-        read += _words(folded, done, named.start, index)
-        names = [
-            frozenset((*index.analyse(name, for_query=True), *_HEADED.findall(name)))
-            for name in named.names[:MOST_NAMES]
-        ]
-        everyday = named.asking or named.written in asking.everyday()
+        read += _words(folded, done, named.start, index, known)
+        key = replace(named, start=0, end=0)
+        topic = known.get(key) or known.setdefault(key, _listed(named, index))
         asks |= {named.written} if named.asking else set()
-        topic = _thing(named.written, tuple(name for name in names if name), index, not everyday, listed=named.thing)
         read += [(topic, named.start, named.end)] if topic.names else []
         done = named.end
-    read += _words(folded, done, len(folded), index)
+    read += _words(folded, done, len(folded), index, known)
     return Topics(tuple({topic.names: topic for topic, _, _ in read}.values()), _lone(folded, read, asks))
 
 
@@ -154,14 +151,29 @@ def _lone(folded: str, read: Sequence[tuple[Topic, int, int]], asks: Collection[
     return any(topic.subject for topic, _, _ in read) and all(_JOINED.fullmatch(text) for text in between)
 
 
-def _words(folded: str, start: int, end: int, index: LexicalIndex) -> Iterator[tuple[Topic, int, int]]:
-    everyday, place = _everyday(), start
+def _words(
+    folded: str, start: int, end: int, index: LexicalIndex, known: dict[Hashable, Topic]
+) -> Iterator[tuple[Topic, int, int]]:
+    place = start
     for word in language.content_words(folded[start:end]):
-        terms = frozenset(index.analyse(word, for_query=True))
         place = max(folded.find(word, place, end), place)
-        if terms:
-            subject = word not in everyday and not terms <= everyday and not _is_number(word) and len(word) > 1
-            yield _thing(word, (terms,), index, subject, exact=len(terms) == 1), place, place + len(word)
+        topic = known.get(word) or known.setdefault(word, _word(word, index))
+        if topic.names:
+            yield topic, place, place + len(word)
+
+
+def _word(word: str, index: LexicalIndex) -> Topic:
+    everyday, terms = _everyday(), frozenset(index.analyse(word, for_query=True))
+    subject = word not in everyday and not terms <= everyday and not _is_number(word) and len(word) > 1
+    return _thing(word, (terms,) if terms else (), index, subject, exact=len(terms) == 1)
+
+
+def _listed(named: synonyms.Named, index: LexicalIndex) -> Topic:
+    names = [
+        frozenset((*index.analyse(name, for_query=True), *_HEADED.findall(name))) for name in named.names[:MOST_NAMES]
+    ]
+    everyday = named.asking or named.written in asking.everyday()
+    return _thing(named.written, tuple(name for name in names if name), index, not everyday, listed=named.thing)
 
 
 def _is_number(word: str) -> bool:

@@ -32,6 +32,7 @@ from localmed.web import (
     past,
     practice,
     refreshes,
+    reviews,
     safety,
     search,
     sources,
@@ -50,7 +51,7 @@ ROUTERS = (
     ask.router, sources.router, search.router, past.router,
     practice.router, orders.router,
     api.router, chat_completions.router, token_pages.router,
-    job_pages.router, account_pages.router,
+    job_pages.router, account_pages.router, reviews.router,
 )  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
 

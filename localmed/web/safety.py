@@ -55,6 +55,13 @@ def export(visit: Safety, answer_id: Annotated[str, Form()] = "") -> Response:
     return Response(made.archive, media_type="application/zip", headers=headers)
 
 
+@router.post("/reports/delete")
+def delete_report(visit: Safety, answer_id: Annotated[str, Form()] = "", user: Annotated[str, Form()] = "") -> Response:
+    """Delete a report, with the question and the answer that it holds."""
+    feedback.delete(visit.session, answer_id, user)
+    return pages.redirect("/safety", notice="forgotten")
+
+
 @router.post("/stop")
 def stop(visit: Safety, what: Annotated[str, Form()] = "", reason: Annotated[str, Form()] = "") -> Response:
     """Stop ``what``: its kind and its name."""

@@ -17,6 +17,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -29,10 +30,12 @@ from localmed.domain import SearchFilter
 from localmed.hooks import SILENT
 from localmed.library import generations
 from localmed.night_settings import RefreshSettings
-from localmed.operations import backup, importing, integrity
+from localmed.operations import backup, canary_gate, importing, integrity
 from localmed.operations.refresh import refresh
 from localmed.operations.restore import restore
-from tests.benchmarks import flips
+from localmed.session import Session, local_caller
+from localmed.site import Site
+from tests.benchmarks import flips, window
 from tests.benchmarks.common import Place, Row, met
 from tests.benchmarks.importing import thinned
 from tests.fakes import HashedWords, described, documents, opened, overwrite, verify, write
@@ -47,50 +50,48 @@ AT_ONCE = RefreshSettings(settle_seconds=0.0, free_bytes=1)
 
 
 def run(place: Place, every: int = 12) -> list[Row]:
-    """Refresh against rebuild, then backup and restore of the same library."""
+    """Refresh against rebuild, then backup and restore of the same library: of one in ``every`` files of MedQuAD."""
     corpus = place.work / "refresh-corpus"
     shutil.copytree(thinned(place, every), corpus, symlinks=False, dirs_exist_ok=True)
-    settings = Settings(place.work / "refresh-data", refresh=AT_ONCE)
+    settings, folder = Settings(place.work / "refresh-data", refresh=AT_ONCE), place.work / "refresh-backups"
     with opened(settings) as session:
-        began = time.perf_counter()
-        importing.import_paths(session, [corpus], described("medquad"))
-        rebuild = time.perf_counter() - began
+        rebuild = _spent(lambda: importing.import_paths(session, [corpus], described("medquad")))
+        print("rebuild", rebuild, flush=True)
         questions = (CANARY.format(number=number, question=text) for number, text in enumerate(QUESTIONS))
         (settings.data / "canaries.toml").write_text("\n".join(questions))
         refresh(session)  # the canaries' answers of what is served are known from now on
-        files = sorted(corpus.rglob("*.xml"))
-        changed = files[:: max(1, len(files) * 100 // (len(files) or 1))][: max(1, len(files) // 100)]
-        for path in changed:
-            path.write_text(path.read_text("utf-8").replace("</Answer>", " Ask the ward.</Answer>", 1), "utf-8")
-        began = time.perf_counter()
-        night = refresh(session)
-        seconds = time.perf_counter() - began
+        changed = _changed(corpus)
+        night = _spent(lambda: refresh(session))
+        print("refresh", night, flush=True)
         passages = generations.read_manifest(generations.current(settings.data)).passages
         answers = [session.ask(question, SearchFilter()) for question in QUESTIONS]
-        folder = place.work / "refresh-backups"
-        began = time.perf_counter()
-        made = backup.make(session, folder, SILENT)
-        backing = time.perf_counter() - began
-        began = time.perf_counter()
-        again = backup.make(session, folder, SILENT)
-        second = time.perf_counter() - began
-    began = time.perf_counter()
-    restore(folder, place.work / "refresh-restored", "", False, SILENT)
-    restoring = time.perf_counter() - began
-    with opened(replace(settings, data=place.work / "refresh-restored")) as session:
+        backing, again = (_spent(lambda: backup.make(session, folder, SILENT)) for _ in range(2))
+    restored = replace(settings, data=place.work / "refresh-restored")
+    restoring = _spent(lambda: restore(folder, restored.data, "", False, SILENT))
+    with opened(restored) as session:
         same = sum(
             (now.statements, now.evidence) == (then.statements, then.evidence)
             for now, then in zip((session.ask(text, SearchFilter()) for text in QUESTIONS), answers, strict=True)
         )
-    share, stages = seconds / rebuild, ", ".join(f"{name} {value:.1f} s" for name, value in night.seconds)
-    how = (f"{passages:,} passages of MedQuAD, {len(changed)} of {len(files)} files changed, once: "
-           f"rebuild {rebuild:.0f} s, refresh {seconds:.1f} s ({stages}; {len(QUESTIONS)} canaries)")  # fmt: skip
-    size = f"{made.bytes / 2**20:.0f} MiB; a second backup wrote {again.added_bytes / 2**20:.1f} MiB in {second:.1f} s"
+    share, size = night[0] / rebuild[0], sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    times = [f"{seconds:.1f} ({wall:.0f})" for seconds, wall in (rebuild, night, backing, again, restoring)]
+    how = (f"{passages:,} passages of MedQuAD, {changed} files changed, default encoder, once; processor seconds with "
+           f"children (wall): rebuild {times[0]}, refresh {times[1]}, {len(QUESTIONS)} canaries")  # fmt: skip
+    copied = f"{passages:,} passages, {size / 2**20:.0f} MiB; processor seconds (wall): backup {times[2]}, a second " \
+             f"{times[3]}, restore {times[4]}"  # fmt: skip
     return [
         Row("refresh with 1 % changed against a full rebuild", "<= 5 %", f"{share:.1%}", met(share <= 0.05), how),
         Row("backup and restore: answers that are identical", "all", f"{same}/{len(QUESTIONS)}",
-            met(same == len(QUESTIONS)), f"backup {backing:.1f} s, restore {restoring:.1f} s, {size}"),
+            met(same == len(QUESTIONS)), copied),
     ]  # fmt: skip
+
+
+def _changed(corpus: Path) -> int:
+    """Change one in a hundred files of ``corpus``; return how many."""
+    changed = sorted(corpus.rglob("*.xml"))[::100]
+    for path in changed:
+        path.write_text(path.read_text("utf-8").replace("</Answer>", " Ask the ward.</Answer>", 1), "utf-8")
+    return len(changed)
 
 
 def large(place: Place) -> list[Row]:
@@ -103,8 +104,7 @@ def large(place: Place) -> list[Row]:
         questions = (CANARY.format(number=number, question=text) for number, text in enumerate(QUESTIONS))
         (settings.data / "canaries.toml").write_text("\n".join(questions))
         unchanged = _spent(lambda: refresh(session))
-        for path in sorted(corpus.rglob("*.xml"))[::100]:
-            path.write_text(path.read_text("utf-8").replace("</Answer>", " Ask the ward.</Answer>", 1), "utf-8")
+        _changed(corpus)
         changed = _spent(lambda: refresh(session))
         passages = generations.read_manifest(generations.current(settings.data)).passages
     share = changed[0] / rebuild[0]
@@ -114,6 +114,51 @@ def large(place: Place) -> list[Row]:
            "which makes the rebuild as cheap as it can be")  # fmt: skip
     return [Row("refresh of a large library with 1 % changed, against a rebuild", "<= 5 %", f"{share:.1%}",
                 met(share <= 0.05), how)]  # fmt: skip
+
+
+def serving(place: Place, seconds: float = 90.0) -> list[Row]:
+    """Twenty readers before and during refreshes, one after the other, which run as the unit lets them (nice 10)."""
+    data, corpus = place.work / "serving-data", place.work / "serving-corpus"
+    readers = window.library(data)[:20]
+    with (data / "localmed.toml").open("a") as file:
+        file.write("[refresh]\nsettle_seconds = 0\n")
+    shutil.copytree(thinned(place, 60), corpus, dirs_exist_ok=True)
+    with Site(Settings(data)) as site:
+        session = Session(site, local_caller(Settings(data)))
+        canary_gate.accept(session, ["starter-malaria"], "of which MedQuAD knows")
+        importing.import_paths(session, [corpus], described("medquad"))
+    before, during, ended, load = window.Log(), window.Log(), threading.Event(), os.getloadavg()[0]
+    nights: list[int] = []
+    with window.server(data) as (port, process):
+        for number in range(5):
+            window.visit(port, readers[number], window.Log(), number)  # models are loaded
+        window.arrivals(port, readers, before, 1 / 3, seconds, process)
+        refreshing = threading.Thread(target=lambda: nights.extend(_nights(data, corpus, ended)))
+        refreshing.start()
+        window.arrivals(port, readers, during, 1 / 3, seconds, process)
+        ended.set()
+        refreshing.join()
+    slower = {kind: during.p95(kind) / before.p95(kind) for kind in window.KINDS}
+    wrong = sum(during.wrong.values()) + sum(during.refused.values())
+    times = ", ".join(f"{kind} {before.p95(kind) * 1000:.0f} -> {during.p95(kind) * 1000:.0f} ms" for kind in slower)
+    how = (f"20 readers, a visit every 3 s for {seconds:.0f} s, then again during {len(nights)} refreshes in a row "
+           f"(exit codes {sorted(set(nights))}) of the starter corpus and some of MedQuAD, a tenth changes; p95 "
+           f"{times}; {len(during.seconds['answer'])} answers; load before {load:.1f}")  # fmt: skip
+    measured = f"{max(slower.values()):.1f}x ({max(slower, key=lambda kind: slower[kind])}), {wrong} errors"
+    good = max(slower.values()) <= 2 and not wrong
+    return [Row("p95 of 20 readers during a refresh, against without", "<= 2x", measured, met(good), how)]
+
+
+def _nights(data: Path, corpus: Path, ended: threading.Event) -> Iterator[int]:
+    """The exit codes of refreshes until ``ended``, each of which finds a tenth of the files changed."""
+    files, number = sorted(corpus.rglob("*.xml")), 0
+    command = ["nice", "-n", "10", sys.executable, "-P", "-m", "localmed", "--data", str(data), "refresh"]
+    while not ended.is_set():
+        for path in files[number % 10 :: 10]:
+            changed = path.read_text("utf-8").replace("</Answer>", f" Ask the ward {number}.</Answer>", 1)
+            path.write_text(changed, "utf-8")
+        yield subprocess.run(command, capture_output=True, check=False).returncode
+        number += 1
 
 
 def _spent(work: Callable[[], object]) -> tuple[float, float]:

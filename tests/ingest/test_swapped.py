@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from localmed.config import ReadBounds, Settings
 from localmed.errors import InputError
+from localmed.files import open_regular
 from localmed.ingest import pipeline, sources
 from localmed.ingest.report import Line
 from localmed.ingest.sources import Source
@@ -95,3 +97,47 @@ def test_a_known_file_over_the_bound_is_not_hashed_without_end(settings: Setting
     write(corpus, {"a.txt": "x " * 5000})
     small = Settings(settings.data, read=ReadBounds(file_bytes=5000), library=settings.library)
     assert import_into(small, corpus).counts["quarantined"] == 1
+
+
+class Written:
+    """An open file to which somebody adds a line once it was read."""
+
+    def __init__(self, path: Path, stream: BinaryIO) -> None:
+        self._path, self._stream, self._lines = path, stream, ["And one line more.\n"]
+
+    def __enter__(self) -> Written:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def read(self, size: int) -> bytes:
+        piece = self._stream.read(size)
+        with self._path.open("a") as other:
+            other.writelines(self._lines)
+        self._lines = []
+        return piece
+
+
+def test_a_file_that_is_written_while_it_is_read_keeps_what_was_stored(
+    settings: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n", "b.txt": "Fever\n\nGive paracetamol.\n"})
+    import_into(settings, corpus)
+    stored = documents(settings)
+    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics at once.\n"})
+
+    def opened(path: Path, *more: object) -> object:
+        stream = open_regular(path)
+        return Written(path, stream) if path.name == "a.txt" else stream
+
+    monkeypatch.setattr(sources, "open_regular", opened)
+    report = import_into(settings, corpus)
+    assert [line.outcome for line in report.lines if line.path.endswith("a.txt")] == ["quarantined"]
+    assert documents(settings) == stored
+    monkeypatch.undo()
+    report = import_into(settings, corpus)
+    assert [line.outcome for line in report.lines if line.path.endswith("a.txt")] == ["read"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,20 @@ def test_the_exposure_is_low(unit: str, tmp_path: Path) -> None:
     assert exposure, done
     assert float(exposure[1]) <= MOST[unit], done.stdout
     assert "ignoring" not in done.stderr, done.stderr
+
+
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        cannot("systemd-analyze is not here")
+    python = tmp_path / "current" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    for unit in (*MOST, "localmed-refresh.timer"):
+        text = filled(unit).replace("/opt/localmed", str(tmp_path)).replace("=localmed\n", "=root\n")
+        (tmp_path / unit).write_text(text)
+        command = ["systemd-analyze", "verify", str(tmp_path / unit)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), unit
 
 
 @pytest.mark.parametrize("unit", MOST)

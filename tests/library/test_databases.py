@@ -15,12 +15,13 @@ import pytest
 from localmed.domain import Message, message
 from localmed.errors import Busy, Damaged
 from localmed.library import migrations
+from localmed.library.anchors import AUDIT_FILE
 from localmed.library.catalogue import Catalogue
-from localmed.library.migrations import AUDIT, LIBRARY, VECTORS, migrate, open_database
+from localmed.library.migrations import AUDIT, GRAPH, LIBRARY, VECTORS, migrate, open_database
 from localmed.library.state import Quarantined, State, selected
 from localmed.library.state_migrations import STATE
 from localmed.library.vectors import VectorCache
-from localmed.operations.audit import Audit
+from localmed.operations.audit import Audit, entry_of
 from tests.fakes import HashedWords
 from tests.words import words
 
@@ -59,6 +60,46 @@ def test_the_real_ones_work_on_an_empty_file(tmp_path: Path, script: tuple[str, 
     assert database.execute("PRAGMA user_version").fetchone() == (len(script),)
     assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
+
+
+ROWS = {"INTEGER": 1, "BLOB": b"0", "TEXT": "{}", "REAL": 1.0}  # by the type of a column
+OLDER = [
+    pytest.param(script, version, id=f"{name} {version}")
+    for name, script in {"library": LIBRARY, "state": STATE, "vectors": VECTORS, "audit": AUDIT, "graph": GRAPH}.items()
+    for version in range(1, len(script))
+]
+
+
+def tables(database: sqlite3.Connection) -> list[str]:
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    return [row[0] for row in database.execute(query)]
+
+
+@pytest.mark.parametrize(("script", "version"), OLDER)
+def test_rows_of_every_version_there_was_are_kept(tmp_path: Path, script: tuple[str, ...], version: int) -> None:
+    with closing(open_database(tmp_path / "x.sqlite", script[:version])) as old:
+        names = tables(old)
+        for name in names:
+            row = [ROWS[column[2] or "BLOB"] for column in old.execute(f"PRAGMA table_info({name})")]
+            old.execute(f"INSERT OR REPLACE INTO {name} VALUES ({','.join('?' * len(row))})", row)
+    with closing(open_database(tmp_path / "x.sqlite", script)) as newest, closing(
+        open_database(tmp_path / "fresh.sqlite", script)
+    ) as fresh:  # fmt: skip
+        assert schema(newest) == schema(fresh)
+        assert {name: newest.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names} == dict.fromkeys(
+            names, 1
+        )
+
+
+def test_going_back_to_a_version_that_knows_less_loses_no_audit_row(tmp_path: Path) -> None:
+    with closing(Audit(tmp_path)) as log:
+        log.add(entry_of("import", "ward", "finished"))
+    path = tmp_path / AUDIT_FILE
+    open_database(path, (*AUDIT, "ALTER TABLE entries ADD COLUMN later TEXT;")).close()  # the version after this one
+    with pytest.raises(Damaged, match="newer localmed"):
+        Audit(tmp_path)
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT count(*) FROM entries").fetchone() == (1,)
 
 
 def test_a_step_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:

@@ -7,15 +7,19 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from localmed.config import LibrarySettings, Settings
-from localmed.errors import Busy, LibraryError
+from localmed.domain.nights import SERVED
+from localmed.errors import Busy, LibraryError, LocalmedError
 from localmed.files import told_if_full
 from localmed.library.vectors import VectorCache
-from tests.fakes import HashedWords, answers, documents, import_into, verify, write
+from localmed.night_settings import RefreshSettings
+from localmed.operations.refresh import refresh
+from tests.fakes import HashedWords, answers, documents, import_into, opened, verify, write
 from tests.strict import cannot
 
 
@@ -95,3 +99,38 @@ def test_a_full_disk_for_the_vectors_alone(small: Settings) -> None:
         assert len(cache.encode(["one"])) == 1
     finally:
         cache.close()
+
+
+def changed(settings: Settings, corpus: Path) -> Settings:
+    """A library on the small disk, a change that a refresh has not seen, and a refresh that waits for nothing."""
+    import_into(settings, write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
+    write(corpus, {f"{number}.txt": f"Title {number}\n\n" + f"Word{number} " * 300 for number in range(60)})
+    return replace(settings, refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1))
+
+
+def test_a_night_on_a_full_disk(small: Settings, corpus: Path) -> None:
+    settings = changed(small, corpus)
+    filler = small.data.parent / "filler"
+    filler.write_bytes(bytes(max(free(small) - 150_000, 0)))
+    with opened(settings, HashedWords()) as session, pytest.raises(LibraryError, match="space"):
+        refresh(session)
+    assert answers(small, "antibiotics") == {"Sepsis"}
+    filler.unlink()
+    verify(small.data)
+    with opened(settings, HashedWords()) as session:
+        assert refresh(session).outcome == SERVED
+    assert len(documents(small)) == 61
+
+
+def test_a_night_on_a_disk_that_became_read_only(small: Settings, corpus: Path) -> None:
+    settings, disk = changed(small, corpus), str(small.data.parent)
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    try:
+        with pytest.raises(LocalmedError), opened(settings, HashedWords()) as session:
+            refresh(session)
+        assert answers(small, "antibiotics") == {"Sepsis"}
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+    verify(small.data)
+    with opened(settings, HashedWords()) as session:
+        assert refresh(session).outcome == SERVED

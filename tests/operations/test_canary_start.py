@@ -16,15 +16,8 @@ from localmed.errors import CanariesLost
 from localmed.operations import alerts, canary_gate, changes, importing
 from localmed.session import Session
 from tests.fakes import HashedWords, described, documents, opened, write
+from tests.operations.asked import CITED, SEPSIS
 
-SEPSIS = "Sepsis\n\nIn sepsis antibiotics should be given within one hour.\n"
-CANARIES = """
-[[canary]]
-id = "sepsis-hour"
-question = "Should antibiotics be given within one hour in sepsis?"
-must = "cite"
-documents = ["sepsis.txt"]
-"""
 STRICT = "[ask]\nrisk = 0.0\nunsure = 0.0\n"
 
 
@@ -33,7 +26,7 @@ def served(settings: Settings, corpus: Path) -> Settings:
     """A library whose canary passed under its settings."""
     with opened(settings, HashedWords()) as session:
         importing.import_paths(session, [write(corpus, {"sepsis.txt": SEPSIS})], described("ward"))
-        (settings.data / "canaries.toml").write_text(CANARIES)
+        (settings.data / "canaries.toml").write_text(CITED)
         assert not canary_gate.standing(session).lost
     return settings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -25,22 +26,9 @@ from localmed.operations.refresh import refresh
 from localmed.session import Session
 from localmed.site import Site
 from tests.fakes import HashedWords, described, documents, opened, overwrite, verify, write
+from tests.operations.asked import CANARIES, SEPSIS
 
-SEPSIS = "Sepsis\n\nIn sepsis antibiotics should be given within one hour.\n"
 FEVER = "Fever\n\nParacetamol is given for fever.\n"
-CANARIES = """
-[[canary]]
-id = "sepsis-hour"
-question = "Should antibiotics be given within one hour in sepsis?"
-must = "cite"
-documents = ["sepsis.txt"]
-says = ["within one hour"]
-
-[[canary]]
-id = "no-malaria"
-question = "Which medicine prevents malaria in travellers?"
-must = "abstain"
-"""
 MALARIA = "Malaria\n\nWhich medicine prevents malaria in travellers: doxycycline prevents malaria in travellers.\n"
 
 
@@ -268,6 +256,7 @@ def test_a_flipped_bit_is_found_at_night_and_nothing_answers_from_it(session: Se
     content[len(content) // 2] ^= 1
     overwrite(path, bytes(content))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as decay of the disk: no time tells of it
+    shutil.rmtree(watched.data / "files")  # from which it would be made anew
     with pytest.raises(Damaged):
         refresh(session)
     assert "damage" in {one.kind for one in alerts.alerts(watched.data)}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +16,13 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain.accounts import Account, SessionRole
-from localmed.errors import Damaged
-from localmed.library.state import rows
-from localmed.operations import accounts, logins, stops, tokens
-from tests.fakes import HashedWords, import_into, opened, write
-
-PASSWORD = "a long password of a ward"
-NURSE = Account("nurse", SessionRole.READER, ("nurses",))
-
-
-@pytest.fixture
-def filled(settings: Settings, corpus: Path) -> Settings:
-    import_into(settings, write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
-    with opened(settings, HashedWords()) as session:
-        accounts.create(session, NURSE, PASSWORD)
-        stops.stop(session, stops.WORKFLOW, "departments", "under review")
-    return settings
+from localmed.errors import Damaged, UsageError
+from localmed.library import state
+from localmed.library.migrations import sums
+from localmed.library.state import rows, selected
+from localmed.operations import accounts, logins, repair, stops, stored, tokens
+from tests.fakes import HashedWords, opened
+from tests.operations.conftest import NURSE, PASSWORD
 
 
 def changed(settings: Settings, statement: str) -> None:
@@ -81,7 +76,8 @@ def test_a_login_or_token_is_not_somebody_elses(filled: Settings, table: str) ->
 
 def test_a_change_does_not_take_what_was_altered_for_what_was_stored(filled: Settings) -> None:
     with closing(sqlite3.connect(filled.data / "state.sqlite")) as database:
-        kept = database.execute("SELECT name, sql FROM sqlite_master WHERE name LIKE 'accounts_c%'").fetchall()
+        query = "SELECT name, sql FROM sqlite_master WHERE name IN ('accounts_compared', 'accounts_changed')"
+        kept = database.execute(query).fetchall()
         assert len(kept) == 2
         for name, _ in kept:
             database.execute(f"DROP TRIGGER {name}")
@@ -95,11 +91,11 @@ def test_a_change_does_not_take_what_was_altered_for_what_was_stored(filled: Set
 
 @pytest.mark.parametrize(
     "statement",
-    ["DELETE FROM stops", "UPDATE stops SET name = 'departmentt'", "DELETE FROM stops_sum", "DROP TABLE stops_sum",
+    ["DELETE FROM stops", "UPDATE stops SET name = 'asks'", "DELETE FROM stops_sum", "DROP TABLE stops_sum",
      "ALTER TABLE stops RENAME TO stopr"],
 )  # fmt: skip
 def test_a_stop_that_is_lost_is_no_stop_that_was_lifted(filled: Settings, statement: str) -> None:
-    assert [stop.name for stop in stops.stops(filled.data)] == ["departments"]
+    assert [stop.name for stop in stops.stops(filled.data)] == ["ask"]
     changed(filled, statement)
     with pytest.raises(Damaged):
         stops.stops(filled.data)
@@ -107,9 +103,176 @@ def test_a_stop_that_is_lost_is_no_stop_that_was_lifted(filled: Settings, statem
 
 def test_stops_are_made_and_lifted(filled: Settings) -> None:
     with opened(filled, HashedWords()) as session:
-        stops.stop(session, stops.WORKFLOW, "ask", "too")
-        stops.stop(session, stops.WORKFLOW, "ask", "for another reason")
-        stops.lift(session, stops.WORKFLOW, "departments")
-    assert [(stop.name, stop.reason) for stop in stops.stops(filled.data)] == [("ask", "for another reason")]
-    with rows(filled.data) as state:
-        assert state.execute("SELECT sum = (SELECT sum FROM stops_now) FROM stops_sum").fetchone() == (1,)
+        stops.stop(session, stops.WORKFLOW, "ebm", "too")
+        stops.stop(session, stops.WORKFLOW, "ebm", "for another reason")
+        stops.lift(session, stops.WORKFLOW, "ask")
+    assert [(stop.name, stop.reason) for stop in stops.stops(filled.data)] == [("ebm", "for another reason")]
+    with rows(filled.data) as file:
+        assert file.execute("SELECT sum = (SELECT sum FROM stops_now) FROM stops_sum").fetchone() == (1,)
+
+
+# --- what was found is remembered -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def looks(filled: Settings, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The data folder once for each time that the file was read; what was written just now counts as settled."""
+    read: list[Path] = []
+
+    def counted(data: Path, query: str) -> list[tuple[Any, ...]]:
+        read.append(data)
+        return selected(data, query)
+
+    monkeypatch.setattr(stops, "selected", counted)
+    monkeypatch.setattr(state, "SETTLED_NS", -(10**12))
+    monkeypatch.setattr(state, "WHOLE_SECONDS", 10**30)
+    return read
+
+
+def test_an_unchanged_file_is_read_once(filled: Settings, looks: list[Path]) -> None:
+    for _ in range(5):
+        assert [stop.name for stop in stops.stops(filled.data)] == ["ask"]
+    assert len(looks) == 1
+
+
+def test_what_was_written_just_now_is_read_again(
+    filled: Settings, looks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "SETTLED_NS", 10**15)
+    stops.stops(filled.data)
+    stops.stops(filled.data)
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize("name", ["ebm", "plan", "verify"])
+def test_another_process_s_stop_holds_at_the_next_look(filled: Settings, looks: list[Path], name: str) -> None:
+    assert [stop.name for stop in stops.stops(filled.data)] == ["ask"]
+    other = (
+        "import sys; from pathlib import Path\n"
+        "from localmed.config import Settings; from localmed.operations import stops\n"
+        "from tests.fakes import HashedWords, opened; settings = Settings(Path(sys.argv[1]))\n"
+        "with opened(settings, HashedWords()) as session: stops.stop(session, stops.WORKFLOW, sys.argv[2], 'why')"
+    )
+    subprocess.run([sys.executable, "-c", other, str(filled.data), name], check=True, timeout=300)
+    assert {stop.name for stop in stops.stops(filled.data)} == {"ask", name}
+    with rows(filled.data) as opened_state:  # as a change that no session made, past the triggers
+        opened_state.execute("DROP TRIGGER stops_compared")
+        opened_state.execute("DROP TRIGGER stops_kept")
+        opened_state.execute("DELETE FROM stops")
+        with pytest.raises(Damaged):
+            stops.stops(filled.data)
+
+
+def test_every_stop_and_lift_of_many_holds_at_once(filled: Settings) -> None:
+    with opened(filled, HashedWords()) as session:
+        for _ in range(20):
+            stops.stop(session, stops.WORKFLOW, "ebm", "why")
+            assert "ebm" in stops.stopped(filled.data, stops.WORKFLOW)
+            stops.lift(session, stops.WORKFLOW, "ebm")
+            assert "ebm" not in stops.stopped(filled.data, stops.WORKFLOW)
+
+
+def test_what_was_found_beside_a_log_that_could_not_be_read_is_not_kept(filled: Settings, looks: list[Path]) -> None:
+    log = filled.data / "audit.sqlite"
+    whole = log.read_bytes()
+    for path in filled.data.glob("audit.sqlite*"):
+        path.unlink()
+    log.write_bytes(b"no log" * 1000)
+    stops.stops(filled.data)
+    log.write_bytes(whole)
+    looks.clear()
+    stops.stops(filled.data)
+    assert looks
+
+
+# --- accounts are what the audit log knows ----------------------------------------------------------------------------
+
+
+def forged(settings: Settings, statement: str) -> None:
+    """As somebody changes it who makes the checksum and the count anew: only the audit log knows better."""
+    changed(settings, statement)
+    with closing(sqlite3.connect(settings.data / "state.sqlite")) as database:
+        sums(database)
+        database.execute("UPDATE accounts SET sum = checksum(user, role, groups, source, password, disabled, subject)")
+        database.commit()
+
+
+FORGERIES = [
+    "UPDATE accounts SET role = 'admin' WHERE user = 'nurse'",
+    "UPDATE accounts SET groups = '[\"doctors\"]' WHERE user = 'nurse'",
+    "UPDATE accounts SET password = (SELECT password FROM accounts WHERE user = 'nurse') WHERE user = 'boss'",
+    "INSERT INTO accounts SELECT 'mallory', 'admin', '[]', source, password, 0, created, subject, 0, 0 "
+    "FROM accounts WHERE user = 'nurse'",
+    "DELETE FROM accounts WHERE user = 'nurse'",
+    "DROP TABLE accounts_sum",
+]
+
+
+@pytest.mark.parametrize("statement", FORGERIES)
+def test_an_account_that_no_session_made_opens_nothing(filled: Settings, statement: str) -> None:
+    calls = readers(filled)
+    assert all(call() for call in calls.values())
+    forged(filled, statement)
+    for call in calls.values():
+        with pytest.raises(Damaged, match="localmed repair"):
+            call()
+    with opened(filled, HashedWords()) as session:
+        for change in (
+            lambda: accounts.set_password(session, "boss", PASSWORD + "!"),
+            lambda: accounts.create(session, Account("li", SessionRole.READER), PASSWORD),
+            lambda: accounts.change(session, Account("boss", SessionRole.ADMIN, ("x",))),
+        ):
+            with pytest.raises(Damaged, match="localmed repair"):
+                change()
+        with pytest.raises(Damaged):
+            list(stored.state(filled.data))
+
+
+@pytest.mark.parametrize("statement", FORGERIES[:4])
+def test_repair_gives_back_the_rights_that_the_log_knows(filled: Settings, statement: str) -> None:
+    forged(filled, statement)
+    with opened(filled, HashedWords()) as session:
+        for step in (steps := repair.records(filled.data)):
+            assert step.shown
+            step.do(session)
+    assert len(steps) == 1
+    assert repair.records(filled.data) == []
+    rights = {account.user: account for account in accounts.accounts(filled.data)}
+    assert rights["nurse"] == NURSE
+    assert rights["boss"] == Account("boss", SessionRole.ADMIN)
+    assert all(account.disabled for user, account in rights.items() if user not in ("nurse", "boss"))
+    if "password" in statement:
+        with pytest.raises(UsageError):
+            accounts.sign_in(filled.data, "boss", PASSWORD, filled.web)
+    elif "INSERT" not in statement:
+        assert accounts.sign_in(filled.data, "nurse", PASSWORD, filled.web) == NURSE
+    with opened(filled, HashedWords()) as session:
+        accounts.set_password(session, "nurse", PASSWORD + "!")
+    assert accounts.sign_in(filled.data, "nurse", PASSWORD + "!", filled.web) == NURSE
+
+
+def test_an_older_file_of_accounts_is_missed(filled: Settings) -> None:
+    """The nurse was disabled since: the file of before does not bring the account back."""
+    for path in filled.data.glob("state.sqlite*"):
+        shutil.copy2(path, filled.data.parent / path.name)
+    with opened(filled, HashedWords()) as session:
+        accounts.change(session, replace(NURSE, disabled=True))
+    for path in filled.data.glob("state.sqlite*"):
+        path.unlink()
+    for path in filled.data.parent.glob("state.sqlite*"):
+        shutil.copy2(path, filled.data / path.name)
+    with pytest.raises(Damaged, match="localmed repair"):
+        accounts.account(filled.data, "nurse")
+
+
+def test_a_file_of_before_changes_of_accounts_were_counted_is_taken_as_it_is(filled: Settings) -> None:
+    with closing(sqlite3.connect(filled.data / "audit.sqlite")) as log:
+        log.execute("DELETE FROM entries WHERE instr(entry, 'anchor accounts')")
+        log.commit()
+    changed(filled, "DROP TABLE accounts_sum")
+    with closing(sqlite3.connect(filled.data / "state.sqlite")) as database:
+        for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {name}")
+        database.execute("PRAGMA user_version = 12")
+        database.commit()
+    assert accounts.account(filled.data, "nurse") == NURSE

@@ -73,16 +73,19 @@ def choose(path: Path, reader_name: str = "") -> tuple[str, Reader]:
     return name, load(name)
 
 
-def name_of(path: Path, reader_name: str = "") -> str:
-    """The name of the reader for ``path``, without importing it: ``reader_name`` if given, else by form."""
+def name_of(path: Path, reader_name: str = "", content: Path | None = None) -> str:
+    """The name of the reader for ``path``, without importing it: ``reader_name`` if given, else by form.
+
+    ``content`` is where its bytes lie, if not there.
+    """
     if is_archive(path) and reader_name not in GRAPHS:
         return "archive"
     if reader_name:
         if reader_name not in MODULES:
             raise InputError("reader.unknown", name=reader_name, readers=tuple(MODULES))
         return reader_name
-    by_suffix = _BY_SUFFIX.get(path.suffix.lower()) or _by_content(path)
-    return "medline" if by_suffix == "text" and _MEDLINE.match(_beginning(path)) else by_suffix
+    by_suffix = _BY_SUFFIX.get(path.suffix.lower()) or _by_content(content or path)
+    return "medline" if by_suffix == "text" and _MEDLINE.match(_beginning(content or path)) else by_suffix
 
 
 def is_archive(path: Path) -> bool:

@@ -1,0 +1,127 @@
+"""Blinded reviews: safety officers make them and read what they came to; whoever is named rates, case by case."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from localmed.domain import Answer
+from localmed.evaluation import agreement
+from localmed.evaluation.review import FORMS
+from localmed.language import clean
+from localmed.operations import accounts, jobs, lookups, reviews
+from localmed.operations.reviews import Configuration, Setup
+from localmed.presentation.answer import view
+from localmed.web import pages
+from localmed.web.visits import Asking, Safety, Visit
+
+router = APIRouter()
+
+
+@router.get("/safety/reviews")
+def listing(visit: Safety) -> Response:
+    """All reviews, and the form to make one."""
+    return pages.page(
+        visit,
+        "reviews.html",
+        reviews=reviews.reviews(visit.session),
+        forms=tuple(FORMS),
+        presets=tuple(visit.site.settings.tiers.presets),
+        generations=lookups.generation_numbers(visit.session)[::-1],
+        users=[account.user for account in accounts.accounts(visit.site.data) if not account.disabled],
+    )
+
+
+@router.post("/safety/reviews")
+def make(
+    visit: Safety,
+    title: Annotated[str, Form()] = "",
+    form_of: Annotated[str, Form()] = "",
+    reviewers: Annotated[list[str], Form()] = [],  # noqa: B006
+    questions: Annotated[str, Form()] = "",
+    generation_a: Annotated[int, Form()] = 0,
+    generation_b: Annotated[int, Form()] = 0,
+    preset_a: Annotated[str, Form()] = "",
+    preset_b: Annotated[str, Form()] = "",
+    cases: Annotated[str, Form()] = "",
+) -> Response:
+    """Answer the questions by both configurations, then open the review: a job."""
+    both = (Configuration(generation_a, preset_a), Configuration(generation_b, preset_b))
+    setup = Setup(clean(title).strip(), form_of, tuple(reviewers), reviews.cleaned(questions), both, clean(cases))
+    reviews.checked(visit.session, setup)
+    shown = partial(_rated_text, language=visit.language)
+    job = jobs.start(visit.session, "review", lambda hooks: reviews.make(visit.session, setup, shown, hooks))
+    return pages.redirect(f"/jobs/{job}")
+
+
+def _rated_text(answer: Answer, language: str) -> str:
+    """What is rated of an answer: its sentences, or that there are none; nothing that tells whose it is."""
+    shown = view(answer, answer.language or language)
+    return "\n".join(one.text for one in shown.statements if not one.withheld) or shown.headline or "–"
+
+
+@router.get("/safety/reviews/{review_id}")
+def results(visit: Safety, review_id: str) -> Response:
+    """How far the reviewers are; of a closed review what their ratings came to."""
+    shown = reviews.review_of(visit.session, review_id)
+    report = reviews.report(visit.session, review_id)
+    return pages.page(visit, "review_results.html", review=shown, report=report, figure=agreement.shown)
+
+
+@router.get("/safety/reviews/{review_id}/table")
+def table(visit: Safety, review_id: str) -> Response:
+    """The scores as a table (CSV)."""
+    report = reviews.report(visit.session, review_id)
+    headers = {"content-disposition": 'attachment; filename="review.csv"'}
+    return Response(agreement.as_csv(report) if report else "", media_type="text/csv", headers=headers)
+
+
+@router.post("/safety/reviews/{review_id}/close")
+def close(visit: Safety, review_id: str) -> Response:
+    """End the rating and tell which answer was whose."""
+    reviews.close(visit.session, review_id)
+    return pages.redirect(f"/safety/reviews/{review_id}", notice="saved")
+
+
+@router.post("/safety/reviews/{review_id}/delete")
+def delete(visit: Safety, review_id: str) -> Response:
+    """Delete it."""
+    reviews.delete(visit.session, review_id)
+    return pages.redirect("/safety/reviews", notice="saved")
+
+
+@router.get("/reviews")
+def mine(visit: Asking) -> Response:
+    """The reviews that the visitor is asked for."""
+    return pages.page(visit, "reviews_mine.html", rows=reviews.to_rate(visit.session))
+
+
+@router.get("/reviews/{review_id}")
+def rating(visit: Asking, review_id: str) -> Response:
+    """The next case to rate."""
+    block, key, rated, count = reviews.next_block(visit.session, review_id)
+    return pages.page(visit, "review_case.html", id=review_id, block=block, key=key, rated=rated, count=count)
+
+
+@router.post("/reviews/{review_id}")
+async def rate(visit: Asking, review_id: str, request: Request) -> Response:
+    """Keep the ratings of a case; the next one."""
+    form = await request.form()
+    values = {(code, name): str(value) for field, value in form.multi_items()
+              for kind, code, name in [_parts(field)] if kind == "rate"}  # fmt: skip
+    await run_in_threadpool(_rate, visit, review_id, values)
+    return pages.redirect(f"/reviews/{review_id}")
+
+
+def _rate(visit: Visit, review_id: str, values: dict[tuple[str, str], str]) -> None:
+    reviews.rate(visit.session, review_id, values)
+
+
+def _parts(field: str) -> tuple[str, str, str]:
+    """A field of the form: "rate", the code of an answer and a dimension."""
+    parts: list[Any] = field.split(":", 2)
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")

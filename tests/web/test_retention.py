@@ -1,0 +1,78 @@
+"""What is kept no longer than the settings say, and what is deleted when somebody asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from localmed.domain.accounts import SessionRole
+from localmed.library.state import rows
+from localmed.operations import feedback, history
+from localmed.session import Caller, Session
+from localmed.site import Site
+from tests.fakes import HashedWords
+from tests.web.conftest import Client, Clients
+from tests.web.test_ask import QUESTION
+
+
+def officer(clients: Clients) -> Session:
+    return Session(clients.site, Caller("safety", None, SessionRole.SAFETY))
+
+
+def reported(reader: Client) -> str:
+    path = reader.form("/ask", question=QUESTION).url.path
+    assert reader.form(f"{path}/report", opinion="bad", comment="for tablets").status_code == 200
+    return path.rpartition("/")[2]
+
+
+def count(clients: Clients, table: str) -> int:
+    with rows(clients.settings.data) as state:
+        return int(state.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])
+
+
+def test_reports_are_kept_as_long_as_the_setting_says(copied_clients: Clients) -> None:
+    reported(copied_clients("reader"))
+    assert len(feedback.reports(officer(copied_clients))) == 1
+    with rows(copied_clients.settings.data) as state:
+        state.execute("UPDATE feedback SET time = time - ?", (366 * history.DAY,))
+    assert feedback.reports(officer(copied_clients)) == []
+    assert count(copied_clients, "feedback") == 0, "not only hidden"
+
+
+def test_a_site_may_take_none(copied_clients: Clients) -> None:
+    settings = copied_clients.settings
+    none = replace(settings, web=replace(settings.web, report_days=0))
+    with Site(none, HashedWords()) as site:
+        reader = Clients(none, site)("reader")
+        page = reader.form("/ask", question=QUESTION)
+        assert "/report" not in page.text
+        reply = reader.form(f"{page.url.path}/report", opinion="bad", comment="")
+        assert "takes no reports" in reply.text
+    assert count(copied_clients, "feedback") == 0
+
+
+def test_a_safety_officer_deletes_a_report(copied_clients: Clients) -> None:
+    id_ = reported(copied_clients("reader"))
+    safety = copied_clients("safety")
+    assert copied_clients("librarian").form("/safety/reports/delete", answer_id=id_, user="reader").status_code == 403
+    safety.form("/safety/reports/delete", answer_id=id_, user="reader")
+    assert count(copied_clients, "feedback") == 0
+    assert safety.form("/safety/reports/delete", answer_id=id_, user="reader").status_code == 404
+
+
+def test_what_is_too_old_goes_when_anybody_signs_out(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    reader.form("/ask", question=QUESTION)
+    with rows(copied_clients.settings.data) as state:
+        state.execute("UPDATE answers SET time = time - ?", (8 * history.DAY,))
+    other = copied_clients("safety")
+    other.form("/logout")
+    assert (count(copied_clients, "answers"), count(copied_clients, "cited")) == (0, 0)
+
+
+def test_a_person_is_erased_with_all_that_they_asked(copied_clients: Clients) -> None:
+    reported(copied_clients("reader"))
+    reported(copied_clients("librarian"))
+    history.erase(officer(copied_clients), "reader")
+    with rows(copied_clients.settings.data) as state:
+        users = [state.execute(f"SELECT user FROM {table}").fetchall() for table in ("answers", "feedback")]
+    assert users == [[("librarian",)], [("librarian",)]]
