@@ -227,7 +227,7 @@ class Extractive:
     def _candidates(self, question_text: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
         """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
         question, subject = weigh(question_text, self._index), Subject.of(question_text)
-        asked = Asked.of(question_text)
+        request = Asked.of(question_text)
         kept = self._of_what_is_asked(question_text, evidence)
         for place, piece in enumerate(evidence):
             passage = piece.passage
@@ -237,9 +237,9 @@ class Extractive:
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
             around = furniture(passage)
-            heading = asked.heading(passage)
+            heading = request.heading(passage)
             rows = cases.rows_of(question_text, _ROW.findall(passage.text)) if passage.table else frozenset()
-            if asked.elsewhen(passage):
+            if request.elsewhen(passage):
                 continue
             for start, end in units(passage):
                 text = passage.text[start:end]
@@ -249,8 +249,8 @@ class Extractive:
                 if says and not subject.another(passage, start, end):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
-                    fills = asked.fills(text)
-                    score += asked.sentence(text, fills=fills) + heading + ROW_WEIGHT * (text in rows)
+                    fills = request.fills(text)
+                    score += request.sentence(text, fills=fills) + heading + ROW_WEIGHT * (text in rows)
                     yield Candidate(piece, place, start, end, score, heading, fills)
                 before = own if _long_enough(text) else before
 

@@ -14,7 +14,8 @@ from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.across import fitted_across, other_language, probabilities
 from localmed.retrieval.bridge import NAMED_ONLY, Bridge
 from localmed.retrieval.calibration import Calibration, served
-from localmed.retrieval.relevance import WEAK, judged, reason
+from localmed.retrieval.relevance import NAMELESS, WEAK, judged, reason
+from localmed.retrieval.topics import topics
 
 CHANCE = 0.1  # least probability of the best of a search's first passages at which the others are read
 
@@ -43,6 +44,8 @@ class RelevanceRules:
 
     def judge(self, task: asking.RelevanceInput) -> asking.Relevance:
         """How likely each hit holds an answer, and why none does."""
+        if self._nameless(task.question, task.hits):
+            return asking.Relevance((0.0,) * len(task.hits), 1.0, reason=NAMELESS)
         if task.dense and other_language(task.language, task.hits):
             return self._across(task)
         judge = served(self._own, self._encoder if task.dense else "", task.reranker, task.language)
@@ -66,6 +69,11 @@ class RelevanceRules:
         judge = served(self._own, self._encoder, reranker, detect(question))
         chances = (row[0] for row in judged(question, hits, self._index, judge))
         return not judge.calibrated or any(chance >= CHANCE for chance in chances)
+
+    def _nameless(self, question: str, hits: Sequence[Hit]) -> bool:
+        """Whether nothing says what ``question`` is about, neither itself nor that one document is read alone."""
+        several = len({hit.passage.document_id for hit in hits}) > 1
+        return several and topics(question, self._index).nameless
 
     def _across(self, task: asking.RelevanceInput) -> asking.Relevance:
         """The same of passages that are all in another language."""

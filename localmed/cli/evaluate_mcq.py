@@ -35,6 +35,12 @@ ROWS = "rows.jsonl"
               "-reflexion, -serts. The first is what the others are tested against.")  # fmt: skip
 @click.option("--questions", "size", type=click.IntRange(1), metavar="N",
               help="Questions of each set, drawn by the seed (default: all).")  # fmt: skip
+@click.option("--order-seed", type=click.IntRange(0, 2**31), metavar="N",
+              help="Draws the orders in which options are shown (default: as --seed); another one shows how far "
+              "accuracy depends on them.")  # fmt: skip
+@click.option("--every-order", is_flag=True,
+              help="Show up to four options in every order, so that no seed decides (default: rotations and their "
+              "mirror images, a third as many of four; all there are of two or three).")  # fmt: skip
 @click.option("--samples", type=click.IntRange(0, 20), default=0, metavar="N",
               help="Draw N further chains of thought in the arm cot and compare them with the first, by the judge of "
               "entailment (LUQ; the paper's 9; default: 0).")  # fmt: skip
@@ -79,6 +85,8 @@ def _measured(
     named: tuple[str, ...],
     arms: str,
     size: int | None,
+    order_seed: int | None,
+    every_order: bool,
     samples: int,
     resume: bool,
     **filters: Any,
@@ -89,7 +97,8 @@ def _measured(
     sets = [_set(name, size, seed) for name in named]
     if len({questions.name for questions in sets}) < len(sets):
         raise UsageError("evaluation.mcq_twice")
-    with opened(ctx) as session, _bench(session, seed, samples, filters) as (bench, facts):
+    how = {"seed": seed if order_seed is None else order_seed, "every_order": every_order, "samples": samples}
+    with opened(ctx) as session, _bench(session, how, filters) as (bench, facts):
         made = mcq.made_with(sets, chosen, seed, **facts)
         done = mcq.begin(out / ROWS, made, resume)
         with progress(show) as (started, advance):
@@ -124,10 +133,8 @@ def _set(name: str, size: int | None, seed: int) -> McqSet:
 
 
 @contextmanager
-def _bench(
-    session: Session, seed: int, samples: int, filters: dict[str, Any]
-) -> Iterator[tuple[Bench, dict[str, str]]]:
-    """A bench on a site of its own, whose chat model is metered; and what it is made with."""
+def _bench(session: Session, how: dict[str, Any], filters: dict[str, Any]) -> Iterator[tuple[Bench, dict[str, str]]]:
+    """A bench on a site of its own, whose chat model is metered; and what it is made with. ``how``: see ``Bench``."""
     from localmed import __version__
     from localmed.evaluation.mcq import Bench, Meter
     from localmed.session import Session as OwnSession
@@ -148,12 +155,13 @@ def _bench(
             "by rules": " ".join(unfit) or "none",
             "asked": repr(limited),
             "judge": site.entailment.name,
-            "samples": str(samples),
+            "samples": str(how["samples"]),
+            "orders": "every" if how["every_order"] else str(how["seed"]),
             "version": __version__,
         }
         context = lambda question, arm: own.context(question, limited, arm)  # noqa: E731
         agrees = lambda text, evidence: _agrees(own, text, evidence, meter)  # noqa: E731
-        yield Bench(meter, context, agrees, seed, site.entailment.judge, samples), facts
+        yield Bench(meter, context, agrees, judge=site.entailment.judge, **how), facts
 
 
 def _agrees(session: Session, text: str, evidence: tuple[Evidence, ...], meter: Meter) -> bool:

@@ -114,12 +114,13 @@ def import_forms(files: tuple[str, ...], key: Path, seed: int, out: Path | None,
     and Cohen's kappa. Reviewers who missed a quality-control case are left out and named. Needs the extra "eval".
     """
     from localmed.evaluation import agreement, plot, review
+    from localmed.evaluation.sets import read_bytes
 
     if out:
         plot.require()
         reporting.writable(out)
     known = review.key_of(_text(str(key)), key.name)
-    filled = [review.ratings(_text(file), Path(file).name, known) for file in files]
+    filled = [review.ratings(review.decoded(read_bytes(Path(file))), Path(file).name, known) for file in files]
     ratings, left_out = review.merged(filled, known)
     if not ratings:
         raise InputError("review.no_ratings", left_out=left_out or ("-",))

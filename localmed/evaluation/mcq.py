@@ -19,7 +19,7 @@ from typing import Any
 
 from localmed.agents import multiple_choice
 from localmed.agents.asking import COHERENCE
-from localmed.agents.multiple_choice import Chosen
+from localmed.agents.multiple_choice import Chosen, Orders
 from localmed.domain import Answer, AnswerStatus, Evidence, digest
 from localmed.domain.parts import SourcePlanPart
 from localmed.errors import ModelError
@@ -139,7 +139,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What answers: the metered model, the evidence of an arm, and the judge of a choice against its evidence."""
+    """What answers: the metered model, the evidence of an arm, and the judge of a choice against its evidence.
+
+    ``seed`` draws the orders of the options, unless ``every_order`` is shown.
+    """
 
     chat: Meter
     context: Context
@@ -147,6 +150,7 @@ class Bench:
     seed: int
     judge: Judge = lambda _: ()
     samples: int = 0
+    every_order: bool = False
 
     def row(self, name: str, question: McqQuestion, arm: str) -> McqRow:
         """The row of ``question`` of the set ``name`` by ``arm``."""
@@ -154,9 +158,9 @@ class Bench:
         began = time.perf_counter()
         answer = self.context(question.text, arm) if arm not in (CHAT, COT) else None
         evidence = answer.evidence if answer else ()
-        seed = f"{self.seed} {name} {question.id}"
+        orders = multiple_choice.orders(len(question.options), f"{self.seed} {name} {question.id}", self.every_order)
         try:
-            attempt = self._chosen(question, arm, evidence, seed)
+            attempt = self._chosen(question, arm, evidence, orders)
         except ModelError as error:
             if error.message.code not in TOO_LONG:
                 raise
@@ -188,24 +192,24 @@ class Bench:
             too_long=attempt.too_long,
         )
 
-    def _chosen(self, question: McqQuestion, arm: str, evidence: tuple[Evidence, ...], seed: str) -> Attempt:
+    def _chosen(self, question: McqQuestion, arm: str, evidence: tuple[Evidence, ...], orders: Orders) -> Attempt:
         """The choice, taken again where the evidence speaks against it; raise ``ModelError`` where nothing fits."""
         text, options = question.text, question.options
-        thought = self._thought(question, seed) if arm == COT else ""
-        chosen = multiple_choice.choose(self.chat, text, options, seed, evidence, thought)
-        agreed = self._agreement(question, seed, thought) if thought and self.samples else None
+        thought = self._thought(question, orders) if arm == COT else ""
+        chosen = multiple_choice.choose(self.chat, text, options, orders, evidence, thought)
+        agreed = self._agreement(question, orders, thought) if thought and self.samples else None
         if not arm.startswith(MAIRAG) or self._agrees(question, chosen.best, evidence, arm):
             return Attempt(chosen, agreement=agreed)
         against = options[chosen.best]
-        return Attempt(multiple_choice.choose(self.chat, text, options, seed, evidence, "", against), regenerated=True)
+        again = multiple_choice.choose(self.chat, text, options, orders, evidence, "", against)
+        return Attempt(again, regenerated=True)
 
-    def _thought(self, question: McqQuestion, seed: str, sample: int = 0) -> str:
-        order = multiple_choice.orders(len(question.options), seed)[0]
-        return multiple_choice.reasoning(self.chat, question.text, question.options, order, sample)
+    def _thought(self, question: McqQuestion, orders: Orders, sample: int = 0) -> str:
+        return multiple_choice.reasoning(self.chat, question.text, question.options, orders[0], sample)
 
-    def _agreement(self, question: McqQuestion, seed: str, thought: str) -> float | None:
+    def _agreement(self, question: McqQuestion, orders: Orders, thought: str) -> float | None:
         """How far further chains of thought agree with ``thought`` (LUQ)."""
-        thoughts = [self._thought(question, seed, number) for number in range(1, self.samples + 1)]
+        thoughts = [self._thought(question, orders, number) for number in range(1, self.samples + 1)]
         lines = [thought[start:end] for start, end in sentences(thought)]
         return agreement(self.judge(pairs(lines, [text for text in thoughts if text.strip()])))
 

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import random
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ from localmed.language import clean
 LAYOUTS = ("lines", "object", "table")
 GIVES = ("letter", "key", "number", "text")
 MOST_FIELD = 2**20  # characters of one field of a table
+_NUMBER = re.compile(r"([0-9]{1,2})(?:\.0)?")  # the place of an option, as a table writes it
 Record = tuple[str, Mapping[str, Any]]
 
 
@@ -119,7 +121,7 @@ def load(file: Path, shape: Format) -> McqSet:
     first = _first_number(answers, len(shape.options), file) if shape.gives == "number" else 0
     questions: dict[str, McqQuestion] = {}
     for name, record in records:
-        question = _question(blankless(name), record, shape, first)
+        question = _question(blankless(clean(name)), record, shape, first)
         if question and question.id not in questions:
             questions[question.id] = question
     if not questions:
@@ -154,8 +156,8 @@ def _first_number(answers: Sequence[Any], most: int, file: Path) -> int:
     """Whether ``most`` options are counted from 0 or from 1; raise ``InputError`` where the file shows neither."""
     numbers = set()
     for answer in answers:
-        with suppress(ValueError, TypeError):
-            numbers.add(int(answer))
+        if number := _NUMBER.fullmatch(str(answer).strip()):
+            numbers.add(int(number[1]))
     if (0 in numbers) == (most in numbers):
         raise InputError("evaluation.mcq_numbers", file=file.name)
     return int(most in numbers)
@@ -178,21 +180,27 @@ def _options(record: Mapping[str, Any], shape: Format) -> dict[str, str]:
     if shape.choices:
         return dict(zip(shape.choices, shape.choices, strict=True))
     if isinstance(shape.options, tuple):
-        keyed: Any = {letter: record.get(name) for letter, name in zip(LETTERS, shape.options, strict=False)}
+        keyed: Any = {key: record.get(name) for key, name in zip(_keys(len(shape.options)), shape.options, strict=True)}
     else:
         keyed = record.get(shape.options)
         with suppress(ValueError):
             keyed = json.loads(keyed) if isinstance(keyed, str) else keyed
-        keyed = dict(zip(LETTERS, keyed, strict=False)) if isinstance(keyed, list) else keyed
+        keyed = dict(zip(_keys(len(keyed)), keyed, strict=True)) if isinstance(keyed, list) else keyed
     if not isinstance(keyed, dict):
         return {}
     return {str(key): str(value) for key, value in keyed.items() if value is not None and str(value).strip()}
 
 
+def _keys(count: int) -> Sequence[str]:
+    """A letter for each of ``count`` options, numbers where they do not suffice: such a question is left out whole."""
+    return LETTERS[:count] if count <= MOST_OPTIONS else [str(place) for place in range(count)]
+
+
 def _answer(stated: Any, keys: Sequence[str], options: Sequence[str], gives: str, first: int) -> int | None:
     value = "" if stated is None else str(stated).strip()
     if gives == "number":
-        place = int(value) - first if value.lstrip("-").isdigit() else -1
+        number = _NUMBER.fullmatch(value)
+        place = int(number[1]) - first if number else -1
     elif gives == "text":
         place = options.index(clean(value)) if clean(value) in options else -1
     elif gives == "letter" and value.upper() not in keys:

@@ -10,6 +10,7 @@ This module reads and writes no file: ``cli/review.py`` does, and a window may.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -170,7 +171,8 @@ def _add(rows: dict[str, dict[str, Any]], line: str, place: str) -> None:
         value = json.loads(line)
         answers = value["answers"] if "answers" in value else {value["system"]: value["answer"]}
         key, question, answers = str(value["id"]), str(value["question"]), dict(answers)
-        control = dict(value.get("control") or {})
+        control = {system: dict(values) for system, values in dict(value.get("control") or {}).items()}
+        json.dumps(value, ensure_ascii=False).encode()  # half a character is in no file
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InputError("review.line", place=place) from None
     row = rows.setdefault(key, {"question": question, "answers": {}, "control": {}})
@@ -185,7 +187,7 @@ def _case(key: str, row: dict[str, Any], name: str, form: str) -> Case:
     offered = {dimension.name: dimension.values for dimension in FORMS[form]}
     control: dict[tuple[str, str], int] = {}
     for system, values in row["control"].items():
-        for dimension, value in dict(values).items():
+        for dimension, value in values.items():
             if system not in row["answers"] or value not in offered.get(dimension, ()):
                 raise InputError("review.control", place=f"{name}: {key}")
             control[system, dimension] = int(value)
@@ -253,11 +255,20 @@ def key_of(text: str, name: str) -> Key:
         value = json.loads(text)
         entries = tuple(Entry(**row) for row in value["entries"])
         key = Key(str(value["form"]), int(value["seed"]), entries)
-        if key.form in FORMS and len({entry.code for entry in entries}) == len(entries) > 0:
+        if (
+            key.form in FORMS
+            and len({entry.code for entry in entries}) == len(entries) > 0
+            and all(map(_whole, entries))
+        ):
             return key
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         pass
     raise InputError("review.key", file=name)
+
+
+def _whole(entry: Entry) -> bool:
+    names = (entry.code, entry.reviewer, entry.case, entry.system)
+    return all(isinstance(name, str) for name in names) and isinstance(entry.control, dict)
 
 
 def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:
@@ -277,6 +288,19 @@ def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:
             if (cell := (row.get(dimension.name) or "").strip().lstrip("'"))
         }
     return filled
+
+
+def decoded(content: bytes) -> str:
+    """The text of a filled form, whatever code a spreadsheet program saved it in.
+
+    What is read of it, codes and values, is ASCII in each; where it is not Unicode, questions and answers are not read.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def _table(text: str, name: str) -> list[dict[str, str]]:

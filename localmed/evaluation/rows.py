@@ -1,17 +1,20 @@
 """What a batch of questions has finished, as JSON lines, so that an interrupted batch goes on.
 
 The first line says what the batch is made with; a batch of something else is refused. Each of the others is a finished
-piece, which outlives an interruption; a last line that one has cut off is left out.
+piece, which outlives an interruption; a last line that one has cut off is left out. Going on replaces the file in one
+step: a process that is killed meanwhile takes nothing with it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from localmed import files
 from localmed.domain import Badge
 from localmed.errors import InputError, UsageError, reason
 from localmed.evaluation.sets import read_bytes
@@ -31,13 +34,17 @@ def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> list[Any]:
         if _parsed(head) != dict(made_with):
             raise UsageError("evaluation.other_run", file=str(file))
         kept = [value for value in map(_parsed, lines) if value is not None]
-    _write(file, "w", dict(made_with), *kept)
+    with _writable(file):
+        files.replace(file, _lines(dict(made_with), *kept).encode())
     return kept
 
 
 def keep(file: Path, value: Any) -> None:
     """Add a finished piece."""
-    _write(file, "a", value)
+    with _writable(file), file.open("a", encoding="utf-8") as opened:
+        opened.write(_lines(value))
+        opened.flush()
+        os.fsync(opened.fileno())
 
 
 def _parsed(line: str) -> Any:
@@ -54,12 +61,14 @@ def _text(file: Path) -> str:
         raise InputError("evaluation.rows", file=str(file)) from None
 
 
-def _write(file: Path, mode: str, *values: Any) -> None:
+def _lines(*values: Any) -> str:
+    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+@contextmanager
+def _writable(file: Path) -> Iterator[None]:
     try:
-        with file.open(mode, encoding="utf-8") as opened:
-            opened.writelines(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
-            opened.flush()
-            os.fsync(opened.fileno())
+        yield
     except OSError as error:
         raise InputError("cli.out", reason=reason(error), out=str(file)) from None
 

@@ -49,7 +49,7 @@ def review_form(
     ]  # fmt: skip
     say = {
         name: words(message(f"review.form.{name}"), language)
-        for name in ("title", "how", "answer", "question", "save", "unsaved", "rated")
+        for name in ("title", "how", "answer", "question", "save", "continue", "unsaved", "rated")
     }
     return page(
         "review.html",

@@ -29,6 +29,7 @@ MAXSIM = "MaxSim"  # what the name of the starter reranker begins with
 NEVER = 1.1  # no probability reaches it
 NAMED = 3  # topics that a reason names, at most
 WEAK = message("workflow.weak")
+NAMELESS = message("workflow.nameless")
 
 
 @dataclass(frozen=True, slots=True)

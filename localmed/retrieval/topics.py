@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from localmed import language
 from localmed.clinical import asking, qualifiers, synonyms
+from localmed.clinical.tables import listed, table
 from localmed.library.lexical import LexicalIndex, stems
 
 _HEADED = re.compile("[高低]血.")
@@ -43,6 +44,13 @@ class Topic:
     listed: bool = False
 
     @property
+    def says_what(self) -> bool:
+        """Whether it tells what a question is about: neither whom alone, nor a step of anybody's care."""
+        whom = qualifiers.rows_named(self.written) & frozenset(listed(table("qualifiers")["patients"]))
+        alone = synonyms.is_care(self.written) or (whom and not synonyms.is_condition(self.written))
+        return self.subject and not alone
+
+    @property
     def rarer(self) -> bool:
         """Whether it may be half of a name: a subject or a number."""
         return self.subject or _is_number(self.written)
@@ -63,6 +71,11 @@ class Topics:
 
     topics: tuple[Topic, ...]
     lone: bool = False
+
+    @property
+    def nameless(self) -> bool:
+        """Whether the question does not say what it is about: "what is the dose?"."""
+        return not any(topic.says_what for topic in self.topics)
 
     def coverage(self, terms: Collection[str]) -> float:
         """The share of the topics' weight that ``terms`` hold; 0 where there are none."""

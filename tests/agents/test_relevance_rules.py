@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from localmed.agents.asking import Relevance, RelevanceInput
 from localmed.agents.relevance_rules import RelevanceRules
 from localmed.config import AskSettings
@@ -32,6 +34,24 @@ def test_relevance_is_judged_in_both_languages(tmp_path: Path) -> None:
     assert not judge(QUESTIONS[0], True, good).calibrated, "no judge was fitted for this encoder"
     assert judge(QUESTIONS[0], False, good).calibrated
     assert judge("zebra", False, good).reason == message("workflow.subject_missing", words=("zebra",))
+
+
+@pytest.mark.parametrize(("question", "nameless"), [
+    ("What is the dose?", True), ("Who needs to be admitted?", True), ("can children have it", True),
+    ("剂量是多少？", True), ("哪些病人需要住院？", True), ("What is the dose of paracetamol?", False),
+    ("How is pre-eclampsia followed up?", False), ("visiting hours", False), ("对乙酰氨基酚的剂量是多少？", False),
+])  # fmt: skip
+def test_a_question_that_does_not_say_what_it_is_about_is_not_answered(
+    tmp_path: Path, question: str, nameless: bool
+) -> None:
+    index = index_of(tmp_path / "lexical", [source.passage for source in sources()])
+    rules = RelevanceRules(index, HashedWords().identity.slug, AskSettings())
+    first, second = hit(TEXTS[0][1], TEXTS[0][0]), hit(TEXTS[4][1], TEXTS[4][0], language="zh")
+    second = replace(second, passage=replace(second.passage, document_id="another"))
+    several, alone = (rules.judge(RelevanceInput(question, hits, True)) for hits in ((first, second), (first,)))
+    assert (several.reason == message("workflow.nameless")) == nameless
+    assert not (nameless and several.enough)
+    assert alone.reason != message("workflow.nameless"), "of one document read alone it is told what is meant"
 
 
 def test_a_search_is_left_only_where_the_reranker_is_known_and_nothing_of_it_has_a_chance(tmp_path: Path) -> None:

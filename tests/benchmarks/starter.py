@@ -8,17 +8,22 @@ import csv
 import re
 import tempfile
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 from localmed.config import Settings
 from localmed.domain import Answer, SearchFilter
 from localmed.ingest import manifest
 from localmed.operations import importing
+from localmed.session import Session
+from tests.benchmarks import plain
 from tests.benchmarks.common import Place, Row
 from tests.fakes import opened
 
-CORPORA = Path(__file__).parents[2] / "corpora"
+HERE = Path(__file__).parent
+CORPORA = HERE.parents[1] / "corpora"
 A_SUBJECT = 100
+NAMELESS_SET = "tests/benchmarks/nameless.toml over the starter corpus, spent"
 
 
 def run(place: Place) -> list[Row]:
@@ -45,7 +50,19 @@ def run(place: Place) -> list[Row]:
                 "Chinese questions of other subjects that were answered", "", f"{answered / len(foreign):.1%}", "-", how
             )
         )
-        return rows
+        return [*rows, *_nameless(session)]
+
+
+def _nameless(session: Session) -> list[Row]:
+    """What becomes of questions that do not say what they are about, and of those that barely do."""
+    entries = tomllib.loads((HERE / "nameless.toml").read_text("utf-8"))["question"]
+    answers = [(entry["nameless"], plain.badge(session.ask(entry["text"], SearchFilter()))) for entry in entries]
+    rows = []
+    for nameless, which in ((True, "do not say what they are about"), (False, "barely say what they are about")):
+        badges = Counter(badge for kind, badge in answers if kind == nameless)
+        measured = f"{badges.total() - badges['refused']} of {badges.total()}, {badges['green']} green"
+        rows.append(Row(f"Questions answered that {which}", "0" if nameless else "", measured, "-", NAMELESS_SET))
+    return rows
 
 
 def _row(name: str, answers: list[tuple[dict[str, str], Answer]]) -> Row:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localmed.agents import multiple_choice
+from localmed.agents.multiple_choice import LETTERS
 from localmed.domain import Answer, AnswerStatus, Provenance
 from localmed.errors import InputError, ModelError, UsageError
 from localmed.evaluation import mcq, mcq_files, mcq_report, plot
@@ -71,7 +73,7 @@ def test_a_manifest_describes_another_layout(tmp_path: Path) -> None:
 def test_options_are_counted_as_the_file_shows_or_not_at_all(
     cops: tuple[int, ...], first: int | None, tmp_path: Path
 ) -> None:
-    record = {"question": "Q?", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
+    record = {"question": "Q?\ud800", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
     file = tmp_path / "medmcqa.json"
     file.write_text("".join(json.dumps(record | {"id": str(cop), "cop": cop}) + "\n" for cop in cops))
     if first is None:
@@ -81,6 +83,27 @@ def test_options_are_counted_as_the_file_shows_or_not_at_all(
     else:
         questions = mcq_files.load(file, mcq_files.format_named("medmcqa")).questions
         assert [question.answer for question in questions] == [cop - first for cop in cops]
+
+
+@pytest.mark.parametrize("answer", ["²", "--1", "9" * 5000, "", None, [1], 9])
+def test_an_answer_that_is_no_place_is_left_out(answer: Any, tmp_path: Path) -> None:
+    record = {"question": "Q?", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
+    rows = [{**record, "id": "a", "cop": 4}, {**record, "id": "b", "cop": answer}, {**record, "id": "c", "cop": 1.0}]
+    file = tmp_path / "m.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    questions = mcq_files.load(file, mcq_files.format_named("medmcqa"))
+    assert [(row.id, row.answer) for row in questions.questions] == [("a", 3), ("c", 0)]
+    assert questions.left_out == 1
+
+
+def test_a_question_of_more_options_than_letters_is_not_asked_without_some(tmp_path: Path) -> None:
+    file = tmp_path / "m.jsonl"
+    rows = [{"id": name, "question": "Q?", "options": list(options), "answer_idx": "A"}
+            for name, options in (("a", "xyz"), ("b", "abcdefghijkl"))]  # fmt: skip
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    questions = mcq_files.load(file, mcq_files.format_named("medqa"))
+    assert [row.id for row in questions.questions] == ["a"]
+    assert questions.left_out == 1
 
 
 def test_what_is_no_set_is_refused(tmp_path: Path) -> None:
@@ -99,11 +122,28 @@ def test_what_is_no_set_is_refused(tmp_path: Path) -> None:
 # --- the choice -------------------------------------------------------------------------------------------------------
 
 
-def test_each_option_stands_once_in_each_place() -> None:
-    every_order = multiple_choice.orders(5, "1 set q")
-    assert [sorted(column) for column in zip(*every_order, strict=True)] == [list(range(5))] * 5
-    assert every_order == multiple_choice.orders(5, "1 set q")
-    assert every_order != multiple_choice.orders(5, "2 set q")
+def test_each_option_stands_equally_often_in_each_place() -> None:
+    orders = multiple_choice.orders(5, "1 set q")
+    assert [sorted(column) for column in zip(*orders, strict=True)] == [sorted([*range(5)] * 2)] * 5
+    assert orders == multiple_choice.orders(5, "1 set q")
+    assert orders != multiple_choice.orders(5, "2 set q")
+
+
+@pytest.mark.parametrize(("count", "every", "shown"), [(2, False, 2), (3, False, 6), (4, True, 24)])
+def test_where_every_order_is_shown_no_seed_decides(count: int, every: bool, shown: int) -> None:
+    """A model that likes what follows the option that it likes least: rotations of three alone would differ."""
+
+    def answer(messages: Any) -> dict[str, float]:
+        lines = [line[3:] for line in messages[-1].content.split("\n") if line[1:3] == ". "]
+        after = dict(pairwise(lines))
+        liked = LETTERS[lines.index(after.get("o1", "o0"))]
+        return {letter: 0.1 + 0.5 * (letter == liked) for letter in LETTERS[:count]}
+
+    options = [f"o{place}" for place in range(count)]
+    seeds = [multiple_choice.orders(count, seed, every) for seed in "12345"]
+    assert {len(set(orders)) for orders in seeds} == {shown}
+    chosen = [multiple_choice.choose(ScriptedChat(answer), "Q?", options, orders) for orders in seeds]
+    assert len({tuple(round(value, 9) for value in row.probabilities) for row in chosen}) == 1
 
 
 def leaning(place: float) -> ScriptedChat:
@@ -119,14 +159,14 @@ def leaning(place: float) -> ScriptedChat:
 
 @pytest.mark.parametrize("seed", ["1", "2", "3"])
 def test_a_liking_for_a_place_cancels_out_and_is_reported(seed: str) -> None:
-    chosen = multiple_choice.choose(leaning(0.6), QUESTION.text, QUESTION.options, seed)
+    chosen = multiple_choice.choose(leaning(0.6), QUESTION.text, QUESTION.options, multiple_choice.orders(4, seed))
     assert chosen.best == 2, "by single orders it would mostly be whatever stands first"
     assert chosen.flips == 0.75
     assert sum(chosen.probabilities) == pytest.approx(1)
     others = {round(value, 9) for place, value in enumerate(chosen.probabilities) if place != 2}
     assert len(others) == 1, "what the place got is spread evenly"
     assert chosen.places[0] > 0.5
-    fair = multiple_choice.choose(leaning(0.0), QUESTION.text, QUESTION.options, seed)
+    fair = multiple_choice.choose(leaning(0.0), QUESTION.text, QUESTION.options, multiple_choice.orders(4, seed))
     assert fair.places == pytest.approx((0.25,) * 4)
     assert fair.flips == 0
 
@@ -178,6 +218,19 @@ def test_what_is_finished_is_not_asked_again(tmp_path: Path) -> None:
     assert "scurvy" not in file.read_text()
     with pytest.raises(UsageError):
         mcq.begin(file, mcq.made_with([SET], arms, 2), True)
+
+
+def test_going_on_never_empties_the_rows(tmp_path: Path) -> None:
+    """Whenever the process is killed, the finished rows are whole: another name of the old file shows that."""
+    file, made = tmp_path / "rows.jsonl", mcq.made_with([SET], ("chat",), 1)
+    list(mcq.run(bench(ScriptedChat({"": "A"})), [SET], ("chat",), file, mcq.begin(file, made, False), lambda *_: None))
+    file.write_text(file.read_text() + '{"set": "cut o')
+    old = tmp_path / "old.jsonl"
+    old.hardlink_to(file)
+    before = old.read_text()
+    assert len(mcq.begin(file, made, True)) == 3
+    assert old.read_text() == before
+    assert file.read_text() + '{"set": "cut o' == before
 
 
 def test_costs_are_counted_and_a_thought_goes_before_the_choice() -> None:

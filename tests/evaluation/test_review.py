@@ -65,6 +65,17 @@ def test_markers_of_every_form_are_taken_out(text: str) -> None:
     assert review.without_markers("[Na+] is 140 mmol/L") == "[Na+] is 140 mmol/L"
 
 
+@pytest.mark.parametrize("code", ["utf-8-sig", "utf-16", "gb18030", "big5"])
+def test_a_form_comes_back_in_whatever_code_a_spreadsheet_saved_it(code: str) -> None:
+    """Spreadsheet programs set to Chinese save GBK; what is read of a form is ASCII in all of them."""
+    text = CASES.replace("Question", "血壓").replace("Yes", "能，目標")
+    sheets, key = exported(text)
+    content = filled(sheets[0], lambda _code, _dimension: 1, "\t" if code == "utf-16" else ",").encode(code)
+    read = review.ratings(review.decoded(content), "r1.csv", key)
+    assert len(read) == 16
+    assert {value for values in read.values() for value in values.values()} == {1}
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_a_form_comes_back_from_any_spreadsheet(delimiter: str) -> None:
     (sheet, _), key = exported()
@@ -114,12 +125,21 @@ def test_who_misses_a_control_is_left_out_and_controls_are_in_no_result() -> Non
         ('{"id": "1", "question": "Q", "answers": {"a": "x"}}', "review.systems"),
         (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x", "b": "y"}}', "review.systems"),
         (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x"}, "control": {"a": {"s": 1}}}', "review.control"),
+        (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x"}, "control": {"a": "s"}}', "review.line"),
+        (CASES + '{"id": "x", "question": "\\ud800", "answers": {"a": "x"}}', "review.line"),
     ],
 )  # fmt: skip
 def test_cases_that_cannot_be_reviewed_are_refused(text: str, code: str) -> None:
     with pytest.raises(InputError) as refused:
         review.cases(text, "cases.jsonl", "clinician")
     assert refused.value.message.code == code
+
+
+@pytest.mark.parametrize("seed", ["1e400", "1"])
+def test_a_key_that_is_none_is_refused(seed: str) -> None:
+    entry = '{"code": "a", "reviewer": "r", "case": "c", "system": "s", "control": 5}'
+    with pytest.raises(InputError):
+        review.key_of(f'{{"form": "lay", "seed": {seed}, "entries": [{entry}]}}', "key.json")
 
 
 def test_lines_of_one_system_each_become_a_case() -> None:

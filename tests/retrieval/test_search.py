@@ -173,11 +173,16 @@ def test_why_a_question_is_not_answered(lexical: LexicalIndex) -> None:
 
 
 @pytest.mark.parametrize("question", [
-    "哮喘漏服一次怎么办", "哮喘一天几次", "asthma of 6.8", "asthma in a woman", "该什么时候吃",
+    "哮喘漏服一次怎么办", "asthma of 6.8", "asthma in a woman", "该什么时候吃",
 ])  # fmt: skip
 def test_a_reason_is_only_given_where_it_is_surely_true(lexical: LexicalIndex, question: str) -> None:
     read = [one for _, one in judged(question, [hit("Asthma.")], lexical, JUDGE)]
     assert reason(question, read, lexical).code == "workflow.weak"
+
+
+def test_a_value_that_no_passage_about_the_subject_gives_is_the_reason(lexical: LexicalIndex) -> None:
+    read = [one for _, one in judged("哮喘一天几次", [hit("Asthma.")], lexical, JUDGE)]
+    assert reason("哮喘一天几次", read, lexical).code == "workflow.slot_missing"
 
 
 def test_a_passage_that_names_nothing_of_what_is_asked_about_holds_no_answer(lexical: LexicalIndex) -> None:

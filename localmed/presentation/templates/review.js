@@ -19,6 +19,19 @@ function table() {
   return lines.join("\n") + "\n";
 }
 
+// What a table saved by this page holds, and nothing else: its cells are codes and numbers without quotation marks.
+async function goOn(file) {
+  const [head, ...lines] = (await file.text()).trim().split("\n").map((line) => line.split(","));
+  for (const [code, ...cells] of lines) {
+    cells.forEach((value, at) => {
+      const options = form.elements.namedItem(`${code} ${head[at + 1]}`);
+      if (options && value) options.value = value;
+    });
+  }
+  count();
+}
+
+document.querySelector("input[type=file]").addEventListener("change", (event) => goOn(event.target.files[0]));
 form.addEventListener("change", () => { saved = false; count(); });
 form.addEventListener("submit", (event) => {
   event.preventDefault();
