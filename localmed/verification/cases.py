@@ -2,7 +2,7 @@
 
 A guideline says what to do case by case; of its statements only that of the case asked about answers. A statement is
 for another case where it names one that shuts out the question's: a band that does not hold the value measured
-(potassium 6.2, "between 5.5 and 5.9 mmol/L"), another age, another grade of the same scale (IIa, IIb), an opposite
+(potassium 6.2, "between 5.5 and 5.9 mmol/L"), another weight or age, another grade of the same scale (IIa, IIb), an opposite
 (``qualifiers.toml``), the other side of a moment, a thing that the question says is absent. What names no case is for
 any. Not covered: cases that must be inferred (a stent is secondary prevention), and doses, which are no bands.
 """
@@ -30,6 +30,10 @@ _WHOSE = re.compile(
     r"|(?:^|[，。；、])([^，。；、]{1,14})(?:的?患者|的?病人|者)(?=[，,])"
 )
 _LABELLED = re.compile(r"(?P<label>[^:：;；\n]{2,60})[:：]\s*(?P<value>[^:：;；\n]*\d[^:：;；\n]*)")
+_WEIGHED = re.compile("kgs?|kilos?|kilograms?|公斤|千克")
+_WEIGHT = re.compile(
+    rf"(?<![\d./])(?P<weight>\d{{1,3}}(?:\.\d+)?)\s*(?:{_WEIGHED.pattern})(?![a-z/])"
+)  # no dose per kg
 _BESIDE = 12  # characters between what a question measures and its number
 _CELL = re.compile(r"[^:：;；\n]+[:：]\s*(?P<stub>[^;；\n]+)")
 _WHOLE = "(?<![a-z0-9]){0}(?![a-z0-9])"  # a name that is no part of a longer one
@@ -40,6 +44,7 @@ def other(question: str, text: str, headings: str = "") -> bool:
     """Whether ``text``, which stands under ``headings``, is for another case than ``question`` is about."""
     return (
         _other_value(question, text)
+        or _other_weight(question, text)
         or ages.outside(question, text)
         or _other_cell(question, text)
         or _other_grade(question, text)
@@ -105,6 +110,13 @@ def _values_outside(question: str, text: str) -> list[Measured]:
         if bands and not any(_holds(band, value.value) for band in bands):
             outside.append(value)
     return outside
+
+
+def _other_weight(question: str, text: str) -> bool:
+    """Whether ``text`` has bands of body weight, and none that holds the weight in ``question``."""
+    weights = [float(match["weight"]) for match in _WEIGHT.finditer(fold(question))]
+    bands = [band for band in _bands(text) if _WEIGHED.fullmatch(band.kind.casefold())]
+    return bool(weights and bands) and not any(_holds(band, weight) for band in bands for weight in weights)
 
 
 def _holds(band: Interval, value: float) -> bool:

@@ -18,7 +18,9 @@ from localmed.verification.injection_likeness import spoken_by_meaning, spoken_t
 _ENGLISH = (
     # As an order: at the beginning of a clause. Patients who "ignore the instructions on the label" are none.
     r"(?:^|[.!?:;,\n\"'“>)]\s*|\b(?:please|must|should|now|and|then)\s+)"
-    r"(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|your|"
+    # People are told to ignore a table or a reading.
+    r"(?:ignore|disregard|forget|override|bypass)\b(?!\s+(?:the|this|that|any)\s+(?:table|row|column|chart|dose|reading)s?\b)"
+    r"[^.!?\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|your|"
     r"system|these|the)\b[^.!?\n]{0,30}\b(?:instructions?|prompts?|rules?|guidelines? above|directions?|messages?|"
     r"context|sources?|text|above)\b",
     r"\b(?:ignore|disregard)\s+(?:everything\s+)?(?:the\s+)?(?:above|previous)\b",

@@ -16,7 +16,7 @@ from functools import cache
 
 from localmed.clinical import ages, asking, measures, medicines, synonyms
 from localmed.clinical.qualifiers import located, rows_named
-from localmed.clinical.tables import cues, in_words, listed, table
+from localmed.clinical.tables import cues, in_words, key, listed, table
 from localmed.domain import Message, Passage, Statement, message
 from localmed.language import fold, sentences
 from localmed.verification import cases
@@ -84,6 +84,23 @@ def others_than(question: str, lacking: Sequence[str]) -> tuple[str, ...]:
         for word in lacking
         if absent.isdisjoint(rows := rows_named(word))
         and ((_is_listed(word) and not rows) or not rows.isdisjoint(populations))
+    )
+
+
+def other_conditions(question: str, quoted: Sequence[Passage]) -> tuple[str, ...]:
+    """The conditions that ``question`` names and none of the passages ``quoted`` does, under any name."""
+    text = fold("\n".join(part for passage in quoted for part in (passage.title, *passage.headings, passage.text)))
+    read = {key(match.written) for match in synonyms.named(text)}
+    absent = cases.absent(question)
+    return tuple(
+        dict.fromkeys(
+            name.written
+            for name in synonyms.named(question)
+            if synonyms.is_condition(name.written)
+            and absent.isdisjoint(rows_named(name.written))
+            and read.isdisjoint(map(key, name.names))
+            and not any(one in text for one in name.names if len(one) > 3 or not one.isascii())
+        )
     )
 
 

@@ -149,6 +149,8 @@ def untied(question: str, written: Written) -> Step[Message | None]:
         return message("workflow.differing", words=others)
     known = {piece.marker: piece.passage for piece in written.evidence}
     cited = known[shown[0].citations[0].marker]
+    if others := tied.other_conditions(question, [known[one.citations[0].marker] for one in shown]):
+        return message("workflow.differing", words=others)
     own = [one for one in shown if one.citations and _beside(known[one.citations[0].marker], cited)]
     if missing := tied.unfilled(question, own):
         return missing

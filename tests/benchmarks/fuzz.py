@@ -31,6 +31,7 @@ from tests.ingest.mutations import mutated, seeds
 COUNT = 2_000
 SHARES = {".pdf": 8, ".xml": 6, ".docx": 4, ".xlsx": 1, ".pptx": 1}  # of twenty files
 LARGEST_SEED = 400_000  # bytes of a real file: a mutated file has 4 MiB at most
+ENDING = 30  # seconds that a process may take to end
 # Lower than the defaults, or the hostile ones take hours. OCR sees a drawn page, whatever the file was: it is left out.
 BOUNDS = ReadBounds(file_seconds=60.0, file_cpu_seconds=40, ocr=False)
 MAPPING = FieldMapping({"title": "title", "text": "p"}, {"record": "record"})
@@ -55,7 +56,8 @@ def run(place: Place, count: int = COUNT) -> list[Row]:
             gc.collect()
             memory.append(own.memory_info().rss)
     since = [child for child in own.children(recursive=True) if child not in before]
-    left = [child for child in since if child.status() != psutil.STATUS_ZOMBIE]
+    _, late = psutil.wait_procs(since, timeout=ENDING)
+    left = [child for child in late if child.status() != psutil.STATUS_ZOMBIE]
     return _rows(done, memory, len(left))
 
 

@@ -1,4 +1,4 @@
-"""Plain questions of a third, a fourth and a fifth author over ward guidelines, and questions that these do not answer.
+"""Plain questions of a third to a sixth author over ward guidelines, and questions that these do not answer.
 
 Each set: two or three documents (English, one Chinese) beside the starter corpus, asked without a chat model, with the
 default encoder and with abstention. A plain question is right if its answer shows every one of ``must``, and
@@ -36,6 +36,7 @@ SETS = {
     "ward2_dev": "fourth author, open while the rules were written",
     "ward2_held": "fourth author, held back, looked at once",
     "ward3_held": "fifth author, held back, looked at once",
+    "ward4_held": "sixth author, held back, looked at once",
 }
 RIGHT, WRONG = 0.75, 0.02
 WARNS = re.compile(

@@ -17,7 +17,7 @@ COUNT = 60
 @pytest.mark.slow
 def test_every_mutated_file_ends_with_a_stated_outcome(tmp_path: Path) -> None:
     [row] = fuzz.run(Place(tmp_path / "none", tmp_path), COUNT)
-    assert row.met == "yes", row.how
+    assert row.met == "yes", (row.measured, row.how)
     assert row.measured.startswith(f"{COUNT} files, 0 without")
     for ending in fuzz.SHARES:
         assert f"{ending[1:]}: " in row.how

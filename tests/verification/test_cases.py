@@ -62,3 +62,17 @@ def test_the_values_outside_a_document_are_told_as_written() -> None:
     assert cases.outside("Potassium is 2.8, what now?", scope) == ("potassium is 2.8",)
     assert cases.outside("a 4 year old", scope) == ("4 year old",)
     assert not cases.outside("Potassium is 5.8, what now?", scope)
+
+
+@pytest.mark.parametrize(("question", "text", "other"), [
+    ("enoxaparin for a 131 kg patient", "Body weight: 85 to 94 kg; Dose: 135 mg once daily", True),
+    ("enoxaparin for a 90 kg patient", "Body weight: 85 to 94 kg; Dose: 135 mg once daily", False),
+    ("enoxaparin for a 131 kg patient", "For anyone under 40 kg or over 104 kg, ask the pharmacist.", False),
+    ("72kg man, enoxaparin?", "For anyone under 40 kg or over 104 kg, ask the pharmacist.", True),
+    ("孩子18公斤，阿托品多少", "体重：10至15公斤；剂量：0.3 mg", True),
+    ("孩子12公斤，阿托品多少", "体重：10至15公斤；剂量：0.3 mg", False),
+    ("15 mg/kg or 30 mg/kg?", "Body weight: 85 to 94 kg; Dose: 135 mg", False),
+    ("enoxaparin for a 131 kg patient", "Give 1 mg/kg twice a day.", False),
+])  # fmt: skip
+def test_the_row_of_another_body_weight_is_for_another_case(question: str, text: str, other: bool) -> None:
+    assert cases.other(question, text) == other

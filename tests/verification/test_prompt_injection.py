@@ -35,6 +35,8 @@ def test_planted(text: str) -> None:
     "text",
     [
         "Do not ignore a rising lactate.",
+        "When creatinine clearance is below 30 mL/min, ignore the table above and give 1 mg/kg once daily.",
+        "Below 5 kg forget the chart above: ring the pharmacist.",
         "Patients often ignore the instructions on the label.",
         "Disregard results from haemolysed samples.",
         "Follow the rules above when you give insulin.",

@@ -38,6 +38,15 @@ def test_a_name_that_nothing_quoted_has_makes_it_about_another_thing() -> None:
     assert not tied.another("What dose for Zyxwvut?", ["zyxwvut"]), "somebody's name"
 
 
+def test_a_condition_that_no_passage_quoted_names_makes_it_about_another_thing() -> None:
+    prophylaxis = passage("Creatinine clearance: 15 to 29 mL/min; Prophylaxis: Enoxaparin 20 mg once a day")
+    question = "Creatinine clearance 24 mL/min, iliac DVT. Which enoxaparin regimen applies?"
+    assert tied.other_conditions(question, [prophylaxis]) == ("dvt",)
+    assert not tied.other_conditions(question, [prophylaxis, passage("Deep vein thrombosis: 1 mg/kg once daily")])
+    assert not tied.other_conditions("What treats high potassium?", [prophylaxis]), "its title has another name of it"
+    assert not tied.other_conditions("How is pneumonia treated?", [passage("Hospital-acquired pneumonia: 7 days.")])
+
+
 def test_the_value_must_be_of_the_medicine() -> None:
     assert tied.unfilled("How much furosemide do I give?", [quotation("Avoid an ACE inhibitor above 5.0 mmol/L.")])
     assert tied.unfilled("凝血酶原复合物用多少单位", [quotation("用凝血酶原复合物逆转华法林，并静脉给维生素K 10 mg。")])
