@@ -2,9 +2,9 @@
 
 A guideline says what to do case by case; of its statements only that of the case asked about answers. A statement is
 for another case where it names one that shuts out the question's: a band that does not hold the value measured
-(potassium 6.2, "between 5.5 and 5.9 mmol/L"), another weight or age, another grade of the same scale (IIa, IIb), an opposite
-(``qualifiers.toml``), the other side of a moment, a thing that the question says is absent. What names no case is for
-any. Not covered: cases that must be inferred (a stent is secondary prevention), and doses, which are no bands.
+(potassium 6.2, "between 5.5 and 5.9 mmol/L"), another weight or age, another grade of the same scale (IIa, IIb), an
+opposite (``qualifiers.toml``), the other side of a moment, a thing that the question says is absent. What names no case
+is for any. Not covered: cases that must be inferred (a stent is secondary prevention), and doses, which are no bands.
 """
 
 from __future__ import annotations
