@@ -238,13 +238,17 @@ ALCOHOL = evidence("1", "With metformin keep alcohol within limits.", "Metformin
 
 
 def test_where_a_tier_does_not_name_what_narrows_the_question_the_next_that_does_answers() -> None:
-    question = "Can alcohol be combined with metformin?"
-    first = [search_result(METFORMIN), ENOUGH, (METFORMIN,), whole(METFORMIN), (Covers(),)]
+    question, other = "Can alcohol be combined with metformin?", "Can yoghurt be combined with metformin?"
+    first = [search_result(METFORMIN), ENOUGH, (METFORMIN,), whole(METFORMIN)]
     later = [search_result(ALCOHOL), ENOUGH, (ALCOHOL,), whole(ALCOHOL), (Covers(),)]
+    nothing = [search_result(ALCOHOL), TOO_LITTLE, search_result(ALCOHOL), TOO_LITTLE]
     answer, _ = replay([*first, *later], question, PLAN)
     assert answer.evidence == (ALCOHOL,)
     assert answer.searched == ("nice", "who", "pubmed")
-    answer, _ = replay([*first, search_result(ALCOHOL), TOO_LITTLE, search_result(ALCOHOL), TOO_LITTLE], question, PLAN)
+    answer, _ = replay([*first, *nothing], question, PLAN)
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.notes[-1] == message("workflow.differing", words=("alcohol",))
+    answer, _ = replay([*first, *nothing], other, PLAN)
     assert answer.evidence == (METFORMIN,)
     assert [note.code for note in answer.notes] == ["workflow.unnamed"]
 
