@@ -44,12 +44,12 @@ class RelevanceRules:
 
     def judge(self, task: asking.RelevanceInput) -> asking.Relevance:
         """How likely each hit holds an answer, and why none does."""
-        if self._nameless(task.question, task.hits):
-            return asking.Relevance((0.0,) * len(task.hits), 1.0, reason=NAMELESS)
         if task.dense and other_language(task.language, task.hits):
             return self._across(task)
         judge = served(self._own, self._encoder if task.dense else "", task.reranker, task.language)
         read = judged(task.question, task.hits, self._index, judge)
+        if any(one.nameless for _, one in read):
+            return _not_told(task.hits)
         settings = self._settings
         threshold = judge.threshold(settings.risk, settings.confidence, settings.unanswerable)
         relevance = asking.Relevance(tuple(row[0] for row in read), threshold, calibrated=judge.calibrated)
@@ -70,13 +70,15 @@ class RelevanceRules:
         chances = (row[0] for row in judged(question, hits, self._index, judge))
         return not judge.calibrated or any(chance >= CHANCE for chance in chances)
 
-    def _nameless(self, question: str, hits: Sequence[Hit]) -> bool:
-        """Whether nothing says what ``question`` is about, neither itself nor that one document is read alone."""
-        several = len({hit.passage.document_id for hit in hits}) > 1
-        return several and topics(question, self._index).nameless
-
     def _across(self, task: asking.RelevanceInput) -> asking.Relevance:
         """The same of passages that are all in another language."""
+        if topics(task.question, self._index).nameless:
+            return _not_told(task.hits)
         judge = fitted_across(self._encoder)
         values = probabilities(task.question, task.hits, self._bridge, self._index, judge)
         return asking.Relevance(values, judge.threshold, reason=WEAK)
+
+
+def _not_told(hits: Sequence[Hit]) -> asking.Relevance:
+    """No hit helps a question that does not say what it is about."""
+    return asking.Relevance((0.0,) * len(hits), 1.0, reason=NAMELESS)

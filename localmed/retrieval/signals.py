@@ -25,11 +25,13 @@ class Query:
 
     topics: Topics
     slots: tuple[asking.Slot, ...]
+    nameless: bool = False
 
     @classmethod
     def of(cls, question: str, index: LexicalIndex) -> Query:
         """``question``, its words weighed by ``index``."""
-        return cls(topics(question, index), asking.slots(question))
+        named = topics(question, index)
+        return cls(named, asking.slots(question), named.nameless)
 
     def fills(self, sentence: str) -> bool:
         """Whether ``sentence`` gives every value that is asked for."""
@@ -45,7 +47,7 @@ class Signals:
     that stands nowhere in the passage; ``passing`` is 1 where the question is about one name alone and the passage is
     neither titled so nor defines it; ``unfilled`` is 1 where a value is asked for and no sentence gives one.
     ``lacking`` are the subjects that stand nowhere in it, ``absent`` is the share of those that a table knows,
-    if it ``knows`` any.
+    if it ``knows`` any; ``nameless`` is that the question does not say what it is about.
     """
 
     score: float
@@ -59,6 +61,7 @@ class Signals:
     lacking: tuple[Topic, ...] = ()
     absent: float = 0.0
     knows: bool = True
+    nameless: bool = False
 
     @property
     def whole(self) -> bool:
@@ -98,6 +101,7 @@ def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
         lacking,
         query.topics.absent(whole),
         any(topic.subject and topic.listed for topic in query.topics.topics),
+        query.nameless,
     )
 
 

@@ -30,10 +30,8 @@ _WHOSE = re.compile(
     r"|(?:^|[，。；、])([^，。；、]{1,14})(?:的?患者|的?病人|者)(?=[，,])"
 )
 _LABELLED = re.compile(r"(?P<label>[^:：;；\n]{2,60})[:：]\s*(?P<value>[^:：;；\n]*\d[^:：;；\n]*)")
-_WEIGHED = re.compile("kgs?|kilos?|kilograms?|公斤|千克")
-_WEIGHT = re.compile(
-    rf"(?<![\d./])(?P<weight>\d{{1,3}}(?:\.\d+)?)\s*(?:{_WEIGHED.pattern})(?![a-z/])"
-)  # no dose per kg
+# Of a patient, though nobody says "weight"; a dose per kg is none.
+_WEIGHT = re.compile(r"(?<![\d./])(?P<weight>\d{1,3}(?:\.\d+)?)\s*(?:kg|kilos?|公斤|千克)(?![a-z/])")
 _BESIDE = 12  # characters between what a question measures and its number
 _CELL = re.compile(r"[^:：;；\n]+[:：]\s*(?P<stub>[^;；\n]+)")
 _WHOLE = "(?<![a-z0-9]){0}(?![a-z0-9])"  # a name that is no part of a longer one
@@ -115,7 +113,7 @@ def _values_outside(question: str, text: str) -> list[Measured]:
 def _other_weight(question: str, text: str) -> bool:
     """Whether ``text`` has bands of body weight, and none that holds the weight in ``question``."""
     weights = [float(match["weight"]) for match in _WEIGHT.finditer(fold(question))]
-    bands = [band for band in _bands(text) if _WEIGHED.fullmatch(band.kind.casefold())]
+    bands = [band for band in _bands(text) if _is_of(band, "weight")]
     return bool(weights and bands) and not any(_holds(band, weight) for band in bands for weight in weights)
 
 

@@ -89,18 +89,18 @@ def others_than(question: str, lacking: Sequence[str]) -> tuple[str, ...]:
 
 def other_conditions(question: str, quoted: Sequence[Passage]) -> tuple[str, ...]:
     """The conditions that ``question`` names and none of the passages ``quoted`` does, under any name."""
+    conditions = {name.written: name.names for name in synonyms.named(question) if synonyms.is_condition(name.written)}
+    if not conditions:
+        return ()
     text = fold("\n".join(part for passage in quoted for part in (passage.title, *passage.headings, passage.text)))
-    read = {key(match.written) for match in synonyms.named(text)}
+    read = {key(name.written) for name in synonyms.named(text)}
     absent = cases.absent(question)
     return tuple(
-        dict.fromkeys(
-            name.written
-            for name in synonyms.named(question)
-            if synonyms.is_condition(name.written)
-            and absent.isdisjoint(rows_named(name.written))
-            and read.isdisjoint(map(key, name.names))
-            and not any(one in text for one in name.names if len(one) > 3 or not one.isascii())
-        )
+        written
+        for written, names in conditions.items()
+        if absent.isdisjoint(rows_named(written))
+        and read.isdisjoint(map(key, names))
+        and not any(name in text for name in names if len(name) > 3 or not name.isascii())
     )
 
 

@@ -9,6 +9,8 @@ from localmed.verification import cases
 OTHER = [
     ("Sodium 118, what fluid?", "If the sodium is between 125 and 130 mmol/L, restrict fluids."),
     ("K 6.2, she takes candesartan", "Between 5.5 and 5.9 mmol/L, halve the dose."),
+    ("轻度有机磷中毒，氯解磷定首剂给多少？", "药物与分级：氯解磷定，中度；首剂：1.0~2.0 g；途径：肌内注射"),
+    ("Dose in moderate asthma?", "Severe: give 50 mg once a day."),
     ("What do we give for a grade III ulcer?", "Grade II: hydrocolloid dressing."),
     ("IIb级的病变怎么处理", "分级：IIa；处理：观察"),
     ("Dose for an 8 year old?", "Adults aged 18 years and over take 10 mg."),
