@@ -8,19 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Collection, Kind
-from localmed.errors import LocalmedError, NoLibrary, UnknownName
+from localmed.errors import LocalmedError, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
+from localmed.ingest.engine import Engine
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.leaving import Leaving
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report, together
 
 NOTHING_LEFT = Leaving()
+AHEAD = 2  # batches of passages a worker: one that it encodes, one that waits for it
 
 if TYPE_CHECKING:
     from localmed.domain.previews import FilePreview
+    from localmed.ingest.cluster import RayWorkers
     from localmed.session import Outcome, Session
 
 
@@ -49,16 +52,22 @@ def import_paths(
     removed: Sequence[str] = (),
     near_copies: bool = False,
     hooks: Hooks = SILENT,
+    workers: RayWorkers | None = None,
 ) -> Report:
     """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports.
 
-    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too.
+    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too. ``workers`` parse and
+    encode, if there are any; raise ``UsageError`` for a collection of terms, which they do not read.
     """
     name = manifest.collection.name
+    if workers and manifest.collection.kind is Kind.GRAPH:
+        raise UsageError("import.ray_graph", name=name)
     with session.change("import", name) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         importer = importer_of(session, manifest, advance, file)
         importer.near_copies = near_copies
+        if workers:
+            importer.engine = Engine(workers, session.site.encoder_maker, AHEAD * workers.count)
         report = importer.run(paths, retry or near_copies, started, removed)
         _tell(change, report)
         if near_copies:
