@@ -26,7 +26,7 @@ Address = tuple[str, str, int]  # scheme, host, port
 Probe = Callable[[Address], bool]  # whether the server there is well, asked within seconds
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Replica:
     """A server; guarded by the lock of ``Replicas``. ``out_until`` is of the monotonic clock, 0.0 while it is well."""
 
@@ -72,34 +72,36 @@ class Replicas:
             replica.out_until = 0.0
 
     def _place(self, deadline: float, watch: Watch, but: Replica | None) -> Replica:
+        left_out = [but] if but else []
         while True:
-            with self._changed:
-                replica = self._best(but)
-                while replica is None:
-                    if watch.cancelled():
-                        raise Cancelled("model.cancelled")
-                    if time.monotonic() > deadline:
-                        raise ModelError("chat.server_full", count=len(self) * self._at_once)
-                    self._changed.wait(LOOK)
-                    replica = self._best(but)
-                replica.running += 1
-                resting = replica.out_until
-            if not resting or len(self) == 1 or self._probe(replica.address) or self._all_out():
+            replica = self._waited_for(deadline, watch, left_out)
+            if not replica.out_until or self._all_out() or self._probe(replica.address):
                 return replica
+            left_out.append(replica)
             with self._changed:
                 replica.running -= 1
                 replica.out_until = time.monotonic() + REST_SECONDS
 
-    def _best(self, but: Replica | None) -> Replica | None:
-        """The least busy of those that are well or may be again, else of those left out; None if there is no place."""
-        others = [replica for replica in self._replicas if replica is not but] or self._replicas
+    def _waited_for(self, deadline: float, watch: Watch, left_out: Sequence[Replica]) -> Replica:
+        with self._changed:
+            while (replica := self._best(left_out)) is None:
+                if watch.cancelled():
+                    raise Cancelled("model.cancelled")
+                if time.monotonic() > deadline:
+                    raise ModelError("chat.server_full", count=len(self) * self._at_once)
+                self._changed.wait(LOOK)
+            replica.running += 1
+            return replica
+
+    def _best(self, left_out: Sequence[Replica]) -> Replica | None:
+        """The least busy of those that are well or may be again, else of those that rest; None if none has a place."""
+        others = [replica for replica in self._replicas if replica not in left_out] or self._replicas
         now = time.monotonic()
-        free = [replica for replica in others if replica.running < self._at_once]
-        up = [replica for replica in free if replica.out_until <= now]
+        up = [replica for replica in others if replica.out_until <= now]
+        free = [replica for replica in up or others if replica.running < self._at_once]
         if up:
-            return min(up, key=lambda replica: (replica.running, replica.out_until > 0))
-        well = any(replica.out_until <= now for replica in others)  # one that is well will have a place
-        return None if well or not free else min(free, key=lambda replica: replica.out_until)
+            return min(free, key=lambda replica: (replica.running, replica.out_until > 0), default=None)
+        return min(free, key=lambda replica: replica.out_until, default=None)
 
     def _all_out(self) -> bool:
         with self._changed:
