@@ -103,7 +103,8 @@ def _same(place: Place) -> list[Row]:
         count = library.manifest.passages
     how = (
         f"{count:,} passages, {len(questions):,} questions by words and vectors; passages that differ "
-        f"{passages}, vectors {vectors}; hashed words for vectors: single process {alone:.0f} s, Ray with 2 workers {by_ray:.0f} s"
+        f"{passages}, vectors {vectors}; hashed words for vectors: single process {alone:.0f} s, Ray with 2 workers "
+        f"{by_ray:.0f} s"
     )
     return [Row("import by Ray: questions with other hits than after the single process's", "0", str(hits),
                 met(not hits and not passages and not vectors), how)]  # fmt: skip
