@@ -79,6 +79,21 @@ def test_a_citation_opens_its_page_as_an_image(client: Clients) -> None:
     assert "Page before" not in reader.get(before[1]).text
 
 
+def test_the_pages_of_a_source_end_with_its_last_one(client: Clients) -> None:
+    reader = client("reader")
+    path, turned = source_links(reader.form("/ask", question=PDF_QUESTION).text)[0] + "&page=1", 0
+    while turned < 20:
+        source = reader.get(path).text
+        image = re.search(r'<img src="([^"]+)"', source)
+        assert image
+        assert reader.get(image[1].replace("&amp;", "&")).status_code == 200, f"after {turned} pages"
+        following = re.search(r'href="([^"]+)">Next page<', source)
+        if not following:
+            break
+        path, turned = following[1].replace("&amp;", "&"), turned + 1
+    assert 0 < turned < 20
+
+
 @pytest.mark.parametrize(
     "path", ["/answers/../admin", "/answers/%2e%2e/x", "/passages/..%2f..%2fetc", "/passages/zz/image"]
 )
