@@ -16,9 +16,11 @@ import pytest
 
 from localmed.clinical.identifiers import MASK
 from localmed.config import Settings
+from localmed.domain import Collection, Kind
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
-from localmed.operations import changes, feedback, history, lookups
+from localmed.ingest.manifest import Manifest
+from localmed.operations import changes, feedback, history, importing, lookups
 from localmed.operations.audit import Audit
 from localmed.operations.feedback import Opinion
 from localmed.session import Caller, Session, local_caller
@@ -61,6 +63,23 @@ def test_without_the_script_the_answer_is_a_page_of_its_own(client: Clients) -> 
     assert re.fullmatch(r"/answers/[\w-]+", page.url.path)
     assert "The maximum dose of paracetamol in adults is 4 g in 24 hours" in page.text
     assert "aracetamol" not in str(page.url)
+
+
+def test_an_answer_checked_by_further_studies_shows_claims_and_studies_as_a_table(copied_clients: Clients) -> None:
+    add_literature(copied_clients)
+    page = copied_clients("reader").form("/ask", question=QUESTION, check="true").text
+    table = page[page.index("Claims and studies") :].partition("</table>")[0]
+    assert re.search(r'<th scope="col">[^<]*paracetamol[^<]*<br><span class="faint">[^<]+</span></th>', table)
+    assert re.search(r'<th scope="row">[^<]*Paracetamol trial[^<]*</th><td>\d+\.\d</td><td>–</td>', table)
+    assert "Claims and studies" not in copied_clients("reader").form("/ask", question=QUESTION).text
+
+
+def add_literature(clients: Clients) -> None:
+    """A study on what the guideline says."""
+    text = "The maximum dose of paracetamol in adults was 4 g in 24 hours in this randomised controlled trial."
+    folder = write(clients.settings.data.parent / "studies", {"trial.txt": f"Paracetamol trial\n\n{text}"})
+    session = Session(clients.site, local_caller(clients.settings))
+    importing.import_paths(session, [folder], Manifest(Collection("studies", "Studies", kind=Kind.LITERATURE)))
 
 
 def test_a_citation_opens_its_page_as_an_image(client: Clients) -> None:
