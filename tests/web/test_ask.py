@@ -69,7 +69,9 @@ def test_an_answer_checked_by_further_studies_shows_claims_and_studies_as_a_tabl
     add_literature(copied_clients)
     page = copied_clients("reader").form("/ask", question=QUESTION, check="true").text
     table = page[page.index("Claims and studies") :].partition("</table>")[0]
-    assert re.search(r'<th scope="col">[^<]*paracetamol[^<]*<br><span class="faint">[^<]+</span></th>', table)
+    assert re.search(
+        r'<th scope="col" class="wraps">[^<]*paracetamol[^<]*<br><span class="faint">[^<]+</span></th>', table
+    )
     assert re.search(r'<th scope="row">[^<]*Paracetamol trial[^<]*</th><td>\d+\.\d</td><td>–</td>', table)
     assert "Claims and studies" not in copied_clients("reader").form("/ask", question=QUESTION).text
 
