@@ -17,6 +17,7 @@ from tests.cli.conftest import Localmed
 
 SECONDS = 120  # an answer takes one; who opens a pipe waits for ever
 KEPT = ("audit.key", "withdrawals", "access.json", "generations/served.json", "current/manifest.json", "current/lease")
+DATABASES = ("audit.sqlite", "state.sqlite", "current/library.sqlite")
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 
 
@@ -42,7 +43,7 @@ def impatient() -> Iterator[None]:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("make", [pipe, endless])
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", (*KEPT, *DATABASES))
 def test_an_answer_waits_for_nothing(copied: Localmed, name: str, make: Callable[[Path], None]) -> None:
     path = copied.data / name
     path.unlink(missing_ok=True)
