@@ -12,6 +12,7 @@ or where the cluster is gone, ``LibraryError``: nothing has changed, and the nex
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import secrets
@@ -71,10 +72,15 @@ def workers(settings: IngestSettings, address: str = "", count: int = 0) -> Iter
     """
     if address and address not in settings.clusters:
         raise BadSettings("settings.cluster_unlisted", address=address)
+    if not _installed():
+        raise UsageError("import.ray_missing")
     os.environ.update(QUIET)
-    if not address and not _alone():
-        raise UsageError("import.ray_network")
-    ray = _library()
+    if not address:
+        os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})  # should the kernel fail
+        if not confined.own_loopback():
+            raise UsageError("import.ray_network")
+    import ray  # it reads the environment and starts threads
+
     with temporary_folder(PREFIX) as folder:
         here: dict[str, Any] = {"num_cpus": count or len(os.sched_getaffinity(0)), "include_dashboard": False}
         here |= {"object_store_memory": STORE_BYTES, "_temp_dir": str(folder / "ray")}
@@ -82,19 +88,11 @@ def workers(settings: IngestSettings, address: str = "", count: int = 0) -> Iter
             yield RayWorkers(ray)
 
 
-def _library() -> Any:
+def _installed() -> bool:
     try:
-        import ray
-    except ImportError:
-        raise UsageError("import.ray_missing") from None
-    return ray
-
-
-def _alone() -> bool:
-    """Whether what this process starts is reached by nobody else; a token beside it, should the kernel be wrong."""
-    _library()  # what is not installed is said first
-    os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})
-    return confined.own_loopback()
+        return importlib.util.find_spec("ray") is not None
+    except ValueError:  # it was tried, and is none
+        return False
 
 
 @contextmanager
