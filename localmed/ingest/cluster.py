@@ -109,11 +109,16 @@ def _connected(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
                 runtime_env={"env_vars": OFFLINE} if how["address"] != "local" else None,
             )
         signal.signal(signal.SIGTERM, ending)  # Ray takes it for itself
+        ray._private.worker.print_to_stdstream = _say_nothing  # it tells of lost workers on standard output, unasked
         yield
     finally:
         with suppress(Exception), _silenced():
             ray.shutdown()
         signal.signal(signal.SIGTERM, ending)
+
+
+def _say_nothing(*_: object, **__: object) -> None:
+    """In place of what prints."""
 
 
 @contextmanager
