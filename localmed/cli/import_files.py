@@ -18,7 +18,6 @@ from localmed.domain import Message
 from localmed.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from localmed.ingest.cluster import RayWorkers
     from localmed.ingest.report import Report
 
 SHOWN = 30  # lines of the report printed; --json has them all
@@ -86,15 +85,15 @@ def command(
         raise UsageError("import.ray_count")
     if by_ray and dry_run:
         raise UsageError("import.ray_dry_run")
-    found = _workers(ctx, ray_address, ray_workers or 0) if by_ray else nullcontext()
-    with ended_as_by_ctrl_c(), found as workers, opened(ctx) as session:
+    started = importing.workers(settings_of(ctx), ray_address, ray_workers or 0) if by_ray else nullcontext()
+    with ended_as_by_ctrl_c(), started as workers, opened(ctx) as session:
         if dry_run:
             previewing.run(session, list(paths), collection, manifest, dry_run, as_json)
             return
         described = importing.manifest_of(session, collection, manifest)
         with work_shown(not as_json) as hooks:
             report = importing.import_paths(
-                session, paths, described, manifest, retry, near_copies=near_copies, hooks=hooks, workers=workers
+                session, paths, described, manifest, retry, near_copies=near_copies, hooks=hooks, engine=workers
             )
     if as_json:
         print_json(plain(report))
@@ -102,15 +101,6 @@ def command(
         tell(report)
     if all_refused(report):
         sys.exit(InputError.exit_code)
-
-
-@contextmanager
-def _workers(ctx: click.Context, address: str, count: int) -> Iterator[RayWorkers]:
-    """Ray's workers, started before anything that starts a thread."""
-    from localmed.ingest import cluster
-
-    with cluster.workers(settings_of(ctx).ingest, address, count) as workers:
-        yield workers
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localmed.config import Settings
 from localmed.domain import Collection, Kind
 from localmed.errors import LocalmedError, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
@@ -52,22 +54,22 @@ def import_paths(
     removed: Sequence[str] = (),
     near_copies: bool = False,
     hooks: Hooks = SILENT,
-    workers: RayWorkers | None = None,
+    engine: RayWorkers | None = None,
 ) -> Report:
     """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports.
 
-    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too. ``workers`` parse and
-    encode, if there are any; raise ``UsageError`` for a collection of terms, which they do not read.
+    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too. Where an ``engine`` is
+    given, its workers parse and encode; raise ``UsageError`` for a collection of terms, which they do not read.
     """
     name = manifest.collection.name
-    if workers and manifest.collection.kind is Kind.GRAPH:
+    if engine and manifest.collection.kind is Kind.GRAPH:
         raise UsageError("import.ray_graph", name=name)
     with session.change("import", name) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         importer = importer_of(session, manifest, advance, file)
         importer.near_copies = near_copies
-        if workers:
-            importer.engine = Engine(workers, session.site.encoder_maker, AHEAD * workers.count)
+        if engine:
+            importer.engine = Engine(engine, session.site.encoder_maker, AHEAD * engine.count)
         report = importer.run(paths, retry or near_copies, started, removed)
         _tell(change, report)
         if near_copies:
@@ -79,6 +81,13 @@ def importer_of(session: Session, manifest: Manifest, advance: Progress, file: P
     """What imports into the collection of ``manifest``, which is to be kept as ``file``."""
     importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
     return importer(session.settings, manifest, session.encoder, advance, file)
+
+
+def workers(settings: Settings, address: str = "", count: int = 0) -> AbstractContextManager[RayWorkers]:
+    """Workers by Ray for ``import_paths`` (see ``ingest.cluster``), to be started before a session is opened."""
+    from localmed.ingest import cluster
+
+    return cluster.workers(settings.ingest, address, count)
 
 
 def _tell(change: Outcome, report: Report) -> None:

@@ -49,7 +49,7 @@ def once(folder: Path, data: Path, count: int, name: str) -> None:
         return
     with cluster.workers(IngestSettings(), count=count) as workers, opened(Settings(data), encoder(name)) as session:
         started = time.perf_counter() - began
-        importing.import_paths(session, [folder], MEDQUAD, workers=workers)
+        importing.import_paths(session, [folder], MEDQUAD, engine=workers)
         print(time.perf_counter() - began, started)
 
 

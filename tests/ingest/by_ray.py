@@ -49,7 +49,7 @@ def main(data: Path, folder: Path, signs: Path) -> None:
         cluster.workers(IngestSettings(), count=2) as workers,
         opened(settings(data), Watched(signs)) as session,
     ):
-        report = importing.import_paths(session, [folder], described("starter"), workers=workers)
+        report = importing.import_paths(session, [folder], described("starter"), engine=workers)
     assert not session.site._encoder.encoded  # type: ignore[union-attr]
     print(report.counts["passages"], report.encoded)
 

@@ -67,7 +67,7 @@ def imported(data: Path, folder: Path, workers: Late | None, encoder: HashedWord
     return importer
 
 
-def told(report: Report) -> list[Any]:
+def report_lines(report: Report) -> list[Any]:
     """The report but for the order of its lines: what is refused is told before what is written later."""
     return [report.generation, report.counts, report.encoded, sorted(map(repr, report.lines))]
 
@@ -87,7 +87,7 @@ def test_the_generation_and_the_report_are_the_same(tmp_path: Path, folder: Path
     one, here = imported(alone, folder, None), HashedWords()
     other = imported(by_workers, folder, workers, here)
     assert content(by_workers) == content(alone)
-    assert told(other.report) == told(one.report)
+    assert report_lines(other.report) == report_lines(one.report)
     assert {line.outcome for line in other.report.lines} >= {"read", "quarantined"}
     assert workers.steps.count("parse") == 6
     assert workers.steps.count("encode") > 2
@@ -102,7 +102,7 @@ def test_what_changes_and_goes_is_the_same(tmp_path: Path, folder: Path) -> None
     (folder / "gout.md").write_text(TEXT.format(name="gout").replace("9 mg", "8 mg") + "\n\nAn end.")
     (folder / "sepsis.md").unlink()
     reports = [imported(data, folder, workers).report for data, workers in libraries.items()]
-    assert told(reports[0]) == told(reports[1])
+    assert report_lines(reports[0]) == report_lines(reports[1])
     assert content(tmp_path / "alone") == content(tmp_path / "workers")
 
 

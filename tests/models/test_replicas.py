@@ -32,7 +32,7 @@ def adapter(*addresses: str, seconds: float = SECONDS) -> OpenAIServer:
     return OpenAIServer(addresses[0], "some-model", 2000, settings)
 
 
-def asked(model: OpenAIServer) -> str:
+def reply_text(model: OpenAIServer) -> str:
     return model.complete(Request(ASK, 8)).text
 
 
@@ -56,7 +56,7 @@ def stand_in() -> Iterator[tuple[str, subprocess.Popen[str]]]:
 def test_another_answers_when_one_is_killed_in_the_middle_of_a_call() -> None:
     with stand_in() as (dying, process), serving(well(True)) as (living, requests):
         model, texts = adapter(dying, living), list[str]()
-        caller = threading.Thread(target=lambda: texts.append(asked(model)), daemon=True)
+        caller = threading.Thread(target=lambda: texts.append(reply_text(model)), daemon=True)
         caller.start()
         assert process.stdout
         assert process.stdout.readline() == "asked\n"
@@ -65,7 +65,7 @@ def test_another_answers_when_one_is_killed_in_the_middle_of_a_call() -> None:
         caller.join(SECONDS)
         assert texts
         assert texts[0].startswith("counted")
-        assert asked(model) == texts[0], "the one that died is left out: there was one try"
+        assert reply_text(model) == texts[0], "the one that died is left out: there was one try"
         assert len(requests) == 2
 
 
@@ -73,14 +73,14 @@ def test_another_answers_when_one_says_5xx() -> None:
     with serving(failing) as (broken, refused), serving(well(True)) as (whole, requests):
         model = adapter(broken, whole)
         for _ in range(3):
-            assert asked(model).startswith("counted")
+            assert reply_text(model).startswith("counted")
         assert (len(refused), len(requests)) == (1, 3)
         assert model.count(["three words here"]) == [3]
 
 
 def test_one_try_more_then_rules_may_finish() -> None:
     with serving(failing) as (one, first), serving(failing) as (two, second), pytest.raises(ModelError):
-        asked(adapter(one, two))
+        reply_text(adapter(one, two))
     assert (len(first), len(second)) == (1, 1)
 
 
@@ -90,7 +90,7 @@ def test_who_is_gone_is_passed_over_and_both_gone_is_an_error() -> None:
         two = stack.enter_context(serving(well(True)))[0]
         model = adapter(one, two)
     with pytest.raises(ModelError, match="cannot be reached") as raised:
-        asked(model)
+        reply_text(model)
     assert two in str(raised.value), "the one that was asked last is named"
 
 
@@ -102,8 +102,8 @@ def test_who_was_left_out_is_asked_how_it_is(monkeypatch: pytest.MonkeyPatch) ->
         serving(well(True)) as (whole, _),
     ):
         model = adapter(broken, whole)
-        asked(model)
-        asked(model)
+        reply_text(model)
+        reply_text(model)
         assert len(refused) == 1, "while it is not well it gets no request"
         handles[0] = well(True)
         _hold(model, 1)
@@ -117,7 +117,7 @@ def _hold(model: OpenAIServer, count: int) -> None:
     """Ask while the other replica has ``count`` requests running, so that the one left out is the less busy."""
     model._replicas._replicas[1].running += count
     try:
-        asked(model)
+        reply_text(model)
     finally:
         model._replicas._replicas[1].running -= count
 
