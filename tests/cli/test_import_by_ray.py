@@ -1,4 +1,4 @@
-"""What ``localmed import --engine ray`` refuses, in one line; that it works is shown by ``tests/ingest/test_cluster``."""
+"""What `localmed import --engine ray` refuses, in one line; that it works is shown in test_cluster.py."""
 
 from __future__ import annotations
 
