@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from localmed.ingest import engine
 from localmed.ingest.engine import Engine
 from localmed.ingest.pipeline import Importer, Report
 from localmed.library.library import Library
+from localmed.site import Site
 from tests.fakes import HashedWords, described
 
 TEXT = "# {name}\n\n" + "\n\n".join(f"Section {n} of {{name}}: give {n} mg of drug{n} daily. " * 9 for n in range(9))
@@ -130,3 +132,11 @@ def test_a_failing_step_tells_no_text() -> None:
 
 def _fails(text: str) -> None:
     raise ValueError(text)
+
+
+def test_the_encoder_that_serves_can_be_made_in_another_process(tmp_path: Path) -> None:
+    with Site(Settings(tmp_path)) as site:
+        elsewhere = pickle.loads(pickle.dumps(site.encoder_maker))()
+        assert elsewhere.identity == site.encoder.identity
+    with Site(Settings(tmp_path), HashedWords("7")) as site:
+        assert pickle.loads(pickle.dumps(site.encoder_maker))().identity == site.encoder.identity
