@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from localmed.ingest import engine
 from localmed.ingest.engine import Engine
 from localmed.ingest.pipeline import Importer, Report
 from localmed.library.library import Library
+from localmed.library.vectors import VectorCache
+from localmed.ports import encode_both
 from localmed.site import Site
 from tests.fakes import HashedWords, described
 
@@ -140,3 +143,22 @@ def test_the_encoder_that_serves_can_be_made_in_another_process(tmp_path: Path) 
         assert elsewhere.identity == site.encoder.identity
     with Site(Settings(tmp_path), HashedWords("7")) as site:
         assert pickle.loads(pickle.dumps(site.encoder_maker))().identity == site.encoder.identity
+
+
+def test_a_text_that_is_being_encoded_is_not_sent_again(tmp_path: Path) -> None:
+    sent: list[list[str]] = []
+
+    def start(texts: list[str]) -> Callable[[], Any]:
+        sent.append(texts)
+        return lambda: encode_both(HashedWords(), texts, "passage")
+
+    with closing(VectorCache(tmp_path / "begun", HashedWords(), start)) as cache:
+        cache.begin(["a", "b"])
+        cache.begin(["b", "c"])
+        vectors = cache.encode(["c", "b"])
+        assert sent == [["a", "b"], ["c"]]
+        assert cache.encoded == 3
+        cache.begin(["a", "c"])
+        assert len(sent) == 2, "it is stored"
+    with closing(VectorCache(tmp_path / "here", HashedWords())) as cache:
+        assert (vectors == cache.encode(["c", "b"])).all()
