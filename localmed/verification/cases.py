@@ -52,6 +52,13 @@ def other(question: str, text: str, headings: str = "") -> bool:
     )
 
 
+def fits(value: Measured, text: str) -> bool:
+    """Whether ``text`` names what ``value`` is of, with a band that holds it."""
+    if value.name not in {measure.name for measure in measures.mentioned(text)}:
+        return False
+    return any(_is_of(band, value.name) and _holds(band, value.value) for band in _bands(text))
+
+
 def beside(text: str, first: str) -> bool:
     """Whether ``text`` is for another case than the statement ``first`` names: an opposite, or another band."""
     named, theirs = rows_named(first) - absent(first), rows_named(text) - absent(text)

@@ -121,7 +121,7 @@ def composed(
         written = yield from _drafted(task, plan, role, by_rules=True)
     else:
         written = yield from _written(task, plan, role, relevance)
-    written = replace(written, statements=gate.completed(written.statements, written.evidence, task.question))
+    written = replace(written, statements=gate.completed(written.statements, written.evidence, task.context))
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
     lacking = scope.lacking(task.question, written.answering, written.evidence, written.statements)
     partly = scope.named(lacking, written.answering, written.evidence)

@@ -55,10 +55,14 @@ def checked(
 
 
 def completed(
-    statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], question: str
+    statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], context: tuple[str, ...]
 ) -> tuple[Statement, ...]:
-    """The sentences of an answer, behind each that was withheld the source's own one where there is one."""
-    return support.in_place(statements, evidence, question)
+    """The sentences of an answer, behind each that was withheld the source's own one where there is one.
+
+    ``context`` are the question and what is known of the patient.
+    """
+    question, *record = context
+    return support.in_place(statements, evidence, question, "\n".join(record))
 
 
 def _counted(verification: Verification, added: int) -> Verification:
