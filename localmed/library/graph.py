@@ -271,8 +271,8 @@ class Graph:
             "SELECT DISTINCT concepts.id FROM concepts JOIN sources ON sources.id = source"
             " WHERE definition <> '' AND substr(cited_as(document, concepts.id), 1, ?) = ? LIMIT 2"
         )
-        found = (self.concept(row[0]) for row in self._rows(query, (len(prefix), prefix)))
-        return [concept for concept in found if concept]
+        concepts = (self.concept(row[0]) for row in self._rows(query, (len(prefix), prefix)))
+        return [concept for concept in concepts if concept]
 
     def same(self, concept: str) -> list[str]:
         """Concepts of other sources that mean the same: either's cross references name the other, or both name one

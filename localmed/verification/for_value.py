@@ -24,8 +24,8 @@ def missing(context: Sequence[str], statements: Sequence[Statement], evidence: S
     if not any(statement.origin is Origin.GENERATED for statement in statements):
         return []
     shown = citations.shown(statements)
-    given = [value for text in context for value in measures.measured(text)]
-    lacking = [value for value in given if not any(cases.fits(value, one.text) for one in shown)]
+    values = [value for text in context for value in measures.measured(text)]
+    lacking = [value for value in values if not any(cases.fits(value, one.text) for one in shown)]
     quoted = (next(_for(value, shown, evidence), None) for value in dict.fromkeys(lacking))
     return list({one.text: one for one in quoted if one}.values())[:MOST]
 

@@ -30,8 +30,8 @@ def hits(cards: Iterable[Card]) -> tuple[Hit, ...]:
 
 def quoted(card: Card) -> Step[Written]:
     """The definition of ``card``, quoted; nothing where it has none, or speaks to a language model."""
-    found = hits((card,))
-    minted: tuple[Evidence, ...] = (yield Cite(found)) if found else ()
+    definitions = hits((card,))
+    minted: tuple[Evidence, ...] = (yield Cite(definitions)) if definitions else ()
     evidence = tuple(piece for piece in minted if not planted(piece))
     statements = tuple(piece.quotation(0, len(piece.passage.text)) for piece in evidence)
     checked, account = citations.check(statements, evidence)

@@ -266,8 +266,8 @@ def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> St
         clinical=case.question,
     )
     fitting = yield from write(task, replace(plan, jury=()), APPLICABILITY)  # nobody would see its badge
-    told = {statement.text for statement in written.statements}
-    return replace(fitting, statements=tuple(one for one in fitting.statements if one.text not in told))
+    texts = {statement.text for statement in written.statements}
+    return replace(fitting, statements=tuple(one for one in fitting.statements if one.text not in texts))
 
 
 def _effects(case: Case, written: Written, gathered: Gathered) -> tuple[Statement, ...]:

@@ -126,7 +126,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     explained, unexplained = yield from _explained(_first_occurrences(terms), task, filters, plan, cited)
     questions, cut = _questions(task)
     answered = yield from _answers(replace(task, questions=questions), terms, filters, plan, cited)
-    unexplained = tuple(term for term in unexplained if not _said(term, language))
+    unexplained = tuple(term for term in unexplained if not _is_plain(term, language))
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = cited.evidence
@@ -214,7 +214,7 @@ def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
     return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
 
 
-def _said(term: str, language: str) -> bool:
+def _is_plain(term: str, language: str) -> bool:
     """Whether the line of ``term`` says what it means, or it is an order's own word: how, when, hold, stop."""
     if any(expansion.written == term for expansion in _expansions(term, language)):
         return True

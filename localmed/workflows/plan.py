@@ -71,8 +71,8 @@ def searched_part(gathered: Gathered) -> tuple[SourcePlanPart, ...]:
 
 def _definitions(question: str, gathered: Gathered, plan: Plan, alone: bool) -> tuple[Hit, ...]:
     """The graph's definitions as evidence beside passages, or ``alone``, which answers a question for one only."""
-    asked = bool(asking.defined(question))
-    return defining.hits(gathered.cards) if asked or (not alone and CITED_ANSWER.name in plan.chat) else ()
+    defines = bool(asking.defined(question))
+    return defining.hits(gathered.cards) if defines or (not alone and CITED_ANSWER.name in plan.chat) else ()
 
 
 def _looked_up(gathered: Gathered) -> tuple[ConceptPart, ...]:

@@ -113,8 +113,10 @@ def defining(question: str, chat: frozenset[str] = frozenset(), **by: Callable[[
 
     served = role_table(EVERY, "rules", {}, {**RULES, **by}, None)
     with_graph, plan = replace(SOURCES, graph=True), replace(PLANNED, chat=chat)
-    found = services(served, search=Finder().search, cite=mint, look_up=lambda *_: ASTHMA_CARD)
-    answer = Driver(found).run(plan_sources(question, SearchFilter(), plan, with_graph, "original", PROVENANCE))
+    graph_services = services(served, search=Finder().search, cite=mint, look_up=lambda *_: ASTHMA_CARD)
+    answer = Driver(graph_services).run(
+        plan_sources(question, SearchFilter(), plan, with_graph, "original", PROVENANCE)
+    )
     return answer, cited
 
 
