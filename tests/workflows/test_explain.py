@@ -191,8 +191,9 @@ def test_what_the_line_says_already_is_not_called_unexplained() -> None:
     order = "Ampleton 3 mg PO bid with meals, hold if eGFR < 30, NBM from midnight"
     served = Served()
     named = ("Ampleton", "PO", "bid", "with meals", "hold", "if", "eGFR", "<", "NBM", "from midnight")
-    value = {"terms": list(named)}
-    served.replies[MEDICAL_TERMS.name] = lambda task: MEDICAL_TERMS.form.read(task, value)
+    form = MEDICAL_TERMS.form
+    assert isinstance(form, Writing)
+    served.replies[MEDICAL_TERMS.name] = lambda task: form.read(task, {"terms": list(named)})
     assert parts(run(order, served=served), UnexplainedPart) == [UnexplainedPart(("Ampleton",))]
 
 
