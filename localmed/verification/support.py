@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from localmed.clinical import qualifiers
+from localmed.clinical import measures, qualifiers
 from localmed.domain import (
     AnswerSection,
     Evidence,
@@ -255,11 +255,11 @@ def in_place(
     known = {piece.marker: piece for piece in evidence}
     if not shown:
         return tuple(statements)
-    complete: list[Statement] = []
+    complete, values = list[Statement](), list(measures.measured(record))
     for statement in statements:
         complete.append(statement)
         quoted = _own_words(statement, known) if statement.withheld else None
-        fits = quoted and _fits(question, quoted, known) and not cases.outside(record, quoted.text)
+        fits = quoted and _fits(question, quoted, known) and not cases.for_another(values, quoted.text)
         if quoted and fits and quoted.text not in shown:
             shown.add(quoted.text)
             complete.append(quoted)
