@@ -89,7 +89,6 @@ def test_pico() -> None:
         ELEMENTS,
         {**ELEMENTS, "population": "adults with diabetes"} | {"note": "more"},
         {**ELEMENTS, "intervention": "morphine for everybody"},
-        {**ELEMENTS, "intervention": "metformin", "comparison": "intravenous morphine 500 mg"},
         {**ELEMENTS, "population": "men with prostate cancer"},
         {**ELEMENTS, "intervention": "metformin", "outcome": "死亡率和心力衰竭住院率"},
     ],
@@ -98,6 +97,12 @@ def test_a_pico_question_that_was_made_up_is_rejected(bad: Any) -> None:
     with pytest.raises(Rejected) as rejected:
         perform(PICO, PicoInput(QUESTION, RECORD), bad, bad)
     assert "morphine" not in str(rejected.value)
+
+
+@pytest.mark.parametrize("made_up", ["no treatment", "intravenous morphine 500 mg", "no known allergies"])
+def test_a_comparison_that_the_question_does_not_make_is_left_out(made_up: str) -> None:
+    reply = {**ELEMENTS, "intervention": "metformin", "comparison": made_up}
+    assert perform(PICO, PicoInput(QUESTION, RECORD), reply) == Pico(intervention="metformin")
 
 
 def test_pico_in_chinese() -> None:
