@@ -102,16 +102,22 @@ def names_nothing(text: str) -> bool:
 
 
 def _terms(task: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
+    """The terms where they stand: a small model does not keep to the order of what it copies."""
     terms: list[OrderTerm] = []
     place = 0
     for text in value["terms"]:
         start = task.order.find(text, place)
+        start = task.order.find(text) if start < 0 else start
         if start < 0:
             raise Rejected("agents.unknown_term")
         place = start + len(text)
         if not text[:1].isdigit() and not names_nothing(text):  # an amount is no term
             terms.append(OrderTerm(text, start, place))
-    return tuple(terms[:TERMS])
+    apart: list[OrderTerm] = []
+    for term in sorted(terms, key=lambda term: (term.start, -term.end)):
+        if not apart or term.start >= apart[-1].end:
+            apart.append(term)
+    return tuple(apart[:TERMS])
 
 
 def _plain(task: PlainInput, value: Any) -> tuple[str, ...]:

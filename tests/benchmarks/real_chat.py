@@ -192,9 +192,9 @@ Run = Callable[[Session], Answer]
 
 def jobs() -> Iterator[tuple[str, Mapping[str, Any], Run]]:
     """Every job: its number, its row, and what a session is asked."""
-    for number, row in enumerate(questions(), 1):
-        yield f"question-{number}", row, partial(Session.ask, question=row["text"], filters=ANY)
     table = tomllib.loads((HERE / "real_jobs.toml").read_text("utf-8"))
+    for number, row in enumerate((*questions(), *table["question"]), 1):
+        yield f"question-{number}", row, partial(Session.ask, question=row["text"], filters=ANY)
     for kind, run in RUNS.items():
         for number, row in enumerate(table[kind], 1):
             yield f"{kind}-{number}", row, partial(run, row)
