@@ -111,6 +111,7 @@ def test_the_row_for_a_value_that_was_given_stands_beside_a_models_other_row(
     shown = support.in_place((other,), (source,), question, record)
     assert [statement.text for statement in shown[1:]] == expected
     assert all(support.stands_in(statement) for statement in shown[1:])
+    assert (lost_by_withholding("Is it given?", shown, (source,)) is not None) is bool(expected), "never green"
     right = judged(ROW, FOR, source=source)
     assert support.in_place((right,), (source,), question, record) == (right,), "a shown one is for it"
     quoted = replace(other, origin=Origin.EXTRACTIVE)
