@@ -17,13 +17,14 @@ and ``in_place`` the source's own sentence where a model's was withheld.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from localmed.clinical import measures, qualifiers
 from localmed.domain import (
     AnswerSection,
+    Citation,
     Evidence,
     Message,
     Origin,
@@ -276,6 +277,14 @@ def _fits(question: str, quoted: Statement, known: dict[str, Evidence]) -> bool:
 def stands_in(statement: Statement) -> bool:
     """Whether ``statement`` is quoted in place of one that was withheld, or of none for a value that was given."""
     return statement.verdict is not None and statement.verdict.reason in (IN_PLACE, FOR_VALUE)
+
+
+def uses(statement: Statement, quoted: Citation, passages: Mapping[str, Passage]) -> bool:
+    """Whether ``statement`` rests on what is ``quoted``, going by the sentences of that passage most like it."""
+    passage = passages.get(quoted.passage_id)
+    if passage is None or quoted.passage_id not in {citation.passage_id for citation in statement.citations}:
+        return False
+    return any(one.start < quoted.end and quoted.start < one.end for one in window(statement.text, [passage]).sentences)
 
 
 def gaps(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> int:

@@ -4,7 +4,7 @@ For each question of the starter corpus that has an answer, a chat model is play
 beside it, word for word, and of the core sentence nothing (``left out``), with its first number ten times as large or
 its negation turned (``changed``), or with something added that no source says (``more``). Twice: with a model that only
 writes, as a small one does after its self-test, and with one that also judges and says yes to whatever it is asked, the
-worst judge there is. The core is lost where what is shown does not hold what answers (``real_chat.is_right``).
+worst judge there is. The core is lost where what is shown does not hold what answers (``real_chat.shows``).
 
     python -m tests.benchmarks.run --only core_lost
 """
@@ -165,7 +165,7 @@ def outcomes(
             chat.planted = planted
             answer = session.ask(planted.row["text"], ANY)
             badge, shown = answer.verification.badge, citations.shown(answer.statements)
-            if not real_chat.is_right(planted.row, answer):
+            if not real_chat.shows(planted.row, answer):
                 counts["lost", badge] += 1
                 if badge is Badge.GREEN:
                     print("lost and green:", planted.kind, planted.row["text"], file=sys.stderr)

@@ -144,14 +144,19 @@ def questions() -> list[Mapping[str, Any]]:
 def is_right(row: Mapping[str, Any], answer: Answer) -> bool:
     """Whether ``answer`` cites the right document and shows what answers."""
     shown = citations.shown(answer.statements)
-    text = re.sub(r"\s", "", " ".join(statement.text for statement in shown)).lower()
     cited = {Path(piece.source).name for piece in citations.cited(shown, answer.evidence)}
+    return row["document"] in cited and shows(row, answer)
+
+
+def shows(row: Mapping[str, Any], answer: Answer) -> bool:
+    """Whether ``answer`` shows what answers, from whatever document."""
+    shown = citations.shown(answer.statements)
+    text = re.sub(r"\s", "", " ".join(statement.text for statement in shown)).lower()
     numbers = _NUMBER.findall(_BESIDE.sub("", row["evidence"]))
     wanted_words = set(words(row["evidence"], for_query=True))
     held = len(wanted_words & set(words(" ".join(statement.text for statement in shown))))
     bare = [re.sub(r"\s", "", number).lower() for number in numbers]
-    holds = all(number in text for number in bare) if bare else held >= MOST_WORDS * len(wanted_words)
-    return row["document"] in cited and holds
+    return all(number in text for number in bare) if bare else held >= MOST_WORDS * len(wanted_words)
 
 
 def described(answer: Answer) -> dict[str, Any]:
