@@ -52,6 +52,7 @@ VALUE_MISSING, LACKS_FIRST = "gate.quoted_for_value", "gate.lacks_first"
 ACROSS = "workflow.across"
 UNNAMED, PARTLY, PART_MISSING = "workflow.unnamed", "workflow.partly", "workflow.part_missing"
 UNSURE = "workflow.unsure"
+FIRST = 3  # of the rules' quotations, that a model's answer should rest on where they give a value that is asked for
 DOUBTS = {  # notes that keep a badge from green
     CONFLICTS: "badge.why_conflict",
     DOUBTED: "badge.why_doubted",
@@ -213,8 +214,12 @@ def _beside_rules(task: AnswerInput, role: Role, written: Written) -> Step[Writt
         return written
     draft: Draft = yield Perform(role, task, by_rules=True)
     passages = {piece.passage.id: piece.passage for piece in written.evidence}
-    first = next((one for statement in draft.statements[:1] for one in statement.citations), None)
-    if first is None or any(support.uses(one, first, passages) for one in citations.shown(written.statements)):
+    slots, shown = asking.slots(task.question), citations.shown(written.statements)
+    first = draft.statements[:1]
+    if slots:  # another value that is asked for
+        first += tuple(one for one in draft.statements[1:FIRST] if asking.filled(slots, (one.text,)))
+    quoted = [citation for statement in first for citation in statement.citations[:1]]
+    if all(any(support.uses(one, citation, passages) for one in shown) for citation in quoted):
         return written
     return replace(written, notes=(*written.notes, message(LACKS_FIRST)))
 

@@ -203,14 +203,21 @@ def test_what_the_rules_would_answer_from_is_quoted_where_a_model_sees_no_help()
     assert [request.by_rules for request in requests if isinstance(request, Perform)] == [True, False, True]
 
 
-@pytest.mark.parametrize(("first", "lacking"), [((0, 19), False), ((20, 41), True)])
-def test_a_models_answer_without_what_rules_would_quote_first_is_never_green(
-    first: tuple[int, int], lacking: bool
+DOSE, STORAGE, OTHER_DOSE = (0, 19), (20, 41), (42, 64)
+
+
+@pytest.mark.parametrize(
+    ("quoted", "lacking"),
+    [([DOSE], False), ([STORAGE], True), ([DOSE, STORAGE], False), ([DOSE, STORAGE, OTHER_DOSE], True)],
+)
+def test_a_models_answer_without_what_rules_would_quote_is_never_green(
+    quoted: list[tuple[int, int]], lacking: bool
 ) -> None:
-    source = evidence("1", "Give 5 mg by mouth. Store it in the dark.", "Patientname Zyxwvut")
+    source = evidence("1", "Give 5 mg by mouth. Store it in the dark. Take 20 mg in the end.", "Patientname Zyxwvut")
     text = "Give 5 mg by mouth."
     written = Draft((Statement(text, (citation(source, text),), Origin.GENERATED),))
-    results = [search_result(), ENOUGH, (source,), written, (FOR,), Draft((quotation(source, *first),))]
+    by_rules = Draft(tuple(quotation(source, *span) for span in quoted))
+    results = [search_result(), ENOUGH, (source,), written, (FOR,), by_rules]
     answer, _ = replay(results, plan=replace(PLAN, chat=frozenset({"cited_answer"})))
     assert (message("gate.lacks_first") in answer.notes) is lacking
     green = replace(answer.verification, badge=Badge.GREEN)
