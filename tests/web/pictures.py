@@ -77,9 +77,13 @@ def seeds(clients: Clients) -> list[str]:
     answers += [_asked(admin, "/departments", question=COMPLAINT)]
     admin.form(f"{answers[0]}/report", opinion="bad", comment="The older adults are missing.")
     found = re.search(r'href="(/passages/[^"]+)"', admin.form("/search", question=QUESTIONS["en"]).text)
-    closed, begun = (made(admin, title=title, cases=CASES, reviewers="admin") for title in ("Spring", "Autumn"))
+    closed = made(admin, title="Spring", cases=CASES, reviewers="admin")
     rate_all(admin, closed)
     admin.form(f"{closed}/close")
+    admin.form("/safety/reviews", title="Autumn", form_of="lay", cases=CASES, reviewers="admin")
+    waited(clients)
+    reviews = re.findall(r'href="(/safety/reviews/[\w-]+)"', admin.get("/safety/reviews").text)
+    begun = next(link for link in reviews if link != closed)
     return [*answers, html.unescape(found[1]) if found else "", closed, begun.replace("/safety", "")]
 
 
