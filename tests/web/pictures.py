@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from localmed.config import Settings
 from localmed.site import Site
@@ -37,7 +37,7 @@ QUESTIONS = {
 ORDER = "Metformin 500 mg PO BID with meals.\nChest X-ray tomorrow."
 COMPLAINT = "crushing chest pain going to my left arm"
 RECORD = "68-year-old woman. Diagnoses: hypertension, type 2 diabetes. Medication: metformin 500 mg twice daily."
-SIZE = {"width": 1280, "height": 800}
+SIZE: ViewportSize = {"width": 1280, "height": 800}
 TALLEST = 2000  # pixels of a page that are shown
 WIDTH = 760  # pixels of a picture
 COLOURS = 64
