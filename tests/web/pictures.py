@@ -26,7 +26,7 @@ from localmed.site import Site
 from tests.web.conftest import ARGUMENTS, CHROMIUM, Client, Clients, Window, make_accounts, served
 from tests.web.test_every_page import pages
 from tests.web.test_reviews import CASES, made, rate_all
-from tests.web.test_uploads import HAND, send, waited
+from tests.web.test_uploads import HAND, send, waited, waiting
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = DOCS / "pages"
@@ -42,7 +42,7 @@ TALLEST = 2000  # pixels of a page that are shown
 WIDTH = 760  # pixels of a picture
 COLOURS = 64
 THEMES = {"en": "light", "zh": "dark"}
-SIGNED_OUT = ("login",)
+ELSEWHERE = ("login", "start")  # taken before signing in; leads elsewhere once there are accounts
 HEADER = """# The pages
 
 The pages of `localmed serve` over the starter corpus, in English on a light and in Chinese on a dark screen, as an
@@ -71,8 +71,13 @@ def seeds(clients: Clients) -> list[str]:
     """Something on every page, and where those are that no link leads to."""
     admin = clients("admin")
     admin.form("/account/tokens", name="laboratory", days="30")
-    send(admin, HAND, collection="starter-local")
-    waited(clients)
+    for name in ("ward.md", "hand.md"):  # the first is published: a generation to go back to
+        send(admin, HAND, name, collection="starter-local")
+        waited(clients)
+        if name == "ward.md":
+            (upload,) = waiting(clients)
+            admin.form(f"/library/upload/{upload.id}/publish")
+            waited(clients)
     answers = [_asked(admin, "/ask", question=QUESTIONS["en"], check="true"), _asked(admin, "/orders", order=ORDER)]
     answers += [_asked(admin, "/departments", question=COMPLAINT)]
     admin.form(f"{answers[0]}/report", opinion="bad", comment="The older adults are missing.")
@@ -111,7 +116,7 @@ def _all(browser: Browser, url: str, language: str, theme: str, names: dict[str,
     _take(page, PAGES / f"login_{language}.png")
     Window(page, url).sign_in("admin")
     for name, path in names.items():
-        if name not in SIGNED_OUT:
+        if name not in ELSEWHERE:
             page.goto(url + path)
             _take(page, PAGES / f"{name}_{language}.png")
     _practice(page, url, language)
@@ -169,7 +174,7 @@ def _name(template: str) -> str:
 
 def _index(names: dict[str, str]) -> None:
     """docs/pages/README.md; pictures of pages that are no more are removed."""
-    shown = sorted({*names, "login", "practice_read", "answer_with_its_source"})
+    shown = sorted({*names, "login", "practice_read", "answer_with_its_source"} - {"start"})
     day = datetime.now(UTC).date().isoformat()
     parts = [HEADER.format(day=day)]
     for name in shown:
