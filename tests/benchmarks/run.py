@@ -17,6 +17,7 @@ from pathlib import Path
 
 from localmed.config import Settings
 from tests.benchmarks import (
+    abstention,
     across,
     adversarial,
     agents,
@@ -54,6 +55,7 @@ from tests.benchmarks import (
     scale,
     stance,
     starter,
+    starter_judge,
     tables_pdf,
     threads,
     ward,
@@ -77,8 +79,8 @@ SECTIONS = {
         "chinese",
         "scale",
     ),
-    "Answers and refusals": ("starter", "plain", "ward", "across", "agents", "commands"),
-    "Verification": ("gate", "altered", "planted_faults", "badges", "links", "m_eval", "stance"),
+    "Answers and refusals": ("starter", "plain", "ward", "across", "abstention", "agents", "commands"),
+    "Verification": ("gate", "altered", "planted_faults", "badges", "links", "m_eval", "stance", "starter_judge"),
     "Patients, orders and departments": ("orders", "departments", "safety", "clinical"),
     "Import and reading": (
         "import",
@@ -149,6 +151,7 @@ class Benchmarks:
             "plain": lambda: plain.run(self.place),
             "ward": lambda: ward.run(self.place),
             "across": lambda: across.run(self.place),
+            "abstention": lambda: abstention.run(self.place),
             "orders": lambda: orders.run(self.place),
             "reranking": lambda: reranking.run(self.place, self.library),
             "guidelines": lambda: guidelines.run(self.place),
@@ -157,6 +160,7 @@ class Benchmarks:
             "departments": lambda: departments.run(self.place),
             "safety": lambda: safety.run(self.place),
             "stance": lambda: stance.run(self.place),
+            "starter_judge": lambda: starter_judge.run(self.place.data),
             "altered": lambda: altered.run(self.place),
             "planted_faults": lambda: planted_faults.run(self.place),
             "badges": lambda: badges.run(self.place),
