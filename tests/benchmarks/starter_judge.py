@@ -125,7 +125,7 @@ def _fitted(inputs: Matrix, labels: Vector) -> Fitted:
         errors = torch.nn.functional.cross_entropy(values @ weights[:-1] + weights[-1], truth, balance)
         total = errors + PENALTY * (weights[:-1] ** 2).sum()
         total.backward()  # type: ignore[no-untyped-call]
-        return float(total)
+        return float(total.detach())
 
     optimiser.step(loss)  # type: ignore[no-untyped-call]
     return Fitted(mean, deviation, weights.detach().numpy())
