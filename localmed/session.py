@@ -24,6 +24,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of, narrowed
 from localmed.library.gate import guarded
+from localmed.once import forget
 from localmed.operations import canary_gate, stops
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
@@ -302,6 +303,8 @@ class Session:
             if seen := early.subject():
                 self.note(workflow, seen, CUT_OFF)
             raise
+        finally:
+            forget()
         self.note(answer.workflow, subject_of(answer, hooks.answer_id), answer.status.value, answer=answer)
         remarks = (*self.unaudited, *unchecked(self.data))
         self.unaudited.clear()
