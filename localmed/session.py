@@ -251,12 +251,14 @@ class Session:
 
     def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
         """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
+        from localmed.library import definitions
         from localmed.workflows.kept import source, standing
 
         evidence = source(answer, marker, self.hidden())
         with suppress(NoLibrary), self.workspace() as workspace:
             library = workspace.library
-            return standing(evidence, library), not library.passages([evidence.passage.id])
+            known, passage = standing(evidence, library), evidence.passage.id
+            return known, not (library.passages([passage]) or definitions.with_prefix(library.graph, passage))
         return evidence, True
 
     def standing(self, evidence: Evidence) -> Evidence:

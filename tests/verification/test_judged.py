@@ -47,6 +47,18 @@ def test_a_judge_overrules_words_and_nothing_else(text: str, stance: Stance, exp
     assert statement.verdict.support is expected
 
 
+def test_the_words_that_a_judge_marked_are_the_reason() -> None:
+    text = "Naproxen is avoided in heart failure and in gout."
+    start = text.index("and in gout")
+    statement = judged(text, Stance(0.1, 0.9, 0.0, marked=((start, start + len("and in gout")),)))
+    assert statement.verdict is not None
+    assert statement.withheld
+    assert statement.verdict.reason == message("support.words_not_said", words=("and in gout",))
+    assert "and in gout" not in statement_view(statement, "en").withheld, "a gap shows nothing of what is withheld"
+    shown = statement_view(replace(statement, withheld=False), "en")  # as a site that marks shows it
+    assert "and in gout" in shown.warning
+
+
 def test_who_checked_is_named() -> None:
     statement = judged("Naproxen is avoided in heart failure.", FOR)
     assert statement.verdict is not None
@@ -82,3 +94,48 @@ def test_an_exception_counts_only_while_its_sentence_is_shown() -> None:
     drafted = tuple(Statement(text, (citation(source, text),), Origin.GENERATED) for text in texts)
     checked, _ = support.check(drafted, (source,), (OPEN, OPEN), Verification(2, 0))
     assert [statement.withheld for statement in checked] == [True, True]
+
+
+BANDS = (
+    "Renal function decides. Enoxaparin 40 mg once a day is the standard dose with normal kidney function. "
+    "With a creatinine clearance of 30 mL/min or more give enoxaparin 40 mg. "
+    "With a creatinine clearance of 15 to 29 mL/min give enoxaparin 20 mg. "
+    "With a creatinine clearance of 15 to 29 mL/min avoid naproxen."
+)
+ROW = "With a creatinine clearance of 15 to 29 mL/min give enoxaparin 20 mg."
+
+
+@pytest.mark.parametrize(
+    ("question", "record", "expected"),
+    [
+        ("Which dose of enoxaparin?", "Creatinine clearance 20 mL/min. Admitted with heart failure.", [ROW]),
+        ("Which dose of enoxaparin with a creatinine clearance of 20 mL/min?", "", [ROW]),
+        ("Which dose of enoxaparin?", "", []),
+        ("Which dose of enoxaparin?", "Potassium 4.1 mmol/L.", []),
+        ("Which dose of enoxaparin?", "Creatinine clearance 9 mL/min.", []),  # no row holds it
+    ],
+)
+def test_the_row_for_a_value_that_was_given_stands_beside_a_models_other_row(
+    question: str, record: str, expected: list[str]
+) -> None:
+    source = evidence("1", BANDS, "Prophylaxis")
+    other = judged("Enoxaparin 40 mg once a day is the standard dose with normal kidney function.", FOR, source=source)
+    shown = support.in_place((other,), (source,), question, record)
+    assert [statement.text for statement in shown[1:]] == expected
+    assert all(support.stands_in(statement) for statement in shown[1:])
+    assert (lost_by_withholding("Is it given?", shown, (source,)) is not None) is bool(expected), "never green"
+    right = judged(ROW, FOR, source=source)
+    assert support.in_place((right,), (source,), question, record) == (right,), "a shown one is for it"
+    quoted = replace(other, origin=Origin.EXTRACTIVE)
+    assert support.in_place((quoted,), (source,), question, record) == (quoted,), "rules chose their rows"
+
+
+def test_what_is_quoted_in_place_is_for_the_patients_values() -> None:
+    source = evidence("1", BANDS, "Prophylaxis")
+    kept = judged("Renal function decides.", FOR, source=source)
+    wrong = judged("With a creatinine clearance of 30 mL/min or more give enoxaparin 60 mg.", FOR, source=source)
+    assert wrong.withheld
+    without = support.in_place((kept, wrong), (source,), "Which dose?")
+    assert any("30 mL/min or more" in statement.text for statement in without[2:])
+    shown = support.in_place((kept, wrong), (source,), "Which dose?", "Creatinine clearance 20 mL/min.")
+    assert not any("30 mL/min or more" in statement.text for statement in shown[2:])
