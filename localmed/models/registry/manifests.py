@@ -33,7 +33,8 @@ from localmed.errors import BadSettings, InputError, toml_place
 from localmed.files import contents
 
 FOLDER = Path(__file__).parent.parent / "shipped"
-ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
+ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
+WRITERS = ("chat", "planner")  # roles of models that write: a GGUF with a template
 LIBRARIES = {"encoder": ("sentence-transformers", "FlagEmbedding")}  # by role, where there are several; usual first
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # it becomes a folder's name
 KV_BYTES = 2  # of a number in the cache of keys and values: half precision, llama.cpp's default
