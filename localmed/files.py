@@ -25,6 +25,7 @@ Opener = Callable[[Path], BinaryIO]
 _FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|-", re.IGNORECASE)
 SMALL = 2**20  # bytes of a file of settings or a manifest, which people write by hand; ours have up to 20,000
+OWN = 2**28  # bytes of a file that localmed keeps and reads whole: a ledger of a million lines
 LEAST_FREE = 2**20  # bytes; Tantivy's threads die of a full disk without saying so, and with less than this it is one
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WORDS = re.compile(r"No space left|disk is full|quota exceeded|File too large|disk I/O error", re.IGNORECASE)
@@ -132,13 +133,26 @@ def contents(path: Path, most: int = SMALL) -> bytes:
 
 
 def first_bytes(path: Path, count: int) -> bytes:
-    """The first ``count`` bytes of ``path``; raise ``OSError`` for what is no file that ends (a device, a pipe) too."""
+    """The first ``count`` bytes of ``path``; raise ``OSError`` as ``open_own`` does."""
+    with open_own(path) as file:
+        return file.read(count)
+
+
+def open_own(path: Path) -> BinaryIO:
+    """``path`` opened for reading; raise ``OSError`` for what is no file that ends (a device, a pipe) too."""
     try:
-        with open_regular(path) as file:
-            return file.read(count)
+        return open_regular(path)
     except InputError:
         number = errno.EISDIR if path.is_dir() else errno.ENODEV
-        raise OSError(number, os.strerror(number)) from None
+        raise OSError(number, os.strerror(number), str(path)) from None
+
+
+def own_bytes(path: Path) -> bytes:
+    """The bytes of a file that localmed keeps; raise ``OSError`` for what has more than ``OWN`` or cannot be read."""
+    content = first_bytes(path, OWN + 1)
+    if len(content) > OWN:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), str(path))
+    return content
 
 
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:

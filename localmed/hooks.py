@@ -141,12 +141,3 @@ def checked(items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         check()
         yield item
-
-
-def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    """As ``pieces``; the caller is told after each how many items are done."""
-    caller, done = active(), 0
-    for piece in pieces(items, size):
-        yield piece
-        done += len(piece)
-        caller.progress(done, len(items), "")

@@ -205,7 +205,7 @@ def _stamp(path: Path) -> _Stamp:
 
 def _loaded(path: Path) -> object:
     try:
-        return json.loads(path.read_text("utf-8"))
+        return json.loads(files.own_bytes(path))
     except (OSError, ValueError):
         raise Damaged("access.unreadable", path=str(path)) from None
 

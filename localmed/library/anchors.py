@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from localmed import files
 from localmed.library.migrations import ANCHORED, SQLITE_ERRORS, read_rows
 
 AUDIT_FILE = "audit.sqlite"
@@ -76,7 +77,7 @@ def extent(content: bytes) -> str:
 def ledger_extent(data: Path) -> str:
     """How far the withdrawal ledger of ``data`` goes now; "" if there is none."""
     with suppress(FileNotFoundError):
-        return extent((data / "withdrawals").read_bytes())
+        return extent(files.own_bytes(data / "withdrawals"))
     return ""
 
 
@@ -95,7 +96,7 @@ def newest_holding(data: Path, *texts: str) -> str:
 def access_extent(data: Path) -> str:
     """How often the access file of ``data`` was changed, and its digest; "" if it says neither."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        values = json.loads((data / "access.json").read_bytes())
+        values = json.loads(files.own_bytes(data / "access.json"))
         return f"{int(values['changes'])} {values['digest']}"
     return ""
 

@@ -24,7 +24,7 @@ class Difference:
 
 def opened(data: Path, generation: Path, hidden: frozenset[str], day: str) -> Library:
     """Open the generation in the folder ``generation`` as of ``day``, without the collections ``hidden``."""
-    lease = (generation / generations.LEASE).open("rb")
+    lease = files.open_own(generation / generations.LEASE)
     try:
         files.lock(lease, shared=True)
         with reading(generation):

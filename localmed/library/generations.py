@@ -131,7 +131,7 @@ def _first_unfinished(data: Path) -> bool:
 def read_manifest(generation: Path) -> Manifest:
     """The manifest of ``generation``; raise ``Damaged`` if it is missing, altered or of a newer format."""
     try:
-        manifest = _parsed((generation / MANIFEST).read_text("utf-8"))
+        manifest = _parsed(files.own_bytes(generation / MANIFEST).decode())
     except (OSError, ValueError, KeyError, TypeError):
         raise Damaged("generation.manifest", name=generation.name) from None
     if manifest.format > FORMAT:
@@ -197,7 +197,7 @@ def lease_current(data: Path) -> tuple[Path, IO[bytes]]:
     for _ in range(10):  # each retry needs a whole import to finish meanwhile
         generation = current(data)
         try:
-            stream = (generation / LEASE).open("rb")
+            stream = files.open_own(generation / LEASE)
         except OSError:
             if current(data) != generation:
                 continue

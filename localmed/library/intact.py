@@ -79,7 +79,7 @@ def hashed(path: Path) -> tuple[str, list[int]]:
     """The sha256 of a file ("" of one that the disk does not give), and its looks with the sums of its blocks."""
     state, sha256 = look(path), hashlib.sha256()
     try:
-        with path.open("rb") as stream:
+        with files.open_own(path) as stream:
             while block := stream.read(BLOCK):
                 sha256.update(block)
                 state.append(zlib.crc32(block))
@@ -94,7 +94,7 @@ def sha256_of(path: Path) -> str:
     try:
         if not path.is_file():
             return ""
-        with path.open("rb", buffering=0) as stream:
+        with files.open_own(path) as stream:
             while block := stream.read(BLOCK):
                 sha256.update(block)
     except OSError:
@@ -105,7 +105,7 @@ def sha256_of(path: Path) -> str:
 def remembered(generation: Path) -> Looks:
     """What the files looked like when they were hashed; nothing where that is not known."""
     with suppress(OSError, ValueError):
-        looks = json.loads((generation / FILE).read_bytes())
+        looks = json.loads(files.own_bytes(generation / FILE))
         if isinstance(looks, dict) and all(map(_is_look, looks.values())):
             return looks
     return {}
@@ -148,7 +148,7 @@ def _size(looks: Looks, name: str) -> int:
 
 
 def _sum(path: Path, place: int) -> int:
-    with suppress(OSError), path.open("rb", buffering=0) as stream:
+    with suppress(OSError), files.open_own(path) as stream:
         stream.seek(place)
         return zlib.crc32(stream.read(BLOCK))
     return -1

@@ -184,6 +184,7 @@ def open_database(
     try:
         if wal:
             _make(path)
+        require_file(path)
         connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
     except sqlite3.DatabaseError as error:
         raise as_ours(path, error) from None
@@ -227,6 +228,12 @@ def _make(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
+def require_file(path: Path) -> None:
+    """Raise what SQLite raises for what it cannot open, where it would wait for ever: for a pipe."""
+    if path.exists() and not path.is_file():
+        raise sqlite3.OperationalError("unable to open database file")
+
+
 def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tuple[Any, ...]]:
     """The rows of ``query``, with nothing written; raise one of ``SQLITE_ERRORS``.
 
@@ -243,6 +250,7 @@ def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tu
 
 
 def _read_rows(path: Path, mode: str, query: str, patience: float) -> list[tuple[Any, ...]]:
+    require_file(path)
     source = f"{path.absolute().as_uri()}?{mode}"
     with closing(sqlite3.connect(source, uri=True, timeout=patience)) as database:
         sums(database)

@@ -121,7 +121,7 @@ def _needed(generation: Path) -> set[str]:
 def _cited(folder: Path) -> set[str]:
     """Every hash in the kept answers; one that cannot be read holds all of them back."""
     try:
-        texts = [file.read_text("utf-8") for file in sorted(folder.glob("*"))]
+        texts = [files.own_bytes(file).decode() for file in sorted(folder.glob("*"))]
     except (OSError, UnicodeDecodeError):
         raise Damaged("library.folder_file", folder=str(folder)) from None
     return {sha256 for text in texts for sha256 in _SHA256.findall(text)}

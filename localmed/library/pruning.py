@@ -73,7 +73,7 @@ def _texts(generation: Path) -> str:
 def _remove(generation: Path) -> bool:
     """Remove a generation unless it is leased; its lease is held meanwhile, so that nobody takes one."""
     try:
-        stream = (generation / LEASE).open("rb")
+        stream = files.open_own(generation / LEASE)
     except FileNotFoundError:  # a removal that was interrupted
         shutil.rmtree(generation, ignore_errors=True)
         return True

@@ -31,7 +31,7 @@ class Swap:
 def swaps(folder: Path) -> list[Swap]:
     """The swaps, oldest first; raise ``Damaged`` where the file cannot be read."""
     try:
-        rows = [Swap(**row) for row in json.loads((folder / FILE).read_bytes())]
+        rows = [Swap(**row) for row in json.loads(files.own_bytes(folder / FILE))]
         for row in rows:
             datetime.fromisoformat(row.since)
     except FileNotFoundError:

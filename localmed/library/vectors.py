@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localmed.errors import Damaged
-from localmed.library.migrations import VECTORS, as_ours, open_database
+from localmed.library.migrations import VECTORS, as_ours, open_database, require_file
 from localmed.ports import encode_both
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def damaged(path: Path) -> int:
     """
     count = 0
     try:
+        require_file(path)
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             for *row, recorded in database.execute("SELECT key, vector, weights, digest FROM vectors"):
                 count += not all(isinstance(value, bytes) for value in row) or recorded != _digest(*row)

@@ -139,17 +139,17 @@ class Withdrawals:
     @contextmanager
     def still(self) -> Iterator[tuple[Anchor, list[Entry]] | None]:
         """How far the ledger goes and its entries, while nobody may write it; None where somebody does now."""
-        with self._path.open("rb") as ledger:
-            yield (self.anchor(), self._entries_of(ledger.read())) if files.lock(ledger) else None
+        with files.open_own(self._path) as ledger:
+            yield (self.anchor(), self._entries_of(ledger.read(files.OWN))) if files.lock(ledger) else None
 
     def anchor(self) -> Anchor:
         """How far the ledger goes now, for the audit log."""
-        return _anchor(self._path.read_bytes())
+        return _anchor(files.own_bytes(self._path))
 
     def readable(self) -> list[Entry]:
         """The entries that can be read, whatever is wrong with the others."""
         entries = []
-        for line in self._path.read_bytes().split(b"\n") if self._path.exists() else ():
+        for line in files.own_bytes(self._path).split(b"\n") if self._path.exists() else ():
             with suppress(ValueError, TypeError):
                 entries.append(_entry(line))
         return entries
@@ -186,7 +186,7 @@ class Withdrawals:
         """How far the ledger goes at least, from every place that says so; none for a ledger of before."""
         known, made = [], [anchor for anchor in noted if anchor.outcome != PLANNED]
         with suppress(FileNotFoundError):
-            known.append(self._known.read_bytes())
+            known.append(files.own_bytes(self._known))
         if made:
             longest = max(made, key=lambda anchor: anchor.extent)
             known.append(f"{longest.extent} {longest.sha256}".encode())
@@ -212,9 +212,9 @@ class Withdrawals:
             raise Damaged("withdrawal.unknown", path=str(self._path))
 
     def _read(self) -> list[Entry]:
-        with self._path.open("rb") as ledger:
+        with files.open_own(self._path) as ledger:
             files.lock(ledger, shared=True, wait=True)  # until a line is whole, or taken back
-            return self._entries_of(ledger.read())
+            return self._entries_of(ledger.read(files.OWN))
 
     def _entries_of(self, content: bytes) -> list[Entry]:
         """The entries of a ledger that holds ``content``; its lock is held."""

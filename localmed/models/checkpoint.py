@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localmed import files
 from localmed.domain import Message, message
 from localmed.environment import before_models
 from localmed.errors import ModelError
@@ -50,7 +51,7 @@ class Checkpoint:
         """The JSON file ``name``."""
         path = self.complete(name) / name
         try:
-            return json.loads(path.read_text("utf-8"))
+            return json.loads(files.own_bytes(path))
         except (OSError, ValueError, RecursionError) as error:
             raise self.unusable(error) from None
 

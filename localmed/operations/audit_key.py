@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from localmed import files
 from localmed.errors import InputError
 
 KEY, ENVIRONMENT = "audit.key", "LOCALMED_AUDIT_KEY"
@@ -57,7 +58,7 @@ def place(data: Path) -> Path:
 def key(data: Path) -> bytes | None:
     """The key; None where it is missing or too short."""
     with suppress(OSError):
-        content = place(data).read_bytes()
+        content = files.own_bytes(place(data))
         return content if len(content) >= KEY_BYTES else None
     return None
 

@@ -143,7 +143,7 @@ def before_serving(session: Session) -> Settings:
 def _better(session: Session, compared: Comparison) -> Settings | None:
     """The settings under which the canaries passed, if fewer are lost by them."""
     file = session.data / PASSED
-    if not file.exists() or file.read_bytes() == _settings_file(session):
+    if not file.exists() or files.own_bytes(file) == _settings_file(session):
         return None
     own = {name: getattr(session.settings, name) for name in UNSETTLED}
     earlier = dataclasses.replace(load(session.data, file=file), **own)
@@ -232,7 +232,7 @@ def _made(session: Session) -> str:
 def _known(data: Path) -> tuple[str, dict[str, Asked]]:
     """What was kept; nothing where it cannot be read."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        values = json.loads((data / KEPT).read_bytes())
+        values = json.loads(files.own_bytes(data / KEPT))
         return str(values["basis"]), _results(values["results"])
     return "", {}
 
@@ -240,7 +240,7 @@ def _known(data: Path) -> tuple[str, dict[str, Asked]]:
 def _noted(data: Path, name: str) -> str:
     """What was noted beside the results; "" where nothing was."""
     with suppress(OSError, ValueError, AttributeError):
-        return str(json.loads((data / KEPT).read_bytes()).get(name, ""))
+        return str(json.loads(files.own_bytes(data / KEPT)).get(name, ""))
     return ""
 
 
@@ -271,7 +271,7 @@ def _keep_last(data: Path, compared: Comparison) -> None:
 def last(data: Path) -> Comparison:
     """What the canaries came to before and after the last change that they were asked of, served or kept back."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        values = json.loads((data / LAST).read_bytes())
+        values = json.loads(files.own_bytes(data / LAST))
         return Comparison(_results(values["before"]), _results(values["after"]), frozenset(values["accepted"]))
     return Comparison()
 

@@ -37,6 +37,6 @@ def watch(settings: Settings, machine: Machine) -> None:
 
 def _known(data: Path) -> int:
     with suppress(OSError, ValueError):
-        known = json.loads((data / FILE).read_bytes())
+        known = json.loads(files.own_bytes(data / FILE))
         return known if isinstance(known, int) else 0
     return 0

@@ -119,7 +119,7 @@ def _unused(data: Path | None) -> Iterator[None]:
     with closing(generations.lock_writer(data)):
         for number in generations.numbers(data):
             lease = generations.path_of(data, number) / generations.LEASE
-            with suppress(OSError), lease.open("rb") as stream:
+            with suppress(OSError), files.open_own(lease) as stream:
                 if not files.lock(stream):
                     raise Busy("restore.in_use", data=str(data))
         yield

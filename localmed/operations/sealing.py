@@ -13,6 +13,7 @@ import os
 import secrets
 from pathlib import Path
 
+from localmed import files
 from localmed.errors import Damaged
 
 KEY = "history.key"
@@ -64,7 +65,7 @@ def _key(data: Path) -> bytes:
 def _stored_key(data: Path) -> bytes:
     """The key; raise ``Damaged`` or ``OSError`` where there is none."""
     path = data / KEY
-    key = path.read_bytes()
+    key = files.own_bytes(path)
     if len(key) != KEY_BYTES:
         raise Damaged("history.sealed", file=str(path))
     return key

@@ -189,7 +189,7 @@ def texts(data: Path) -> Iterator[LocalmedError]:
     """Kept answers and the manifests of collections can be read."""
     for path in sorted((data / originals.KEPT).glob("*")):
         try:
-            answer_of(json.loads(path.read_bytes()))
+            answer_of(json.loads(disk.own_bytes(path)))
         except AlteredAnswer:
             yield Damaged("kept.altered", name=str(path))
         except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from localmed.environment import OFFLINE
+from localmed.models.bert import BATCH, alike
 from localmed.models.minilm import DIMENSIONS, PACKAGE, MiniLM
 
 TEXTS = [
@@ -74,6 +75,14 @@ def test_more_than_a_batch(exact: MiniLM) -> None:
     vectors = exact.encode(texts, "passage")
     for number in (0, 17, 49):
         assert cosines(exact.encode([texts[number]], "passage"), vectors[number][None])[0] > 0.9999
+
+
+def test_short_texts_do_not_wait_for_a_long_one() -> None:
+    batches = list(alike([9, 512, 10, *[60] * BATCH, 31]))
+    assert batches[0] == [1]
+    assert [len(batch) for batch in batches] == [1, BATCH, 1, 2]
+    assert sorted(place for batch in batches for place in batch) == list(range(BATCH + 4))
+    assert list(alike([])) == []
 
 
 def test_the_fast_arithmetic_agrees(exact: MiniLM) -> None:

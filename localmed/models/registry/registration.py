@@ -106,7 +106,7 @@ class Registrations:
 def read(folder: Path) -> Registrations:
     """What is registered in ``folder``, empty if nothing was ever added; raise ``ModelError`` if it cannot be read."""
     try:
-        outer = json.loads((folder / FILE).read_text("utf-8"))
+        outer = json.loads(files.own_bytes(folder / FILE))
         content = outer["registry"]
         if outer["digest"] != _digest(content) or content["format"] != FORMAT:
             raise ValueError

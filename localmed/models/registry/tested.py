@@ -19,7 +19,7 @@ FILE = "chat_roles.json"
 def unfit(folder: Path, identity: ChatIdentity) -> frozenset[str] | None:
     """The roles in which the model ``identity`` failed; None where it was not tested."""
     try:
-        kept = json.loads((folder / FILE).read_text("utf-8"))
+        kept = json.loads(files.own_bytes(folder / FILE))
         return frozenset(map(str, kept["unfit"])) if kept["model"] == _key(identity) else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
@@ -28,7 +28,7 @@ def unfit(folder: Path, identity: ChatIdentity) -> frozenset[str] | None:
 def is_tested(folder: Path, chat: str) -> bool:
     """Whether the model called ``chat`` has been through its self-test, or was trusted without it."""
     try:
-        model = str(json.loads((folder / FILE).read_text("utf-8"))["model"])
+        model = str(json.loads(files.own_bytes(folder / FILE))["model"])
     except (OSError, ValueError, TypeError, KeyError):
         return False
     return model == chat or model.startswith(f"{chat} ")
