@@ -27,7 +27,6 @@ from localmed.library.pool import Answering, Pool
 from localmed.library.reading import reading, unaltered
 from localmed.models import choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
-from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import owned
 from localmed.models.registry.registry import Registry
 from localmed.operations import stops
@@ -171,14 +170,14 @@ class Site:
 
         if self.serving["encoder"] == "e5":
             return Uncentred(self.encoder)
-        return Uncentred(owned(self._own_e5(), self._working))
+        return Uncentred(self._fitted("e5"))
 
     @property
     def safety_encoder(self) -> Embedder:
         """MiniLM, whatever encoder was chosen: the likeness to wanting to die was fitted on its vectors."""
         if self._encoder or self.serving["encoder"] == "minilm":
             return self.encoder
-        return owned(self._once("safety encoder", MiniLM), self._working)
+        return self._fitted("minilm")
 
     @property
     def patient_encoder(self) -> Embedder:
@@ -248,10 +247,14 @@ class Site:
         return owned(judge, self._working) if judge else self._likeness()
 
     def _likeness(self) -> Entailment:
-        return owned(LikenessOnly(self._hosted.encoder or self._own_encoder, self._own_e5), self._working)
+        return owned(
+            LikenessOnly(self._hosted.encoder or self._own_encoder, partial(self._fitted, "e5")), self._working
+        )
 
-    def _own_e5(self) -> Embedder:
-        return self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
+    def _fitted(self, name: str) -> Embedder:
+        """The built-in encoder ``name``, on whose vectors rules were fitted: the host's, else one of this process."""
+        make = partial(choice.encoder, {"encoder": name}, self.registry)
+        return self._hosted.fitted.get(name) or self._once(f"fitted {name}", lambda: owned(make(), self._working))
 
     @property
     def _stopped(self) -> frozenset[str]:

@@ -12,9 +12,7 @@ import click
 
 from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, progress, width_of
 from localmed.cli.speaking import as_json, text, words
-from localmed.domain import Message, message
 from localmed.errors import BadSettings, ModelError
-from localmed.messages import known
 
 if TYPE_CHECKING:
     from localmed.operations.check import Check
@@ -85,14 +83,9 @@ def _show(check: Check) -> None:
     level = text(f"doctor.level_{check.level}")
     says, *remedy = map(words, check.messages)
     echo(level + " " * (LEVEL + 1 - width_of(level)), colour=COLOURS[check.level], nl=False)
-    echo(text("doctor.line", name=_name(check), says=says))
+    echo(text("doctor.line", name=check.title, says=says))
     for part in remedy:
         echo_wrapped(part, " " * (LEVEL + 1) + "-> ", " " * (LEVEL + 4))
-
-
-def _name(check: Check) -> Message:
-    code = f"doctor.name_{check.name.replace(' ', '_')}"
-    return message(code) if known(code) else message("literal", text=check.name)
 
 
 def _json(check: Check) -> dict[str, Any]:

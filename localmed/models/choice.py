@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 
 FLAG_EMBEDDING = "FlagEmbedding"
+FITTED = ("e5", "minilm")  # built-in encoders on whose vectors weights of rules were fitted; a host owns them too
 HOSTED = ("encoder", "reranker", "entailment", "chat")  # the roles that a model host owns
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from localmed.config import Settings
 from localmed.domain import Message, Parameter, message
 from localmed.errors import LocalmedError
-from localmed.messages import parts, render
+from localmed.messages import known, parts, render
 from localmed.operations.fit import Machine
 
 if TYPE_CHECKING:
@@ -34,6 +34,12 @@ class Check:
     name: str
     level: Level
     messages: tuple[Message, ...]  # how it is; then what to do, if anything
+
+    @property
+    def title(self) -> Message:
+        """What was looked at, in words."""
+        code = f"doctor.name_{self.name.replace(' ', '_')}"
+        return message(code) if known(code) else message("literal", text=self.name)
 
     @property
     def says(self) -> str:

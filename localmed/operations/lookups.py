@@ -335,6 +335,14 @@ def evidence_of(session: Session, prefix: str) -> Evidence:
         return workspace.mint((Hit(workspace.library.passage(prefix), 0.0),))[0]
 
 
+def pages_of(session: Session, evidence: Evidence) -> int:
+    """How many pages the document of ``evidence`` has; 0 where that is not known (any more)."""
+    document = evidence.passage.document_id
+    with session.workspace() as workspace:
+        known = workspace.library.catalogue.by_ids([document])
+    return known[document].pages if document in known else 0
+
+
 def draw_page(
     session: Session, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
 ) -> None:

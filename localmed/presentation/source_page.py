@@ -10,7 +10,10 @@ from localmed.presentation.neutral import neutral, one_line, words
 
 @dataclass(frozen=True, slots=True)
 class SourcePageView:
-    """A passage on its page. ``page`` is 0 for a source without pages; ``own`` are the pages that it stands on."""
+    """A passage on its page. ``page`` is 0 for a source without pages; ``own`` are the pages that it stands on.
+
+    ``last`` is the document's last page, 0 where it is not known.
+    """
 
     title: str
     details: tuple[str, ...]
@@ -21,12 +24,13 @@ class SourcePageView:
     after: str
     page: int
     own: tuple[int, ...]
+    last: int
 
 
 def source_page(
-    evidence: Evidence, language: str, page: int = 0, span: tuple[int, int] | None = None
+    evidence: Evidence, language: str, page: int = 0, span: tuple[int, int] | None = None, last: int = 0
 ) -> SourcePageView:
-    """``evidence`` at ``page`` (0: where ``span`` begins) with ``span`` (None: all of it) marked."""
+    """``evidence`` at ``page`` (0: where ``span`` begins) of ``last``, with ``span`` (None: all of it) marked."""
     passage = evidence.passage
     start, end = span or (0, len(passage.text))
     boxes = passage.boxes(start, end)
@@ -46,4 +50,5 @@ def source_page(
         neutral(passage.text[end:]),
         at if passage.spans else 0,
         passage.pages,
+        last,
     )

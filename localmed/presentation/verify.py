@@ -22,11 +22,12 @@ from localmed.domain.parts import (
 from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
-from localmed.presentation.views import PartView, Row
+from localmed.presentation.views import PartView, Row, VotesView
 
 SPREAD_FROM = 2  # studies with a vote: one alone disagrees with nobody
 DOES_COUNT = "doubted"  # of an alert: the study counts all the same
-SIGNS = {1: "+", 0: "0", -1: "-"}  # of votes
+SIGNS: Mapping[int | None, str] = {1: "+", 0: "0", -1: "-"}  # of votes
+NO_VOTE = "\u2013"
 
 
 def response(part: ResponsePart, language: str) -> PartView:
@@ -113,6 +114,26 @@ def _reliability(row: StudyRow) -> Message:
         return message("verify.reliability", base=row.base, bonus=row.bonus)
     aspects = tuple(Message(f"verify.aspect.{aspect}") for aspect in row.failed)
     return message("verify.reliability_less", base=row.base, bonus=row.bonus, aspects=aspects)
+
+
+def votes(parts: Iterable[Any], language: str) -> VotesView | None:
+    """How each study voted on each claim; None where no studies were looked at."""
+    parts = tuple(parts)
+    claims = [part for part in parts if isinstance(part, ClaimPart)]
+    rows = [row for part in parts if isinstance(part, StudiesPart) for row in part.studies]
+    if not claims or not rows:
+        return None
+    return VotesView(
+        tuple((one_line(one.claim), words(_label(one.label), language)) for one in claims),
+        tuple((_title(row.study), f"{row.reliability:.1f}", _signs(claims, row.votes)) for row in rows),
+    )
+
+
+def _signs(claims: Iterable[ClaimPart], cast: Iterable[int]) -> tuple[str, ...]:
+    """A study's votes, which are on those claims that were judged; elsewhere a dash."""
+    votes = iter(cast)
+    judged = (one.label is not Label.NOT_JUDGED for one in claims)
+    return tuple(SIGNS.get(next(votes, None), NO_VOTE) if one else NO_VOTE for one in judged)
 
 
 def citations(part: CitationsPart, language: str) -> PartView:

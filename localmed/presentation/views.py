@@ -72,6 +72,14 @@ class PartView:
 
 
 @dataclass(frozen=True, slots=True)
+class VotesView:
+    """Claims across (each with its label), studies down: title, reliability, a sign for each claim."""
+
+    claims: tuple[tuple[str, str], ...]
+    studies: tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeView:
     """Who judged, and what is known of how often it errs."""
 

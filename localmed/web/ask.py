@@ -22,7 +22,7 @@ from localmed.language import clean
 from localmed.operations import feedback, history, lookups, page_images
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
-from localmed.presentation import neutral
+from localmed.presentation import neutral, verify
 from localmed.presentation.answer import early, view
 from localmed.presentation.plain import plain
 from localmed.presentation.views import AnswerView
@@ -146,7 +146,8 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
     holds = history.holds(visit.session, kept.answer)
     withdrawals = () if holds else history.withdrawals(visit.session, kept.answer.evidence)
     basis = {"kept": kept, "view": shown, "copied": plain(shown), "masked": MASK in kept.asked_text}
-    return {**basis, "holds": holds, "withdrawals": withdrawals}
+    votes = verify.votes(kept.answer.parts, visit.language)
+    return {**basis, "holds": holds, "withdrawals": withdrawals, "votes": votes}
 
 
 @router.get("/answers/{answer_id}")

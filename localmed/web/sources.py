@@ -77,7 +77,8 @@ def _shown(
     visit: Visit, evidence: Evidence, base: str, span: tuple[int, int], page: int, zoom: int, part: int
 ) -> Response:
     marked = _span(evidence, span)
-    shown = source_page(evidence, visit.language, max(page, 0), marked)
+    last = lookups.pages_of(visit.session, evidence)
+    shown = source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last)
     template = "source_body.html" if part else "source.html"
     query = f"start={marked[0]}&end={marked[1]}" if marked else "start=0"
     chosen = zoom if zoom in ZOOMS else ZOOMS[0]

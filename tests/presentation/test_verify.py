@@ -25,6 +25,7 @@ from localmed.domain.parts import (
     Titled,
 )
 from localmed.presentation.answer import part_view
+from localmed.presentation.verify import votes
 from localmed.presentation.views import PartView
 from localmed.verification.reliability import ASPECTS
 from localmed.verification.standing import DOUBTED, NOTICE, PLANTED, RETRACTED
@@ -74,3 +75,17 @@ def test_spread_is_of_two_studies_at_least() -> None:
     claim = ClaimPart("Aspirin helps.", Label.SUPPORTED, (1, 0, 0), 7.0, voters=1)
     assert "Cochran" not in lines(part_view(claim, "en"))
     assert "Cochran" in lines(part_view(replace(claim, voters=2), "en"))
+
+
+def test_votes_stand_under_the_claims_that_were_judged() -> None:
+    judged, unjudged = (ClaimPart(text, label, (1, 0, 0), 7.0) for text, label in
+                        (("It helps.", Label.SUPPORTED), ("It harms.", Label.NOT_JUDGED)))  # fmt: skip
+    rows = (StudyRow(STUDY, 7.0, 7, 0.0, (), (1, -1)), StudyRow(STUDY, 2.0, 2, 0.0, (), (0, 1)))
+    table = votes((unjudged, judged, judged, StudiesPart(rows)), "en")
+    assert table is not None
+    assert [claim for claim, _ in table.claims] == ["It harms.", "It helps.", "It helps."]
+    assert [(reliability, signs) for _, reliability, signs in table.studies] == [
+        ("7.0", ("–", "+", "-")),
+        ("2.0", ("–", "0", "+")),
+    ]
+    assert votes((unjudged,), "en") is None

@@ -16,9 +16,11 @@ import pytest
 
 from localmed.clinical.identifiers import MASK
 from localmed.config import Settings
+from localmed.domain import Collection, Kind
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
-from localmed.operations import changes, feedback, history, lookups
+from localmed.ingest.manifest import Manifest
+from localmed.operations import changes, feedback, history, importing, lookups
 from localmed.operations.audit import Audit
 from localmed.operations.feedback import Opinion
 from localmed.session import Caller, Session, local_caller
@@ -63,6 +65,25 @@ def test_without_the_script_the_answer_is_a_page_of_its_own(client: Clients) -> 
     assert "aracetamol" not in str(page.url)
 
 
+def test_an_answer_checked_by_further_studies_shows_claims_and_studies_as_a_table(copied_clients: Clients) -> None:
+    add_literature(copied_clients)
+    page = copied_clients("reader").form("/ask", question=QUESTION, check="true").text
+    table = page[page.index("Claims and studies") :].partition("</table>")[0]
+    assert re.search(
+        r'<th scope="col" class="wraps">[^<]*paracetamol[^<]*<br><span class="faint">[^<]+</span></th>', table
+    )
+    assert re.search(r'<th scope="row">[^<]*Paracetamol trial[^<]*</th><td>\d+\.\d</td><td>–</td>', table)
+    assert "Claims and studies" not in copied_clients("reader").form("/ask", question=QUESTION).text
+
+
+def add_literature(clients: Clients) -> None:
+    """A study on what the guideline says."""
+    text = "The maximum dose of paracetamol in adults was 4 g in 24 hours in this randomised controlled trial."
+    folder = write(clients.settings.data.parent / "studies", {"trial.txt": f"Paracetamol trial\n\n{text}"})
+    session = Session(clients.site, local_caller(clients.settings))
+    importing.import_paths(session, [folder], Manifest(Collection("studies", "Studies", kind=Kind.LITERATURE)))
+
+
 def test_a_citation_opens_its_page_as_an_image(client: Clients) -> None:
     reader = client("reader")
     page = reader.form("/ask", question=PDF_QUESTION)
@@ -77,6 +98,21 @@ def test_a_citation_opens_its_page_as_an_image(client: Clients) -> None:
     before = re.search(r'href="([^"]+page=1&[^"]*)"', source.text.replace("&amp;", "&"))
     assert before
     assert "Page before" not in reader.get(before[1]).text
+
+
+def test_the_pages_of_a_source_end_with_its_last_one(client: Clients) -> None:
+    reader = client("reader")
+    path, turned = source_links(reader.form("/ask", question=PDF_QUESTION).text)[0] + "&page=1", 0
+    while turned < 20:
+        source = reader.get(path).text
+        image = re.search(r'<img src="([^"]+)"', source)
+        assert image
+        assert reader.get(image[1].replace("&amp;", "&")).status_code == 200, f"after {turned} pages"
+        following = re.search(r'href="([^"]+)">Next page<', source)
+        if not following:
+            break
+        path, turned = following[1].replace("&amp;", "&"), turned + 1
+    assert 0 < turned < 20
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,7 @@ def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: 
     reader = copied_clients("reader")
     page = reader.form("/orders", order=ORDER)
     assert "Paracetamol 1 g p.o. q6h prn" in page.text
+    assert "--released-by" not in page.text, "no option of the command line"
     path = f"{page.url.path}/leaflet"
     assert reader.form(path, released_by="  ").status_code == 400
     leaflet = reader.form(path, released_by="Ward nurse Ada", language="both")

@@ -92,6 +92,7 @@ def test_an_administrator_sees_the_machine(client: Clients) -> None:
     page = client("admin").get("/admin/health").text
     assert "encoder" in page
     assert "Questions are answered" in page
+    assert re.search(r'<th scope="row">quarantine</th><td><span>', page), "each line says what was looked at"
 
 
 @pytest.mark.parametrize("role", list(SessionRole))

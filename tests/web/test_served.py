@@ -79,9 +79,9 @@ class Browser:
         token = re.search(r'name="form" value="([^"]+)"', self.request("GET", "/account")[1])
         return self.request("POST", path, headers, form=token[1] if token else "", **fields)
 
-    def ask(self) -> tuple[int, str]:
+    def ask(self, question: str = QUESTION) -> tuple[int, str]:
         """The events of an answer."""
-        return self.form("/ask", {"accept": "text/event-stream"}, question=QUESTION)
+        return self.form("/ask", {"accept": "text/event-stream"}, question=question)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +153,12 @@ def hosts(server: psutil.Process) -> list[psutil.Process]:
     return [one for one in server.children() if one.status() != psutil.STATUS_ZOMBIE and "host" in one.cmdline()]
 
 
+def loading_models(server: psutil.Process) -> list[psutil.Process]:
+    """Those of ``server`` and all its children into which torch was loaded."""
+    processes = (server, *server.children(recursive=True))
+    return [one for one in processes if "libtorch" in Path(f"/proc/{one.pid}/maps").read_text()]
+
+
 @pytest.mark.slow
 def test_over_tls_two_workers_know_the_same_logins_and_end_together(data: Path, certificate: tuple[Path, Path]) -> None:
     chain, key = map(str, certificate)
@@ -163,7 +169,9 @@ def test_over_tls_two_workers_know_the_same_logins_and_end_together(data: Path, 
         answered = [reader.request("GET", "/account")[0] for _ in range(12)]
         assert answered == [200] * 12, "whichever worker takes the connection"
         assert '"kind": "answer"' in reader.ask()[1]
+        assert '"kind": "answer"' in reader.ask("I want to know the dose, I can not go on like this")[1]
         assert len(hosts(server)) == 1, "the workers share one model host"
+        assert loading_models(server) == hosts(server), "a web process loads no model of its own"
         status, page = reader.request("POST", "/ask", form="not the token", question=QUESTION)
         assert (status, "present login" in page) == (403, True)
         assert reader.form("/ask", question="x" * 10_000_000)[0] == 413

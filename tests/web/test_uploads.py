@@ -40,8 +40,10 @@ def waiting(clients: Clients) -> list[Upload]:
 
 def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clients: Clients) -> None:
     librarian = copied_clients("librarian")
-    assert send(librarian, HAND).url.path.startswith("/jobs/")
+    job = send(librarian, HAND).url.path
+    assert job.startswith("/jobs/")
     (upload,) = waiting(copied_clients)
+    assert '<a class="button" href="/library/upload">See what was read</a>' in librarian.get(job).text
     page = librarian.get(f"/library/upload/{upload.id}").text
     assert "Can be published: documents 1" in page
     assert "Publish" in page

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -57,6 +57,9 @@ class Hosted:
     entailment: Entailment | None = None
     chat: CountingChat | None = None
     nearest: HostNearest | None = None
+    fitted: Mapping[str, Embedder] = field(
+        default_factory=dict
+    )  # built-in encoders that rules need, whatever is chosen
     others: tuple[str, ...] = ()
     client: Client | None = None
 
@@ -88,17 +91,18 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
             judge and HostEntailment(client, str(judge["name"]), tuple(judge["languages"]), seconds),
             chat and HostChat(client, ChatIdentity(**chat)),
             HostNearest(client, seconds) if welcome.searches else None,
+            {name: _encoder(client, identity, seconds, name) for name, identity in welcome.fitted.items()},
             tuple(sorted(set(choices) - set(same))),
             client,
         )
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, AttributeError):
         client.close()
         raise unexpected() from None
 
 
-def _encoder(client: Client, description: Any, seconds: float) -> Embedder:
+def _encoder(client: Client, description: Any, seconds: float, fitted: str = "") -> Embedder:
     identity = EncoderIdentity(**{**description, "languages": tuple(description["languages"])})
-    return (HostSparseEncoder if identity.sparse else HostEncoder)(client, identity, seconds)
+    return (HostSparseEncoder if identity.sparse else HostEncoder)(client, identity, seconds, fitted)
 
 
 def unhurried(encoder: Embedder) -> Embedder:
@@ -109,13 +113,16 @@ def unhurried(encoder: Embedder) -> Embedder:
 class HostEncoder:
     """``Embedder``."""
 
-    def __init__(self, client: Client, identity: EncoderIdentity, seconds: float, low: bool = False) -> None:
+    def __init__(
+        self, client: Client, identity: EncoderIdentity, seconds: float, fitted: str = "", low: bool = False
+    ) -> None:
+        """``fitted`` names it among the built-in ones; "" is the encoder that was chosen."""
         self.identity = identity
-        self._client, self._seconds, self._low = client, seconds, low
+        self._client, self._seconds, self._fitted, self._low = client, seconds, fitted, low
 
     def unhurried(self) -> HostEncoder:
         """The same at low priority."""
-        return type(self)(self._client, self.identity, self._seconds, low=True)
+        return type(self)(self._client, self.identity, self._seconds, self._fitted, low=True)
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``."""
@@ -128,7 +135,8 @@ class HostEncoder:
         vectors = np.empty((len(texts), self.identity.dimensions), np.float32)
         weights: list[Weights] = [{} for _ in texts]
         for places in _pieces(texts, LOW_PIECE if self._low else PIECE):
-            values = {"texts": [texts[place] for place in places], "kind": kind, "sparse": sparse, "low": self._low}
+            piece_texts = [texts[place] for place in places]
+            values = {"texts": piece_texts, "kind": kind, "sparse": sparse, "low": self._low, "fitted": self._fitted}
             answer = self._client.ask("encode", values, seconds=self._seconds)
             piece, weighed = vectors_of(answer, len(places), self.identity.dimensions)
             vectors[places] = piece

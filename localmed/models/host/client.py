@@ -31,11 +31,15 @@ LOOK = 0.05  # seconds between two looks at a cancellation
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """Who a host is: what it owns by role (None: nothing), how that was chosen, and whether it has the indexes."""
+    """Who a host is: what it owns by role (None: nothing), how that was chosen, and whether it has the indexes.
+
+    ``fitted``: the built-in encoders it owns besides, by name.
+    """
 
     models: Mapping[str, Any]
     choices: Mapping[str, str]
     searches: bool
+    fitted: Mapping[str, Any]
 
 
 def _watch() -> Watch:
@@ -186,7 +190,9 @@ class Client:
         if frame.kind != "welcome" or (values.get("protocol"), values.get("version")) != (VERSION, __version__):
             raise ModelError("host.version")
         try:
-            welcome = Welcome(dict(values["models"]), dict(values["choices"]), values["searches"] is True)
+            welcome = Welcome(
+                dict(values["models"]), dict(values["choices"]), values["searches"] is True, dict(values["fitted"])
+            )
         except (KeyError, TypeError, ValueError):
             raise ModelError("host.unnamed") from None
         if self._welcome is not None and self._welcome.choices != welcome.choices:

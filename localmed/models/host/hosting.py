@@ -22,6 +22,7 @@ from localmed import files
 from localmed.config import HostSettings, Settings
 from localmed.errors import Busy, UsageError
 from localmed.models import choice
+from localmed.models.choice import FITTED
 from localmed.models.host.client import Client, listens
 from localmed.models.host.protocol import FOLDER, SOCKET, address, unexpected
 from localmed.models.host.server import Host, Status
@@ -55,6 +56,10 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
         choice.entailment(chosen, registry),
         choice.chat(settings.chat, chosen, registry),
         nearest,
+        {
+            name: encoder if chosen["encoder"] == name else choice.encoder({"encoder": name}, registry)
+            for name in FITTED
+        },
     )
     selected = choice.choices(chosen, registry.registrations, settings.chat)
     return Host(owned, selected, settings.host, (settings.chat.waiting, settings.chat.waiting_each))

@@ -30,7 +30,7 @@ from localmed.errors import LocalmedError, ModelError
 if TYPE_CHECKING:
     from localmed.ports import Vectors, Weights
 
-VERSION = 1  # of the messages; both sides must have the same, and the same version of localmed
+VERSION = 2  # of the messages; both sides must have the same, and the same version of localmed
 MAGIC = b"LMh1"
 FOLDER = "host"  # in the data folder, for its owner only
 SOCKET = "host.sock"

@@ -171,8 +171,10 @@ class Host:
         hello = wire.receive(self._settings.message_seconds)
         if hello is None or hello.kind != "hello":
             return None
-        facts = {"protocol": VERSION, "version": __version__, "searches": self._owned.nearest is not None}
-        wire.send(Frame("welcome", {**facts, "models": self._owned.described(), "choices": self._choices}))
+        owned = self._owned
+        fitted = {name: asdict(encoder.identity) for name, encoder in owned.fitted.items()}
+        facts = {"protocol": VERSION, "version": __version__, "searches": owned.nearest is not None, "fitted": fitted}
+        wire.send(Frame("welcome", {**facts, "models": owned.described(), "choices": self._choices}))
         if hello.values.get("protocol") != VERSION or hello.values.get("version") != __version__:
             return None  # it was told which they are, and uses its own models
         return f"{user}:{str(hello.values.get('user', process))[:LONGEST_NAME]}"

@@ -7,7 +7,7 @@ A job runs in the owner's thread and returns the frame that answers. Whatever a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from localmed.domain import SearchFilter
@@ -54,6 +54,7 @@ class Owned:
     entailment: Entailment | None = None
     chat: CountingChat | None = None
     nearest: Nearest | None = None
+    fitted: Mapping[str, Embedder] = field(default_factory=dict)  # those that weights of rules were fitted on
 
     def described(self) -> dict[str, Any]:
         """Who they are, as the first frame tells it: by role, None where there is none."""
@@ -77,13 +78,20 @@ def job_of(owned: Owned, request: Frame) -> tuple[Owner, Job]:
 
 def _encode(owned: Owned, request: Frame) -> Job:
     values = request.values
-    texts, encoder = _texts(values, "texts"), owned.encoder
+    texts, encoder = _texts(values, "texts"), _encoder(owned, _typed(values, "fitted", str))
     kind = cast(Literal["passage", "query"], _one_of(values, "kind", ("passage", "query")))
     if not _typed(values, "sparse", bool):
         return lambda _: vectors_frame(encoder.encode(texts, kind), None)
     if not encoder.identity.sparse:
         raise _refused()
     return lambda _: vectors_frame(*cast(SparseEncoder, encoder).encode_both(texts, kind))
+
+
+def _encoder(owned: Owned, fitted: str) -> Embedder:
+    """The encoder that was chosen, or the one named ``fitted``."""
+    if fitted and fitted not in owned.fitted:
+        raise _refused()
+    return owned.fitted[fitted] if fitted else owned.encoder
 
 
 def _score(owned: Owned, request: Frame) -> Job:

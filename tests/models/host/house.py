@@ -23,7 +23,7 @@ from localmed.models.host.protocol import FOLDER, SOCKET, VERSION, Frame, Wire
 from localmed.models.host.server import Host
 from localmed.models.host.work import Owned
 from localmed.ports import UNWATCHED, Reply, Request, Stance, Watch
-from tests.fakes import WeighedWords
+from tests.fakes import HashedWords, WeighedWords
 from tests.scripted import ScriptedChat
 
 CHOICES = {"encoder": "words 1", "reranker": "overlap 1", "entailment": "same 1", "chat": "scripted 1"}
@@ -111,7 +111,7 @@ class House:
     def start(self) -> House:
         self._stop = os.eventfd(0)
         ready = threading.Event()
-        owned = Owned(self.encoder, Overlap(), Same(), self.chat, self.numbers)
+        owned = Owned(self.encoder, Overlap(), Same(), self.chat, self.numbers, {"hashed": HashedWords()})
         self.host = Host(owned, CHOICES, self.settings, (self.waiting, self.per_user))
         self._thread = threading.Thread(
             target=hosting.serve, args=(self.data, lambda: self.host, lambda *_: ready.set(), self._stop), daemon=True

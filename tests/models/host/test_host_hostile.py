@@ -50,7 +50,7 @@ GARBAGE = {
     "nested": head(200_000, 0) + b"[" * 200_000,
     "no object": framed(["hello"]),
     "kind is a number": framed({"kind": 1, "values": {}}),
-    "no hello": framed({"kind": "encode", "values": {"texts": ["a"], "kind": "query", "sparse": False}}),
+    "no hello": framed({"kind": "encode", "values": {"texts": ["a"], "kind": "query", "sparse": False, "fitted": ""}}),
     "other protocol": framed({"kind": "hello", "values": {"protocol": 99, "version": __version__}}),
     "other version": framed({"kind": "hello", "values": {"protocol": VERSION, "version": "9"}}),
     "half a frame": HELLO + head(100, 0) + b"{",
@@ -102,9 +102,10 @@ def test_silent_connections_are_closed_and_a_slow_one_waits_alone(patient: House
     [
         ("dance", {}),
         ("encode", {}),
-        ("encode", {"texts": ["a", 1], "kind": "query", "sparse": False}),
-        ("encode", {"texts": ["a"] * 1025, "kind": "query", "sparse": False}),
-        ("encode", {"texts": ["a"], "kind": "poem", "sparse": False}),
+        ("encode", {"texts": ["a", 1], "kind": "query", "sparse": False, "fitted": ""}),
+        ("encode", {"texts": ["a"] * 1025, "kind": "query", "sparse": False, "fitted": ""}),
+        ("encode", {"texts": ["a"], "kind": "poem", "sparse": False, "fitted": ""}),
+        ("encode", {"texts": ["a"], "kind": "query", "sparse": False, "fitted": "another"}),
         ("score", {"question": 1, "passages": []}),
         ("judge", {"premises": ["a"], "hypotheses": []}),
         ("complete", {"roles": ["judge"], "contents": ["a"]}),
@@ -143,9 +144,9 @@ def _all_of(wire: Wire) -> None:
 
 def test_a_client_that_asks_while_it_is_answered_is_dropped(house: House) -> None:
     wire = house.wire(__version__)
-    wire.send(Frame("encode", {"texts": ["wait"], "kind": "query", "sparse": False}))
+    wire.send(Frame("encode", {"texts": ["wait"], "kind": "query", "sparse": False, "fitted": ""}))
     assert house.encoder.reached.wait(10)
-    wire.send(Frame("encode", {"texts": ["more"], "kind": "query", "sparse": False}))
+    wire.send(Frame("encode", {"texts": ["more"], "kind": "query", "sparse": False, "fitted": ""}))
     house.encoder.go_on.set()
     with pytest.raises(Broken):
         _all_of(wire)
@@ -207,7 +208,14 @@ def test_the_socket_is_its_owners(house: House) -> None:
 def impostor(data: Path, behave: Callable[[Wire], object]) -> Iterator[Client]:
     """A client of something that listens where a host would, and greets as one, and then does as it likes."""
     models = {"encoder": {"name": "x", "version": "1", "dimensions": 2, "languages": ["en"]}}
-    greeting = {"protocol": VERSION, "version": __version__, "models": models, "choices": CHOICES, "searches": True}
+    greeting = {
+        "protocol": VERSION,
+        "version": __version__,
+        "models": models,
+        "choices": CHOICES,
+        "searches": True,
+        "fitted": {},
+    }
 
     def serve(listener: socket.socket) -> None:
         connection, _ = listener.accept()

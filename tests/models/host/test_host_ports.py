@@ -41,6 +41,13 @@ def test_vectors_are_those_of_the_model_bit_for_bit(hosted: Hosted, count: int) 
         assert weights == expected[1]
 
 
+def test_an_encoder_that_rules_were_fitted_on_is_the_hosts_too(hosted: Hosted) -> None:
+    encoder = hosted.fitted["hashed"]
+    assert encoder.identity == HashedWords().identity != WeighedWords().identity
+    for one in (encoder, unhurried(encoder)):
+        assert np.array_equal(one.encode(TEXTS, "query"), HashedWords().encode(TEXTS, "query"))
+
+
 def test_only_a_hosted_encoder_can_be_unhurried() -> None:
     encoder = HashedWords()
     assert unhurried(encoder) is encoder

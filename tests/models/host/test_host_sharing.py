@@ -175,7 +175,7 @@ def test_a_request_that_is_cancelled_while_it_waits_is_never_run(
 ) -> None:
     first = held(house, hosted, threads)
     assert hosted.client is not None
-    values = {"texts": ["never"], "kind": "query", "sparse": False}
+    values = {"texts": ["never"], "kind": "query", "sparse": False, "fitted": ""}
     late = threading.Event()
     waiting = threads.submit(hosted.client.ask, "encode", values, Watch(cancelled=late.is_set))
     until(lambda: house.host.status().waiting["small"] == 1)
