@@ -24,6 +24,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of, narrowed
 from localmed.library.gate import guarded
+from localmed.once import forget
 from localmed.operations import canary_gate, stops
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
@@ -250,12 +251,14 @@ class Session:
 
     def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
         """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
+        from localmed.library import definitions
         from localmed.workflows.kept import source, standing
 
         evidence = source(answer, marker, self.hidden())
         with suppress(NoLibrary), self.workspace() as workspace:
             library = workspace.library
-            return standing(evidence, library), not library.passages([evidence.passage.id])
+            known, passage = standing(evidence, library), evidence.passage.id
+            return known, not (library.passages([passage]) or definitions.with_prefix(library.graph, passage))
         return evidence, True
 
     def standing(self, evidence: Evidence) -> Evidence:
@@ -302,6 +305,8 @@ class Session:
             if seen := early.subject():
                 self.note(workflow, seen, CUT_OFF)
             raise
+        finally:
+            forget()
         self.note(answer.workflow, subject_of(answer, hooks.answer_id), answer.status.value, answer=answer)
         remarks = (*self.unaudited, *unchecked(self.data))
         self.unaudited.clear()

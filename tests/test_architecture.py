@@ -31,7 +31,7 @@ LEVELS = (
     ("retrieval", "ingest", "models"),
     ("library",),
     ("ports", "config", "language", "confined", "children", "environment", "files", "web_settings", "night_settings"),
-    ("hooks", "messages", "clinical", "domain", "errors", "bounds", "__init__"),
+    ("hooks", "messages", "clinical", "domain", "errors", "bounds", "once", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
 

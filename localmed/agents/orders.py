@@ -18,12 +18,15 @@ from localmed.agents.prompts import asked_by, instructions
 from localmed.agents.roles import Role, Writing
 from localmed.clinical.abbreviations import abbreviations
 from localmed.clinical.medicines import names as medicines
+from localmed.clinical.tables import listed, table
 from localmed.errors import Rejected
 from localmed.language import detect
+from localmed.library.terms import folded
 from localmed.verification import faithfulness
 
 TERMS = 60  # of an order at most: what a page of orders holds
 _PERIOD = re.compile(r"(?<![\d/])(\d{1,2})/(7|52|12)(?![\d/])")  # how British orders write days, weeks and months
+_LETTER = re.compile(r"[^\W\d_]")
 _PERIODS = {"7": "days", "52": "weeks", "12": "months"}
 LINES = 80  # of an order that are restated, the same page
 # The part of an address before its @ has 64 characters at most (RFC 5321); without a bound a long word takes minutes.
@@ -92,17 +95,29 @@ class RetrievalInput(QuestionInput):
     terms: tuple[OrderTerm, ...] = ()
 
 
+def names_nothing(text: str) -> bool:
+    """Whether ``text`` is a sign or made of words that name nothing a patient must know, such as "from midnight"."""
+    words = folded(text).split()
+    return not _LETTER.search(text) or set(words) <= set(listed(table("orders")["no_names"]["en"]))
+
+
 def _terms(task: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
+    """The terms where they stand: a small model does not keep to the order of what it copies."""
     terms: list[OrderTerm] = []
     place = 0
     for text in value["terms"]:
         start = task.order.find(text, place)
+        start = task.order.find(text) if start < 0 else start
         if start < 0:
             raise Rejected("agents.unknown_term")
         place = start + len(text)
-        if not text[:1].isdigit():  # an amount is no term
+        if not text[:1].isdigit() and not names_nothing(text):  # an amount is no term
             terms.append(OrderTerm(text, start, place))
-    return tuple(terms[:TERMS])
+    apart: list[OrderTerm] = []
+    for term in sorted(terms, key=lambda term: (term.start, -term.end)):
+        if not apart or term.start >= apart[-1].end:
+            apart.append(term)
+    return tuple(apart[:TERMS])
 
 
 def _plain(task: PlainInput, value: Any) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from localmed.agents.asking import Draft
 from localmed.agents.roles import Rules
 from localmed.clinical import medicines, units
 from localmed.clinical.abbreviations import meaning
-from localmed.clinical.tables import listed, table
 from localmed.domain import Passage, SearchFilter
 from localmed.language import HAN, aligned, detect
 from localmed.library.graph import Graph
@@ -81,7 +80,7 @@ class OrderRules:
     def _is_name(self, name: str) -> bool:
         """Whether the graph, or a title, heading or row of the library, is ``name``."""
         key = folded(name)
-        if set(key.split()) <= set(listed(table("orders")["no_names"]["en"])):
+        if orders.names_nothing(name):
             return False
         if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
             return True

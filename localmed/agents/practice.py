@@ -118,10 +118,15 @@ def _pico_prompt(task: PicoInput) -> str:
 
 
 def _pico(task: PicoInput, value: Mapping[str, Any]) -> Pico:
-    """The elements; what is neither in the question nor, for the population, in the record was made up."""
+    """The elements; what is neither in the question nor, for the population, in the record was made up.
+
+    A comparison that was made up is left out: small models fill in "no treatment" where the question names none.
+    """
     elements = {name: " ".join(str(value[name]).split()) for name in ELEMENTS}
     known = f"{task.question}\n{in_words(task.record) if task.record else ''}"
-    for name, source in (("population", known), ("intervention", task.question), ("comparison", task.question)):
+    if _held(elements["comparison"], task.question) < FROM_QUESTION:
+        elements["comparison"] = ""
+    for name, source in (("population", known), ("intervention", task.question)):
         if elements[name] and _held(elements[name], source) < FROM_QUESTION:
             raise Rejected("agents.pico_element", element=message(f"agents.element.{name}"))
     if not elements["population"] and not elements["intervention"]:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed.agents import asking, decomposing, judging, orders, practice, safety
+from localmed.agents import asking, decomposing, guidance, judging, orders, practice, safety
 from localmed.agents.roles import Performer, Role
 from localmed.domain import Evidence, Hit, Origin, Passage, Statement, Status, digest
+from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
 from localmed.language import detect
 
@@ -29,10 +30,8 @@ LIKE: Mapping[str, str] = {
     "final_check": "coherence",
     "appraisal": "badge",
     "badge_strict": "badge",
-    "recommendation": "cited_answer",
-    "applicability": "cited_answer",
+    "applicability": "recommendation",
     "term_explanation": "cited_answer",
-    "department": "cited_answer",
     "synthesis": "cited_answer",
     "graph_terms": "medical_terms",
     "retrieval_question": "self_contained",
@@ -118,6 +117,31 @@ def _answer(row: Mapping[str, Any]) -> Case:
     return Case(asking.CITED_ANSWER, asking.AnswerInput(row["question"], evidence, False), passes)
 
 
+def _recommendation(row: Mapping[str, Any]) -> Case:
+    evidence = tuple(_evidence(str(number), text) for number, text in enumerate(row["sources"], 1))
+    record = PatientRecord(text=row["record"], language=detect(row["record"]))
+    task = practice.RecommendationInput(row["question"], evidence, False, record=record)
+
+    def passes(draft: Any) -> bool:
+        text = " ".join(statement.text for statement in draft.statements)
+        return row["holds"] in text and row["lacks"] not in text
+
+    return Case(practice.RECOMMENDATION, task, passes)
+
+
+def _department(row: Mapping[str, Any]) -> Case:
+    departments = tuple(
+        guidance.Department(name, (), (_evidence(str(number), text),))
+        for number, (name, text) in enumerate(row["departments"].items(), 1)
+    )
+    task = guidance.GuidanceInput(row["complaint"], departments, False)
+    return Case(
+        guidance.DEPARTMENT,
+        task,
+        lambda reply: [advised.department for advised in reply.advised][:1] == [row["first"]],
+    )
+
+
 def _plain(row: Mapping[str, Any]) -> Case:
     return Case(orders.PLAIN_ORDER, orders.PlainInput(tuple(row["lines"])), all)
 
@@ -148,6 +172,8 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Case]] = {
     "badge": _badge,
     "safety": _safety,
     "answer": _answer,
+    "recommendation": _recommendation,
+    "department": _department,
     "plain": _plain,
     "parts": _parts,
     "follow_up": _follow_up,

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import digest
 from localmed.errors import Damaged, reason
 from localmed.language import detect
 from localmed.library.migrations import GRAPH, migrate, open_database, sums
@@ -109,6 +110,7 @@ class Graph:
         self._hidden: frozenset[str] = frozenset()
         self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
         sums(self._database)
+        self._database.create_function("cited_as", 2, digest, deterministic=True)
         summed = self._database.execute("PRAGMA user_version").fetchone()[0] >= _SUMMED and not writable
         for (
             table,
@@ -262,6 +264,15 @@ class Graph:
             tuple(sorted((Name(*row) for row in names), key=_order)),
             tuple(row[0] for row in self._xrefs(concept)),
         )
+
+    def defining(self, prefix: str) -> list[Concept]:
+        """At most two concepts with a definition that is cited by an id which starts with ``prefix``."""
+        query = (
+            "SELECT DISTINCT concepts.id FROM concepts JOIN sources ON sources.id = source"
+            " WHERE definition <> '' AND substr(cited_as(document, concepts.id), 1, ?) = ? LIMIT 2"
+        )
+        concepts = (self.concept(row[0]) for row in self._rows(query, (len(prefix), prefix)))
+        return [concept for concept in concepts if concept]
 
     def same(self, concept: str) -> list[str]:
         """Concepts of other sources that mean the same: either's cross references name the other, or both name one

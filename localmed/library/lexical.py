@@ -17,7 +17,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
 from math import log
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from localmed.domain import Box, Passage, SearchFilter, Span
 from localmed.errors import Damaged
 from localmed.language import question_words, words
 from localmed.library.tantivy_index import RAW, TantivyIndex, Writer, raw_fields, raw_values
+from localmed.once import once
 
 ANALYSER = "localmed_words"
 LONGEST_WORD = 60  # characters; longer runs are base64, sequences or noise
@@ -58,9 +58,9 @@ def _analyser() -> tantivy.TextAnalyzer:
     return chain.build()
 
 
-@cache
+@once
 def stems(text: str) -> frozenset[str]:
-    """The index terms of a text, as every index has them; for texts that never change."""
+    """The index terms of a text, as every index has them."""
     return frozenset(_analyser().analyze(" ".join(words(text))))
 
 
@@ -146,7 +146,10 @@ class LexicalIndex(TantivyIndex):
             return int(self._searcher.doc_freq(field, term))
         if (field, term) not in self._counts:
             query = self._limited(self._term(field, term), SearchFilter())
-            self._counts[field, term] = int(self._searcher.search(query, limit=1, count=True).count or 0)
+            count = int(self._searcher.search(query, limit=1, count=True).count or 0)
+            if not count:
+                return 0  # a word that no text of the library holds may be a patient's name: it is not kept
+            self._counts[field, term] = count
         return self._counts[field, term]
 
     @property

@@ -31,6 +31,7 @@ from localmed.library import generations, originals, pruning
 from localmed.library.access import Access
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, totals
+from localmed.library.definitions import with_prefix
 from localmed.library.dense import FOLDER as DENSE
 from localmed.library.dense import DenseIndex
 from localmed.library.graph import FILE as GRAPH
@@ -182,8 +183,9 @@ class Library:
         return document
 
     def passage(self, prefix: str) -> Passage:
-        """The passage whose id starts with ``prefix`` (at least 6 characters); raise ``UnknownName``."""
-        matches = self.lexical.with_prefix(prefix) if len(prefix) >= 6 else []
+        """The passage or definition whose id starts with ``prefix`` (at least 6 characters); raise ``UnknownName``."""
+        long_enough = len(prefix) >= 6
+        matches = [*self.lexical.with_prefix(prefix), *with_prefix(self.graph, prefix)] if long_enough else []
         if len(matches) != 1:
             raise UnknownName("search.passage_several" if matches else "search.passage_none")
         return matches[0]

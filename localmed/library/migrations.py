@@ -5,6 +5,7 @@ A migration is never edited once released: a new one is added, and tested from a
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
@@ -229,9 +230,9 @@ def _make(path: Path) -> None:
 
 
 def require_file(path: Path) -> None:
-    """Raise what SQLite raises for what it cannot open, where it would wait for ever: for a pipe."""
+    """Raise ``sqlite3.OperationalError`` for a pipe, at which SQLite would wait for ever."""
     if path.exists() and not path.is_file():
-        raise sqlite3.OperationalError("unable to open database file")
+        raise sqlite3.OperationalError(os.strerror(errno.ENODEV))
 
 
 def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tuple[Any, ...]]:

@@ -52,6 +52,24 @@ def other(question: str, text: str, headings: str = "") -> bool:
     )
 
 
+def fits(value: Measured, text: str) -> bool:
+    """Whether ``text`` names what ``value`` is of, with a band that holds it."""
+    if value.name not in {measure.name for measure in measures.mentioned(text)}:
+        return False
+    return any(_is_of(band, value.name) and _holds(band, value.value) for band in _bands(text))
+
+
+def for_another(values: Sequence[Measured], text: str) -> bool:
+    """Whether ``text`` has bands of something that a patient has ``values`` of, and holds none of these."""
+    named = {measure.name for measure in measures.mentioned(text)}
+    for name in {value.name for value in values} & named:
+        bands = [band for band in _bands(text) if _is_of(band, name)]
+        own = [value.value for value in values if value.name == name]
+        if bands and not any(_holds(band, value) for band in bands for value in own):
+            return True
+    return False
+
+
 def beside(text: str, first: str) -> bool:
     """Whether ``text`` is for another case than the statement ``first`` names: an opposite, or another band."""
     named, theirs = rows_named(first) - absent(first), rows_named(text) - absent(text)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from localmed.clinical import medicines, synonyms
 from localmed.language import fold
+from localmed.once import once
 from localmed.verification.intervals import Interval, intervals
 from localmed.verification.matching import Window, words
 
@@ -60,7 +60,7 @@ def of_window(window: Window) -> tuple[Clause, ...]:
     )
 
 
-@cache
+@once
 def of_sentence(sentence: str, heading: str = "") -> tuple[Clause, ...]:
     """The clauses of a sentence, or the cells of a table's row, each with the medicine that row or heading is about."""
     cells = [_with_unit(cell) for cell in CELL.split(fold(sentence))]

@@ -14,6 +14,7 @@ from math import inf, isclose
 
 from localmed.clinical import units
 from localmed.clinical.tables import in_characters, listed, table
+from localmed.once import once
 from localmed.verification.quantities import TIMES, digits_of
 
 BEFORE, AFTER = 48, 28  # characters around a number in which its side is read
@@ -137,7 +138,7 @@ def intervals(text: str) -> list[Interval]:
     return list(_intervals(text))
 
 
-@cache
+@once
 def _intervals(text: str) -> tuple[Interval, ...]:
     read = _swapped().sub(r"\1 \3 \2", digits_of(text))
     return tuple(_sided(_value(match), read) for match in _pattern().finditer(read))

@@ -17,14 +17,26 @@ and ``in_place`` the source's own sentence where a model's was withheld.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from localmed.clinical import qualifiers
-from localmed.domain import Evidence, Message, Origin, Passage, Statement, Support, Verdict, Verification, message
+from localmed.clinical import measures, qualifiers
+from localmed.domain import (
+    AnswerSection,
+    Citation,
+    Evidence,
+    Message,
+    Origin,
+    Passage,
+    Statement,
+    Support,
+    Verdict,
+    Verification,
+    message,
+)
 from localmed.ports import Stance
-from localmed.verification import agreement, bindings, cases
+from localmed.verification import agreement, bindings, cases, for_value
 from localmed.verification.comparison import MORE, OMITTED, fault, rests_on
 from localmed.verification.exceptions import omitted
 from localmed.verification.intervals import Interval
@@ -41,6 +53,7 @@ UNSHOWN = message("support.unshown")
 LIMITS = message("support.limits")
 AGAINST = message("support.against_another")
 IN_PLACE = message("support.in_place")
+FOR_VALUE = message("support.for_value")
 NOT_SHOWN = message("support.not_shown")  # of a sentence that a person submitted
 NOT_JUDGED = message("support.not_judged")
 ADDED = 3  # exceptions put beside the quotations of one answer, at most: more would bury them
@@ -231,25 +244,29 @@ def _limiting(statement: Statement, known: dict[str, Evidence], texts: Sequence[
 
 
 def in_place(
-    statements: Sequence[Statement], evidence: Sequence[Evidence], question: str = ""
+    statements: Sequence[Statement], evidence: Sequence[Evidence], question: str = "", record: str = ""
 ) -> tuple[Statement, ...]:
     """``statements``, behind each of a model's that is withheld the source's own sentence, where one is like it.
 
-    One that is for another case or another patient than ``question`` is about is not quoted. Nothing is added where
-    nothing else is shown: then the flow quotes what answers the question.
+    One that is for another case or another patient than ``question`` is about, or for other values than those of the
+    ``record``, is not quoted. Nothing is added where nothing else is shown: then the flow quotes what answers the
+    question. At the end stands what the sources say for a value that was given (``for_value``).
     """
     shown = {statement.text for statement in statements if not statement.withheld}
     known = {piece.marker: piece for piece in evidence}
     if not shown:
         return tuple(statements)
-    complete: list[Statement] = []
+    complete, values = list[Statement](), list(measures.measured(record))
     for statement in statements:
         complete.append(statement)
         quoted = _own_words(statement, known) if statement.withheld else None
-        if quoted and quoted.text not in shown and _fits(question, quoted, known):
+        fits = quoted and _fits(question, quoted, known) and not cases.for_another(values, quoted.text)
+        if quoted and fits and quoted.text not in shown:
             shown.add(quoted.text)
             complete.append(quoted)
-    return tuple(complete)
+    beside = for_value.missing((question, record), complete, evidence)
+    verdict = Verdict(Support.VERBATIM, JUDGE, FOR_VALUE)
+    return (*complete, *(replace(one, verdict=verdict, section=AnswerSection.DOSES) for one in beside))
 
 
 def _fits(question: str, quoted: Statement, known: dict[str, Evidence]) -> bool:
@@ -258,8 +275,16 @@ def _fits(question: str, quoted: Statement, known: dict[str, Evidence]) -> bool:
 
 
 def stands_in(statement: Statement) -> bool:
-    """Whether ``statement`` is quoted in place of one that was withheld."""
-    return statement.verdict is not None and statement.verdict.reason == IN_PLACE
+    """Whether ``statement`` is quoted in place of one that was withheld, or of none for a value that was given."""
+    return statement.verdict is not None and statement.verdict.reason in (IN_PLACE, FOR_VALUE)
+
+
+def uses(statement: Statement, quoted: Citation, passages: Mapping[str, Passage]) -> bool:
+    """Whether ``statement`` rests on what is ``quoted``, going by the sentences of that passage most like it."""
+    passage = passages.get(quoted.passage_id)
+    if passage is None or quoted.passage_id not in {citation.passage_id for citation in statement.citations}:
+        return False
+    return any(one.start < quoted.end and quoted.start < one.end for one in window(statement.text, [passage]).sentences)
 
 
 def gaps(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> int:

@@ -48,13 +48,15 @@ from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Coverage, Perform, Sections, Step, attempt
 
 CONFLICTS, QUOTED, DOUBTED = "gate.conflict_stays", "gate.quoted_instead", "gate.found_unhelpful"
-VALUE_MISSING = "gate.quoted_for_value"
+VALUE_MISSING, LACKS_FIRST = "gate.quoted_for_value", "gate.lacks_first"
 ACROSS = "workflow.across"
 UNNAMED, PARTLY, PART_MISSING = "workflow.unnamed", "workflow.partly", "workflow.part_missing"
 UNSURE = "workflow.unsure"
+FIRST = 3  # of the rules' quotations, that a model's answer should rest on where they give a value that is asked for
 DOUBTS = {  # notes that keep a badge from green
     CONFLICTS: "badge.why_conflict",
     DOUBTED: "badge.why_doubted",
+    LACKS_FIRST: "badge.why_lacks_first",
     ACROSS: "badge.why_across",
     UNNAMED: "badge.why_unnamed",
     PARTLY: "badge.why_partly",
@@ -121,7 +123,7 @@ def composed(
         written = yield from _drafted(task, plan, role, by_rules=True)
     else:
         written = yield from _written(task, plan, role, relevance)
-    written = replace(written, statements=gate.completed(written.statements, written.evidence, task.question))
+    written = replace(written, statements=gate.completed(written.statements, written.evidence, task.context))
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
     lacking = scope.lacking(task.question, written.answering, written.evidence, written.statements)
     partly = scope.named(lacking, written.answering, written.evidence)
@@ -191,14 +193,35 @@ def _written(task: AnswerInput, plan: Plan, role: Role, relevance: Relevance | N
     written: Written = yield from _corrected(task, plan, role)
     quotable = written.statements or relevance is None or relevance.quotable
     whole = written.stands and _gives_values(task.question, written)
-    if whole or role.name not in plan.chat or not quotable:
+    if role.name not in plan.chat or not quotable:
         return written
+    if whole:
+        return (yield from _beside_rules(task, role, written))
     quoted = yield from _drafted(task, plan, role, by_rules=True)
     if not quoted.stands or (written.stands and not _gives_values(task.question, quoted)):
         return written
     account = citations.both(quoted.verification, written.verification)
     why = message(VALUE_MISSING if written.stands else QUOTED)
     return replace(quoted, verification=account, notes=(*written.notes, *quoted.notes, why))
+
+
+def _beside_rules(task: AnswerInput, role: Role, written: Written) -> Step[Written]:
+    """A model's answer, with a note where it rests on none of what the rules would quote first: it may lack the core.
+
+    Nobody's judgement of what a model left out is sure, its own least of all: such an answer is never green.
+    """
+    if all(one.origin is Origin.EXTRACTIVE for one in written.statements):
+        return written
+    draft: Draft = yield Perform(role, task, by_rules=True)
+    passages = {piece.passage.id: piece.passage for piece in written.evidence}
+    slots, shown = asking.slots(task.question), citations.shown(written.statements)
+    first = draft.statements[:1]
+    if slots:  # another value that is asked for
+        first += tuple(one for one in draft.statements[1:FIRST] if asking.filled(slots, (one.text,)))
+    quoted = [citation for statement in first for citation in statement.citations[:1]]
+    if all(any(support.uses(one, citation, passages) for one in shown) for citation in quoted):
+        return written
+    return replace(written, notes=(*written.notes, message(LACKS_FIRST)))
 
 
 def _gives_values(question: str, written: Written) -> bool:

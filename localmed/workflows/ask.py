@@ -40,14 +40,13 @@ from localmed.domain import (
     Status,
     message,
 )
-from localmed.domain.parts import ConceptPart, Definition
 from localmed.errors import Rejected
 from localmed.language import detect, words
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
-from localmed.workflows import finding
+from localmed.workflows import defining, finding
 from localmed.workflows.abstaining import abstained, abstained_with_nearest, without_statements
 from localmed.workflows.agreeing import said_again
 from localmed.workflows.answering import (
@@ -63,8 +62,9 @@ from localmed.workflows.answering import (
     screened,
     untied,
 )
+from localmed.workflows.defining import concept_part
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
-from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Settled, Step, attempt
+from localmed.workflows.flow import Cite, Flow, Perform, Search, Settled, Step, attempt
 
 LEAST_OF_PART = 2  # passages that a model is shown of each part of a question
 UNNAMED_WORDS = 2  # of a question, from which what may not answer it is not quoted
@@ -252,9 +252,9 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     answer = initial_answer(question, searched, provenance)
     if not searched.tried or not words(question):
         return abstained(answer, NO_WORDS if searched.tried else NO_TIER)
-    defined: ConceptPart | None = yield from _defined(question)
-    if defined:
-        return replace(answer, status=AnswerStatus.ANSWERED, parts=(defined,), notes=(*answer.notes, BY_CONCEPT))
+    card: Card | None = yield from defining.asked_for(question)
+    if card:
+        return (yield from _by_concept(answer, card, plan))
     other: TierSearch = yield from finding.across(request, plan)
     if other.leading:
         beside = initial_answer(question, searched + other, provenance)
@@ -272,18 +272,15 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     return (yield from _by_sub_questions(answer, request, searched, plan))
 
 
-def _defined(question: str) -> Step[ConceptPart | None]:
-    """What the concept graph says a thing is, where ``question`` asks that and the graph knows more than its name."""
-    term = asking.defined(question)
-    card: Card | None = (yield LookUp(term)) if term else None
-    return concept_part(card) if card and (card.concept.definition or card.relations) else None
-
-
-def concept_part(card: Card) -> ConceptPart:
-    """The definition of a concept with its source, and its relations."""
-    concept = card.concept
-    source = Definition(concept.definition, f"{concept.collection} {concept.id}") if concept.definition else None
-    return ConceptPart(concept.name, source, tuple((row.predicate, row.object) for row in card.relations))
+def _by_concept(answer: Answer, card: Card, plan: Plan) -> Flow:
+    """What the concept graph says a thing is: its definition cited, its relations beside it."""
+    written: Written = yield from defining.quoted(card)
+    part = concept_part(card, cited=written.stands)
+    answer = replace(answer, parts=(part,) if part.definition or part.relations else ())
+    if not written.stands:
+        return replace(answer, status=AnswerStatus.ANSWERED, notes=(*answer.notes, BY_CONCEPT))
+    answer = completed_answer(answer, written, written.evidence, (BY_CONCEPT,))
+    return (yield from _settled(Candidate(answer, written), plan))
 
 
 def _own_knowledge(question: str) -> Step[tuple[Statement, ...]]:

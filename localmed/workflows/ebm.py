@@ -265,7 +265,9 @@ def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> St
         recommendation=citations.shown(written.statements),
         clinical=case.question,
     )
-    return (yield from write(task, replace(plan, jury=()), APPLICABILITY))  # nobody would see its badge
+    fitting = yield from write(task, replace(plan, jury=()), APPLICABILITY)  # nobody would see its badge
+    texts = {statement.text for statement in written.statements}
+    return replace(fitting, statements=tuple(one for one in fitting.statements if one.text not in texts))
 
 
 def _effects(case: Case, written: Written, gathered: Gathered) -> tuple[Statement, ...]:

@@ -64,7 +64,7 @@ from localmed.language import HAN, detect, sentences
 from localmed.library.terms import folded
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
-from localmed.verification import citations
+from localmed.verification import citations, faithfulness
 from localmed.workflows import finding
 from localmed.workflows.answering import PARTLY, UNNAMED, Written, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, TierSearch
@@ -126,6 +126,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     explained, unexplained = yield from _explained(_first_occurrences(terms), task, filters, plan, cited)
     questions, cut = _questions(task)
     answered = yield from _answers(replace(task, questions=questions), terms, filters, plan, cited)
+    unexplained = tuple(term for term in unexplained if not _is_plain(term, language))
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = cited.evidence
@@ -211,6 +212,14 @@ def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
     """The abbreviations of a line, each once."""
     first = {abbreviation.written: abbreviation for abbreviation in reversed(abbreviations(line, language))}
     return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
+
+
+def _is_plain(term: str, language: str) -> bool:
+    """Whether the line of ``term`` says what it means, or it is an order's own word: how, when, hold, stop."""
+    if any(expansion.written == term for expansion in _expansions(term, language)):
+        return True
+    kinds = {kind for kind, _ in faithfulness.facts(term)}
+    return bool(kinds) and kinds <= {"way", "time", "sense"}
 
 
 # --- terms ------------------------------------------------------------------------------------------------------------

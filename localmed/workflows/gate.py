@@ -55,10 +55,14 @@ def checked(
 
 
 def completed(
-    statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], question: str
+    statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], context: tuple[str, ...]
 ) -> tuple[Statement, ...]:
-    """The sentences of an answer, behind each that was withheld the source's own one where there is one."""
-    return support.in_place(statements, evidence, question)
+    """The sentences of an answer, behind each that was withheld the source's own one where there is one.
+
+    ``context`` are the question and what is known of the patient.
+    """
+    question, *record = context
+    return support.in_place(statements, evidence, question, "\n".join(record))
 
 
 def _counted(verification: Verification, added: int) -> Verification:
@@ -159,7 +163,11 @@ def badged(
 def lost_by_withholding(
     question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]
 ) -> Message | None:
-    """What withholding took from the answer: sentences of which nothing is quoted, or a value that was asked for."""
+    """What the answer lacks of what a model should have written: sentences of which nothing is quoted, a value that was
+    asked for, or anything for a value that was given.
+    """
+    if any(one.verdict and one.verdict.reason == support.FOR_VALUE for one in statements):
+        return message("badge.why_for_value")
     if gaps := support.gaps(statements, evidence):
         return message("badge.why_withheld", count=gaps)
     if not any(statement.withheld for statement in statements):

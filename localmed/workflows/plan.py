@@ -3,22 +3,25 @@
 A strategy makes the plan: ``prompting`` asks the planner once (a tuned model may be the planner); the paper's baselines
 are strategies too: ``none``, ``original`` (the question goes to every source), ``query2doc``, ``reflexion`` and
 ``serts`` (``strategies``). For each query the top 20 of its source are reranked to 10; of the graph a term's definition
-and ten relations are shown. What was found is judged and answered from like any question's.
+and ten relations are shown. What was found is judged and answered from like any question's; definitions are evidence
+beside it where a model writes, which may need them, and where a definition is what is asked for.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from localmed.agents.asking import AnswerInput
+from localmed.agents.asking import CITED_ANSWER, AnswerInput
 from localmed.agents.source_plan import GRAPH, SOURCES
-from localmed.domain import Answer, AnswerStatus, Message, Provenance, SearchFilter, message
+from localmed.clinical import asking
+from localmed.domain import Answer, AnswerStatus, Hit, Message, Provenance, SearchFilter, message
 from localmed.domain.parts import ConceptPart, SourcePlanPart
 from localmed.language import detect
-from localmed.workflows import finding
+from localmed.workflows import defining, finding
 from localmed.workflows.abstaining import NOT_ENOUGH, abstained, without_statements
 from localmed.workflows.answering import write
-from localmed.workflows.ask import completed_answer, concept_part
+from localmed.workflows.ask import completed_answer
+from localmed.workflows.defining import concept_part
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Cite, Flow
 from localmed.workflows.strategies import STRATEGIES, Gathered, Sources, gather, judged
@@ -35,10 +38,13 @@ def plan_sources(
     answer = _begun(question, gathered, sources, cut + notes + more, provenance)
     if planned.empty:
         return abstained(answer, message("plan.no_sources"))
-    if not relevance.enough or gathered.sample is None:
+    hits = relevance.helpful(gathered.best(plan.passages)) if relevance.enough else ()
+    cited = (*hits, *_definitions(question, gathered, plan, alone=not hits))
+    if not cited:
         return abstained(answer, NOT_ENOUGH)
-    evidence = yield Cite(relevance.helpful(gathered.best(plan.passages)))
-    written = yield from write(AnswerInput(question, evidence, gathered.sample.dense), plan, relevance=relevance)
+    evidence = yield Cite(cited)
+    dense = gathered.sample is not None and gathered.sample.dense
+    written = yield from write(AnswerInput(question, evidence, dense), plan, relevance=relevance)
     if not written.stands:
         return without_statements(answer, written)
     return completed_answer(answer, written, written.evidence)
@@ -61,6 +67,12 @@ def searched_part(gathered: Gathered) -> tuple[SourcePlanPart, ...]:
         for source, hits in gathered.hits
         if gathered.plan.queries(source)
     )
+
+
+def _definitions(question: str, gathered: Gathered, plan: Plan, alone: bool) -> tuple[Hit, ...]:
+    """The graph's definitions as evidence beside passages, or ``alone``, which answers a question for one only."""
+    defines = bool(asking.defined(question))
+    return defining.hits(gathered.cards) if defines or (not alone and CITED_ANSWER.name in plan.chat) else ()
 
 
 def _looked_up(gathered: Gathered) -> tuple[ConceptPart, ...]:

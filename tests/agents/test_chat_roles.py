@@ -27,7 +27,7 @@ from localmed.agents.chat import ChatRoles
 from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SYNTHESIS, SynthesisInput
 from localmed.agents.evidence import cited
 from localmed.agents.role_table import ROLES
-from localmed.agents.roles import Role, Writing
+from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Origin
 from localmed.domain import message as left_out
 from localmed.errors import ModelError, Rejected, UsageError
@@ -230,6 +230,21 @@ def test_a_prompt_names_the_fields_of_its_reply_in_both_languages_and_gives_an_e
         assert "JSON" in text
     english, chinese = (set(re.findall(r'"(\w+)":', role.form.instructions[name])) for name in ("en", "zh"))
     assert english == chinese != set()
+
+
+LABELS = [*(role for role in ROLES.values() if isinstance(role.form, Choosing))]
+
+
+@pytest.mark.parametrize("role", LABELS, ids=lambda role: role.name)
+def test_a_prompt_that_wants_a_label_shows_each_in_an_example_in_both_languages(role: Role) -> None:
+    assert isinstance(role.form, Choosing)
+    for language, mark in (("en", "\nExample. "), ("zh", "\n例。")):
+        text = role.form.instructions[language]
+        example = text.partition(mark)[2].partition("\n")[0]
+        assert example
+        for label in role.form.labels[language]:
+            assert label in example, (language, label)
+            assert label in text.rpartition("\n")[2], "the last line says which words are wanted"
 
 
 def test_an_answer_knows_who_asks_and_when() -> None:

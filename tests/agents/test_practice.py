@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,7 +89,6 @@ def test_pico() -> None:
         ELEMENTS,
         {**ELEMENTS, "population": "adults with diabetes"} | {"note": "more"},
         {**ELEMENTS, "intervention": "morphine for everybody"},
-        {**ELEMENTS, "intervention": "metformin", "comparison": "intravenous morphine 500 mg"},
         {**ELEMENTS, "population": "men with prostate cancer"},
         {**ELEMENTS, "intervention": "metformin", "outcome": "死亡率和心力衰竭住院率"},
     ],
@@ -97,6 +97,12 @@ def test_a_pico_question_that_was_made_up_is_rejected(bad: Any) -> None:
     with pytest.raises(Rejected) as rejected:
         perform(PICO, PicoInput(QUESTION, RECORD), bad, bad)
     assert "morphine" not in str(rejected.value)
+
+
+@pytest.mark.parametrize("made_up", ["no treatment", "intravenous morphine 500 mg", "no known allergies"])
+def test_a_comparison_that_the_question_does_not_make_is_left_out(made_up: str) -> None:
+    reply = {**ELEMENTS, "intervention": "metformin", "comparison": made_up}
+    assert perform(PICO, PicoInput(QUESTION, RECORD), reply) == Pico(intervention="metformin")
 
 
 def test_pico_in_chinese() -> None:
@@ -218,3 +224,35 @@ def test_a_class_stands_for_its_members_and_not_one_member_for_another() -> None
 
 def test_what_the_sources_say_of_the_patient_needs_a_model() -> None:
     assert Practice(None).rules()[APPLICABILITY.name](FITTING) == Draft()  # type: ignore[arg-type]
+
+
+GRADED = evidence(
+    "1",
+    "Give metformin 2000 mg a day if eGFR is above 60. Give metformin 1000 mg a day if eGFR is 30 to 44. "
+    "Metformin is taken with food. If eGFR is below 30, stop metformin.",
+    "Diabetes",
+)
+
+
+class Scored:
+    """Every sentence, all as good."""
+
+    def scored(self, task: RecommendationInput) -> list[Candidate]:
+        (source,) = task.evidence
+        return [Candidate(source, 0, start, end, 0.5) for start, end in units(source.passage)]
+
+    def chosen(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        return candidates
+
+
+def test_what_is_for_the_patients_values_comes_first_and_for_others_is_left_out() -> None:
+    def quoted(record: PatientRecord | None) -> list[str]:
+        rules = Practice(Scored()).rules()  # type: ignore[arg-type]
+        draft = rules[RECOMMENDATION.name](RecommendationInput(QUESTION, (GRADED,), True, record=record))
+        return [statement.text for statement in draft.statements]
+
+    assert quoted(RECORD) == ["If eGFR is below 30, stop metformin.", "Metformin is taken with food."]
+    assert len(quoted(None)) == 4
+    older = replace(RECORD, results=(*RECORD.results, Measured("eGFR", 41, "41 mL/min", "2020")))
+    assert quoted(older)[-1] == "Metformin is taken with food."
+    assert len(quoted(older)) == 3, "what one of several results is for stays"

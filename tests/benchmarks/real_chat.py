@@ -1,11 +1,15 @@
-"""A real chat model in every workflow over the starter corpus, beside the rules on the same questions.
+"""A real chat model in every workflow over the starter corpus, beside the rules on the same jobs.
 
     python -m tests.benchmarks.real_chat DATA MODEL.gguf REPLIES.jsonl [WORD ...]
+    python -m tests.benchmarks.real_chat DATA MODEL.gguf self-test
 
 ``DATA`` is a library of the starter corpus (``corpora/demo.py`` builds one). A reply is kept by what was asked, in
 ``REPLIES.jsonl``: a run that was broken off goes on where it stopped, and after a change of the code only new prompts
 are asked. One thread by default (``THREADS``), since such a model runs for hours on two cores. Each job prints one line
-of JSON: what the rules show and what is shown with the model.
+of JSON: what the rules show and what is shown with the model. Jobs are the questions of the starter corpus and those of
+``real_jobs.toml`` (orders, records, complaints, answers to verify); with words, those whose text or number holds one.
+``ENTAILMENT=chat`` lets the model judge entailment whatever its self-test came to. The day is ``DAY``, since prompts
+name it.
 
 A question of the starter corpus is answered rightly where the right document is cited and what is shown holds the
 numbers of the words that answer, or most of the words where these hold no number.
@@ -22,13 +26,17 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from localmed.agents.chat import ChatRoles
 from localmed.agents.role_table import ROLES
+from localmed.agents.self_test import failed
 from localmed.config import ChatSettings, load
 from localmed.domain import Answer, digest
 from localmed.errors import Rejected
+from localmed.ingest.records.text import from_prose
 from localmed.language import words
 from localmed.models.llama.adapter import ChatFile, LlamaChat
 from localmed.models.registry import tested
@@ -36,11 +44,15 @@ from localmed.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Requ
 from localmed.presentation.answer import view
 from localmed.session import Session
 from localmed.verification import citations
+from localmed.verification.answer_file import VerifyInput
+from localmed.workflows.explain import ExplainInput
 from tests.fakes import ANY, opened
 
 HERE = Path(__file__).parent
 CORPORA = HERE.parents[1] / "corpora"
 THREADS = int(os.environ.get("THREADS", "1"))
+ENTAILMENT = os.environ.get("ENTAILMENT", "none")
+DAY = "2026-11-22"  # of every session: prompts name the day, and replies are kept by prompt
 MOST_WORDS = 0.6  # of the words that answer, where they hold no number
 
 _BESIDE = re.compile(r"[(（][^()（）]*[)）]")  # the same amount in another unit
@@ -132,14 +144,19 @@ def questions() -> list[Mapping[str, Any]]:
 def is_right(row: Mapping[str, Any], answer: Answer) -> bool:
     """Whether ``answer`` cites the right document and shows what answers."""
     shown = citations.shown(answer.statements)
-    text = re.sub(r"\s", "", " ".join(statement.text for statement in shown)).lower()
     cited = {Path(piece.source).name for piece in citations.cited(shown, answer.evidence)}
+    return row["document"] in cited and shows(row, answer)
+
+
+def shows(row: Mapping[str, Any], answer: Answer) -> bool:
+    """Whether ``answer`` shows what answers, from whatever document."""
+    shown = citations.shown(answer.statements)
+    text = re.sub(r"\s", "", " ".join(statement.text for statement in shown)).lower()
     numbers = _NUMBER.findall(_BESIDE.sub("", row["evidence"]))
     wanted_words = set(words(row["evidence"], for_query=True))
     held = len(wanted_words & set(words(" ".join(statement.text for statement in shown))))
     bare = [re.sub(r"\s", "", number).lower() for number in numbers]
-    holds = all(number in text for number in bare) if bare else held >= MOST_WORDS * len(wanted_words)
-    return row["document"] in cited and holds
+    return all(number in text for number in bare) if bare else held >= MOST_WORDS * len(wanted_words)
 
 
 def described(answer: Answer) -> dict[str, Any]:
@@ -157,37 +174,97 @@ def described(answer: Answer) -> dict[str, Any]:
     }
 
 
+def parts(answer: Answer) -> list[list[str]]:
+    """What the parts of ``answer`` show, a list a part: its title, then its rows and sentences."""
+    return [
+        [part.title, *(f"{row.label}: {row.text}" for row in part.rows), *(one.text for one in part.statements)]
+        for part in view(answer).parts
+    ]
+
+
 @contextmanager
 def session(data: Path, chat: CountingChat | None) -> Iterator[Session]:
     """A session over ``data``, of the starter's models and ``chat``."""
     settings = load(data)
-    uses = {"encoder": "e5", "reranker": "maxsim", "entailment": "none"}
-    with opened(replace(settings, profile="workstation" if chat else "starter"), chat=chat, uses=uses) as opened_one:
+    uses = {"encoder": "e5", "reranker": "maxsim", "entailment": ENTAILMENT if chat else "none"}
+    chosen = replace(settings, profile="workstation" if chat else "starter")
+    with opened(chosen, chat=chat, uses=uses, day=lambda: DAY) as opened_one:
         yield opened_one
 
 
-def main(data: Path, gguf: Path, replies: Path, holding: Sequence[str]) -> None:
-    """Ask every question, or those that hold a word of ``holding``, with the model and without it; a line each."""
+Run = Callable[[Session], Answer]
+
+
+def jobs() -> Iterator[tuple[str, Mapping[str, Any], Run]]:
+    """Every job: its number, its row, and what a session is asked."""
+    table = tomllib.loads((HERE / "real_jobs.toml").read_text("utf-8"))
+    for number, row in enumerate((*questions(), *table["question"]), 1):
+        yield f"question-{number}", row, partial(Session.ask, question=row["text"], filters=ANY)
+    for kind, run in RUNS.items():
+        for number, row in enumerate(table[kind], 1):
+            yield f"{kind}-{number}", row, partial(run, row)
+
+
+def _order(row: Mapping[str, Any], with_session: Session) -> Answer:
+    return with_session.explain(ExplainInput(row["text"], questions=tuple(row.get("questions", ()))), ANY)
+
+
+def _record(row: Mapping[str, Any], with_session: Session) -> Answer:
+    return with_session.ebm(row["text"], ANY, from_prose(row["record"]))
+
+
+def _complaint(row: Mapping[str, Any], with_session: Session) -> Answer:
+    return with_session.departments(row["text"])
+
+
+def _submitted(row: Mapping[str, Any], with_session: Session) -> Answer:
+    return with_session.verify(VerifyInput(row.get("question", ""), row["text"]))
+
+
+RUNS: Mapping[str, Callable[[Mapping[str, Any], Session], Answer]] = {
+    "order": _order,
+    "record": _record,
+    "complaint": _complaint,
+    "verify": _submitted,
+}
+
+
+def self_test(data: Path, model: CountingChat) -> None:
+    """Keep in ``data`` in which roles the model fails, as choosing it does, and print them."""
+    unfit = failed(ChatRoles(model), lambda done, total: print(done, total, file=sys.stderr, flush=True))
+    tested.keep(data / "models", model.identity, unfit)
+    print(sorted(unfit))
+
+
+def main(data: Path, gguf: Path, replies: str, holding: Sequence[str]) -> None:
+    """Run every job, or those that hold a word of ``holding``, with the model and without it; a line each."""
     file = ChatFile(gguf.stem, gguf, "", "chatml", 32768)
-    settings = ChatSettings(threads=THREADS, context=4096, nice=10, hang_seconds=1200.0)
-    model = Recorded(LlamaChat(file, settings), replies)
-    print(sorted(tested.unfit(data / "models", model.identity) or ROLES), flush=True)
+    real = LlamaChat(file, ChatSettings(threads=THREADS, context=4096, nice=10, hang_seconds=1200.0))
+    if replies == "self-test":
+        self_test(data, real)
+        return
+    model = Recorded(real, Path(replies))
     with session(data, None) as by_rules, session(data, model) as with_model:
-        for row in questions():
-            if holding and not any(word in row["text"] for word in holding):
+        for name, row, run in jobs():
+            if holding and not any(word == name or word in row["text"] for word in holding):
                 continue
-            began, before = time.perf_counter(), model.asked
-            ruled, answer = by_rules.ask(row["text"], ANY), with_model.ask(row["text"], ANY)
+            began, before, new = time.perf_counter(), model.asked, model.new
+            ruled, answer = run(by_rules), run(with_model)
+            right = {"rules": is_right(row, ruled), "model": is_right(row, answer)} if "evidence" in row else {}
             line = {
-                "question": row["text"],
-                "rules": is_right(row, ruled),
-                "model": is_right(row, answer),
+                "job": name,
+                "text": row["text"],
+                **right,
                 "seconds": round(time.perf_counter() - began, 1),
                 "requests": model.asked - before,
+                "new": model.new - new,
                 **described(answer),
+                "parts": parts(answer),
+                "rules_parts": parts(ruled),
+                "rules_shown": [statement.text for statement in citations.shown(ruled.statements)],
             }
             print(json.dumps(line, ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4:])

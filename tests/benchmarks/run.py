@@ -29,6 +29,7 @@ from tests.benchmarks import (
     chinese,
     commands,
     concepts,
+    core_lost,
     departments,
     encoder,
     flips,
@@ -78,7 +79,7 @@ SECTIONS = {
         "scale",
     ),
     "Answers and refusals": ("starter", "plain", "ward", "across", "agents", "commands"),
-    "Verification": ("gate", "altered", "planted_faults", "badges", "links", "m_eval", "stance"),
+    "Verification": ("gate", "core_lost", "altered", "planted_faults", "badges", "links", "m_eval", "stance"),
     "Patients, orders and departments": ("orders", "departments", "safety", "clinical"),
     "Import and reading": (
         "import",
@@ -104,7 +105,7 @@ SECTIONS = {
     ),
     "Without a network": ("bundle",),
     "The window": ("window",),
-    "Models and the host": ("encoder", "chat", "chat_cost", "host"),
+    "Models and the host": ("encoder", "chat", "chat_cost", "real_chat", "host"),
     "Threads and concepts": ("threads", "concepts"),
 }
 INTRODUCTION = """# Benchmark results
@@ -146,6 +147,7 @@ class Benchmarks:
             "relevance": lambda: calibrate_relevance.run(self.place),
             "starter": lambda: starter.run(self.place),
             "gate": lambda: gate.run(self.place),
+            "core_lost": lambda: core_lost.run(self.place),
             "plain": lambda: plain.run(self.place),
             "ward": lambda: ward.run(self.place),
             "across": lambda: across.run(self.place),

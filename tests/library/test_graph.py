@@ -13,6 +13,7 @@ from localmed.config import Settings
 from localmed.domain import Collection, Kind, message
 from localmed.errors import Damaged
 from localmed.library import generations, graph, graph_build
+from localmed.library.definitions import cited_passage, with_prefix
 from localmed.library.graph import RELATIONS_READ, Graph, Relation, Source
 from localmed.library.library import Library, build
 from localmed.library.migrations import GRAPH, open_database
@@ -350,3 +351,34 @@ def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:
         Graph(tmp_path / graph.FILE)
     with pytest.raises(Damaged):
         Graph(tmp_path / "missing")
+
+
+def test_a_definition_is_a_passage_that_its_id_finds(tmp_path: Path) -> None:
+    with stored(tmp_path, one=KIDNEY, other=(Term("D:7", "CKD stage 5", "Kidney failure."),)) as terms:
+        defined = terms.concept("D:1")
+        assert defined
+        passage = cited_passage(defined)
+        assert passage
+        assert (passage.document_id, passage.collection, passage.title) == ("one", "one", "Source one")
+        assert passage.text == "kidney disease: A disease of the kidney."
+        assert with_prefix(terms, passage.id[:12]) == [passage]
+        assert len(with_prefix(terms, "")) == 2
+        assert with_prefix(terms, "f" * 12) == []
+        bare = terms.concept("D:2")
+        assert bare
+        assert cited_passage(bare) is None
+        terms.hide(["one"])
+        assert with_prefix(terms, passage.id) == []
+
+
+def test_a_definition_is_found_by_the_file_that_it_stands_in(tmp_path: Path) -> None:
+    longer = (Term("D:1", "kidney disease", "A disease of the kidney, of whatever cause."),)
+    with stored(tmp_path, one=KIDNEY, two=longer) as terms:
+        defined = terms.concept("D:1")
+        assert defined
+        passage = cited_passage(defined)
+        assert passage
+        assert passage.document_id == "two"
+        assert with_prefix(terms, passage.id) == [passage]
+        terms.hide(["two"])
+        assert with_prefix(terms, passage.id) == [], "what now stands in its place is another passage"

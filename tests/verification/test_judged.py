@@ -82,3 +82,48 @@ def test_an_exception_counts_only_while_its_sentence_is_shown() -> None:
     drafted = tuple(Statement(text, (citation(source, text),), Origin.GENERATED) for text in texts)
     checked, _ = support.check(drafted, (source,), (OPEN, OPEN), Verification(2, 0))
     assert [statement.withheld for statement in checked] == [True, True]
+
+
+BANDS = (
+    "Renal function decides. Enoxaparin 40 mg once a day is the standard dose with normal kidney function. "
+    "With a creatinine clearance of 30 mL/min or more give enoxaparin 40 mg. "
+    "With a creatinine clearance of 15 to 29 mL/min give enoxaparin 20 mg. "
+    "With a creatinine clearance of 15 to 29 mL/min avoid naproxen."
+)
+ROW = "With a creatinine clearance of 15 to 29 mL/min give enoxaparin 20 mg."
+
+
+@pytest.mark.parametrize(
+    ("question", "record", "expected"),
+    [
+        ("Which dose of enoxaparin?", "Creatinine clearance 20 mL/min. Admitted with heart failure.", [ROW]),
+        ("Which dose of enoxaparin with a creatinine clearance of 20 mL/min?", "", [ROW]),
+        ("Which dose of enoxaparin?", "", []),
+        ("Which dose of enoxaparin?", "Potassium 4.1 mmol/L.", []),
+        ("Which dose of enoxaparin?", "Creatinine clearance 9 mL/min.", []),  # no row holds it
+    ],
+)
+def test_the_row_for_a_value_that_was_given_stands_beside_a_models_other_row(
+    question: str, record: str, expected: list[str]
+) -> None:
+    source = evidence("1", BANDS, "Prophylaxis")
+    other = judged("Enoxaparin 40 mg once a day is the standard dose with normal kidney function.", FOR, source=source)
+    shown = support.in_place((other,), (source,), question, record)
+    assert [statement.text for statement in shown[1:]] == expected
+    assert all(support.stands_in(statement) for statement in shown[1:])
+    assert (lost_by_withholding("Is it given?", shown, (source,)) is not None) is bool(expected), "never green"
+    right = judged(ROW, FOR, source=source)
+    assert support.in_place((right,), (source,), question, record) == (right,), "a shown one is for it"
+    quoted = replace(other, origin=Origin.EXTRACTIVE)
+    assert support.in_place((quoted,), (source,), question, record) == (quoted,), "rules chose their rows"
+
+
+def test_what_is_quoted_in_place_is_for_the_patients_values() -> None:
+    source = evidence("1", BANDS, "Prophylaxis")
+    kept = judged("Renal function decides.", FOR, source=source)
+    wrong = judged("With a creatinine clearance of 30 mL/min or more give enoxaparin 60 mg.", FOR, source=source)
+    assert wrong.withheld
+    without = support.in_place((kept, wrong), (source,), "Which dose?")
+    assert any("30 mL/min or more" in statement.text for statement in without[2:])
+    shown = support.in_place((kept, wrong), (source,), "Which dose?", "Creatinine clearance 20 mL/min.")
+    assert not any("30 mL/min or more" in statement.text for statement in shown[2:])

@@ -18,6 +18,7 @@ from localmed.domain import (
     Badge,
     Evidence,
     Hit,
+    Kind,
     SearchFilter,
     Status,
     Support,
@@ -25,10 +26,11 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.codec import answer_json, answer_of
-from localmed.domain.parts import ConceptPart, Definition
+from localmed.domain.parts import ConceptPart
 from localmed.errors import Rejected
 from localmed.hooks import SILENT, Hooks
-from localmed.library.graph import Concept, Name
+from localmed.library.definitions import cited_passage
+from localmed.library.graph import Concept, Name, Relation, Source
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
@@ -321,13 +323,40 @@ def test_what_nobody_calibrated_is_said() -> None:
     assert NOT_CALIBRATED in answer.notes
 
 
-def test_the_concept_graph_defines_what_no_passage_explains() -> None:
-    concept = Concept("DOID:1", "marfan syndrome", "doid", "A disorder of connective tissue.")
-    card = Card(concept, Name("marfan syndrome", "en", "name"), (), (), (), (), 0, "kind")
-    answer, requests = replay([search_result(), TOO_LITTLE, card], question="What is Marfan syndrome?")
-    assert requests[-1] == LookUp("marfan syndrome")
-    assert answer.status is AnswerStatus.ANSWERED
-    assert answer.parts == (ConceptPart(concept.name, Definition(concept.definition, "doid DOID:1")),)
-    assert answer.notes == (BY_CONCEPT,)
-    unknown, _ = replay([search_result(), TOO_LITTLE, None], question="What is Marfan syndrome?")
+IN_GRAPH = Source("d", "doid", "Ontology", "2025")
+MARFAN = Concept("DOID:1", "marfan syndrome", "doid", "A disorder of connective tissue.", IN_GRAPH)
+ABOVE = Relation("DOID:1", "marfan syndrome", "is_a", "DOID:2", "connective tissue disease", "", IN_GRAPH)
+BELOW = Relation("DOID:3", "neonatal marfan syndrome", "is_a", "DOID:1", "marfan syndrome", "", IN_GRAPH)
+CARD = Card(MARFAN, Name("marfan syndrome", "en", "name"), (), (), (), (ABOVE, BELOW), 2, "kind")
+RELATED = ConceptPart("marfan syndrome", None, (("is a", "connective tissue disease"),))
+ASKED = "What is Marfan syndrome?"
+
+
+def minted(concept: Concept, **changes: Any) -> Evidence:
+    passage = cited_passage(concept)
+    assert passage
+    return replace(SOURCE, passage=passage, kind=Kind.GRAPH, **changes)
+
+
+def test_a_definition_of_the_concept_graph_is_cited_where_no_passage_explains() -> None:
+    defined = minted(MARFAN)
+    answer, requests = replay([search_result(), TOO_LITTLE, CARD, (defined,)], question=ASKED)
+    assert requests[-2:] == [LookUp("marfan syndrome"), Cite((Hit(defined.passage, 0.0),))]
+    (statement,) = answer.statements
+    assert statement.text == "marfan syndrome: A disorder of connective tissue."
+    assert [citation.passage_id for citation in statement.citations] == [defined.passage.id]
+    assert (answer.status, answer.evidence, answer.parts) == (AnswerStatus.ANSWERED, (defined,), (RELATED,))
+    assert BY_CONCEPT in answer.notes
+    unknown, _ = replay([search_result(), TOO_LITTLE, None], question=ASKED)
     assert unknown.status is AnswerStatus.ABSTAINED
+
+
+def test_a_definition_that_speaks_to_a_model_is_not_cited() -> None:
+    answer, _ = replay([search_result(), TOO_LITTLE, CARD, (minted(MARFAN, planted=True),)], question=ASKED)
+    assert (answer.statements, answer.evidence) == ((), ())
+
+
+def test_relations_alone_are_shown_without_a_citation() -> None:
+    bare = replace(CARD, concept=replace(MARFAN, definition="", defined_in=None))
+    answer, _ = replay([search_result(), TOO_LITTLE, bare], question=ASKED)
+    assert (answer.status, answer.statements, answer.parts) == (AnswerStatus.ANSWERED, (), (RELATED,))

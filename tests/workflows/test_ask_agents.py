@@ -10,13 +10,13 @@ import pytest
 from localmed.agents.asking import SELF_CONTAINED, AnswerInput, Coherence, CoherenceInput, Draft, Relevance
 from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS, SYNTHESIS
 from localmed.agents.evidence import citation
-from localmed.domain import AnswerStatus, Hit, Origin, SearchFilter, Statement, Support, message
+from localmed.domain import AnswerStatus, Badge, Hit, Origin, SearchFilter, Statement, Support, message
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.abstaining import NOT_ENOUGH
 from localmed.workflows.agreeing import UNJUDGED
-from localmed.workflows.answering import CONFLICTS, DOUBTED, QUOTED
+from localmed.workflows.answering import CONFLICTS, DOUBTED, QUOTED, downgraded
 from localmed.workflows.ask import IN_PARTS, OWN, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Perform, Search, rejected
@@ -201,6 +201,27 @@ def test_what_the_rules_would_answer_from_is_quoted_where_a_model_sees_no_help()
     assert [statement.origin for statement in answer.statements] == [Origin.EXTRACTIVE]
     assert message(DOUBTED) in answer.notes
     assert [request.by_rules for request in requests if isinstance(request, Perform)] == [True, False, True]
+
+
+DOSE, STORAGE, OTHER_DOSE = (0, 19), (20, 41), (42, 64)
+
+
+@pytest.mark.parametrize(
+    ("quoted", "lacking"),
+    [([DOSE], False), ([STORAGE], True), ([DOSE, STORAGE], False), ([DOSE, STORAGE, OTHER_DOSE], True)],
+)
+def test_a_models_answer_without_what_rules_would_quote_is_never_green(
+    quoted: list[tuple[int, int]], lacking: bool
+) -> None:
+    source = evidence("1", "Give 5 mg by mouth. Store it in the dark. Take 20 mg in the end.", "Patientname Zyxwvut")
+    text = "Give 5 mg by mouth."
+    written = Draft((Statement(text, (citation(source, text),), Origin.GENERATED),))
+    by_rules = Draft(tuple(quotation(source, *span) for span in quoted))
+    results = [search_result(), ENOUGH, (source,), written, (FOR,), by_rules]
+    answer, _ = replay(results, plan=replace(PLAN, chat=frozenset({"cited_answer"})))
+    assert (message("gate.lacks_first") in answer.notes) is lacking
+    green = replace(answer.verification, badge=Badge.GREEN)
+    assert (downgraded(green, answer.notes).badge is Badge.YELLOW) is lacking
 
 
 # --- nothing helps ---------------------------------------------------------------------------------------------------

@@ -91,8 +91,9 @@ def run(replies: dict[str, Any], stances: Any = entailed) -> tuple[Answer, Finds
 def test_a_model_writes_and_its_sentences_are_checked() -> None:
     answer, finds = run({PICO.name: ELEMENTS, RECOMMENDATION.name: FIRST, APPLICABILITY.name: STOP})
     assert finds.searched == ["type 2 diabetes metformin"]
-    (statement,) = answer.statements
+    statement, for_her_egfr = answer.statements
     assert (statement.origin, statement.verdict and statement.verdict.support) == (Origin.GENERATED, Support.SUPPORTED)
+    assert for_her_egfr.text == "If eGFR is below 30, stop metformin.", "25 mL/min, of which the model said nothing"
     (fitting,) = next(part.statements for part in answer.parts if isinstance(part, ApplicabilityPart))
     assert fitting.text == "Stop metformin if eGFR is below 30."
     assert answer.verification.statements_checked == 2

@@ -187,6 +187,16 @@ def test_what_no_source_explains_is_said_to_be_unexplained() -> None:
     assert answer.evidence == ()
 
 
+def test_what_the_line_says_already_is_not_called_unexplained() -> None:
+    order = "Ampleton 3 mg PO bid with meals, hold if eGFR < 30, NBM from midnight"
+    served = Served()
+    named = ("Ampleton", "PO", "bid", "with meals", "hold", "if", "eGFR", "<", "NBM", "from midnight")
+    form = MEDICAL_TERMS.form
+    assert isinstance(form, Writing)
+    served.replies[MEDICAL_TERMS.name] = lambda task: form.read(task, {"terms": list(named)})
+    assert parts(run(order, served=served), UnexplainedPart) == [UnexplainedPart(("Ampleton",))]
+
+
 def test_a_definition_of_the_graph_is_shown_with_its_source() -> None:
     source = Source("file", "doid", "Disease Ontology", "2024")
     concept = Concept("DOID:1", "digoxin", "doid", "A heart medicine.", source, (), ())

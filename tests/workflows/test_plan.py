@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localmed.agents import asking, planning
-from localmed.agents.asking import Draft, Keywords, Relevance
+from localmed.agents.asking import RELEVANCE, Draft, Keywords, Relevance
 from localmed.agents.chat import ChatRoles
 from localmed.agents.planning import FEEDBACK, PLAN, Feedback, FoundInput, PlanInput
 from localmed.agents.planning_rules import rules
@@ -18,6 +18,9 @@ from localmed.agents.source_plan import SourcePlan, written
 from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
 from localmed.errors import Rejected
 from localmed.hooks import Hooks
+from localmed.library.graph import Concept, Name
+from localmed.library.graph import Source as GraphSource
+from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.abstaining import NOT_ENOUGH
@@ -93,6 +96,48 @@ def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
     assert {part.source for part in parts_of(answer)} == {"book", "guideline", "research"}
     missing = tuple(message(f"plan.source.{name}") for name in ("wiki", "leaflet", "local", "graph"))
     assert message("plan.not_there", names=missing) in answer.notes
+
+
+ONTOLOGY = GraphSource("d", "doid", "Ontology", "2025")
+ASTHMA = Concept("DOID:1", "asthma", "doid", "A disease of the airways.", ONTOLOGY)
+ASTHMA_CARD = Card(ASTHMA, Name("asthma", "en", "name"), (), (), (), (), 0, "kind")
+
+
+def defining(question: str, chat: frozenset[str] = frozenset(), relevance: float = 0.8) -> tuple[Answer, list[str]]:
+    """The answer with a graph that defines asthma, and the texts that evidence was made of."""
+    cited: list[str] = []
+
+    def judged(task: Any) -> Relevance:
+        return Relevance((relevance,) * len(task.hits), 0.5)
+
+    def mint(hits: tuple[Hit, ...], first: int) -> Any:
+        cited.extend(hit.passage.text for hit in hits)
+        return tuple(replace(SOURCE, marker=str(first + n), passage=hit.passage) for n, hit in enumerate(hits))
+
+    served = role_table(EVERY, "rules", {}, {**RULES, RELEVANCE.name: judged}, None)
+    with_graph, plan = replace(SOURCES, graph=True), replace(PLANNED, chat=chat)
+    graph_services = services(served, search=Finder().search, cite=mint, look_up=lambda *_: ASTHMA_CARD)
+    answer = Driver(graph_services).run(
+        plan_sources(question, SearchFilter(), plan, with_graph, "original", PROVENANCE)
+    )
+    return answer, cited
+
+
+def test_definitions_of_the_graph_are_evidence_where_one_is_asked_for_or_a_model_writes() -> None:
+    definition = "asthma: A disease of the airways."
+    assert definition in defining("What is asthma?")[1]
+    assert definition not in defining(QUESTION)[1], "rules would quote it as an answer to anything"
+    assert definition in defining(QUESTION, frozenset({"cited_answer"}))[1]
+
+
+def test_a_definition_alone_answers_who_asks_for_one() -> None:
+    answer, cited = defining("What is asthma?", relevance=0.1)
+    assert cited == ["asthma: A disease of the airways."]
+    assert [citation.passage_id for one in answer.statements for citation in one.citations] == [
+        answer.evidence[0].passage.id
+    ]
+    assert answer.status is AnswerStatus.ANSWERED
+    assert defining(QUESTION, frozenset({"cited_answer"}), relevance=0.1)[0].status is AnswerStatus.ABSTAINED
 
 
 def test_no_retrieval_is_no_answer() -> None:
