@@ -58,6 +58,7 @@ class IngestSettings:
 
     children: int = 0  # processes that parse; 0: one a core and 3 GiB of free memory, at most 4
     ahead_files: int = 256  # read before their turn, so that a slow file holds up few others
+    clusters: tuple[str, ...] = ()  # of Ray that may be dialled, each as "host:port"; none by default
     ahead_bytes: int = 64 * 2**20  # held of them in memory; a textbook of 2,500 pages takes ~50 MiB
 
 
@@ -183,9 +184,8 @@ RETIRED = "starter-entailment"  # a judge that there was: chosen by an earlier v
 CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
 DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
-BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "chat": (NONE,), "encoder": ("minilm", "e5"), "reranker": ("maxsim", NONE), "terms": (NONE,),
-    "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
+BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("minilm", "e5"), "terms": (NONE,),
+    "reranker": ("maxsim", NONE), "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
 ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
@@ -210,6 +210,7 @@ class ChatSettings:
     waiting_each: int = 32  # of one user: the decisions of one question ask a few times at once
     servers: tuple[str, ...] = ()  # that may be dialled, each as "http://host:port"; none by default
     server: str = ""  # the one of them that is the chat model; "": a registered model is
+    replicas: tuple[str, ...] = ()  # further servers with the same model, listed too; one takes over for another
     server_model: str = ""  # as that server calls it
     thinking: bool = False  # whether a reasoning model on that server thinks first: minutes, and no label is measured
     server_seconds: float = 300.0  # for a whole reply

@@ -9,9 +9,11 @@ how far a process of this machine can be confined: ``network files``, each "kern
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import resource
 import signal
+import socket
 import stat
 import struct
 import sys
@@ -27,6 +29,7 @@ PR_SET_NO_NEW_PRIVS = 38
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446  # alike on every processor
 READS = 0b1101  # execute, read a file, list a folder: of <linux/landlock.h>
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # from <linux/sched.h>
+SET_FLAGS, UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP: of <linux/sockios.h>, <linux/if.h>
 
 
 def take_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -87,6 +90,28 @@ def leave_network() -> str:
     if unshare(CLONE_NEWNET) == 0 or unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0:
         return "kernel"
     return "interpreter"
+
+
+def own_loopback() -> bool:
+    """Move this process, before it starts a thread, to a network that holds its own loopback and nothing else.
+
+    What it starts is there too: it can serve and dial its own kind, and nobody beyond. False where the kernel does not
+    permit it (some containers, hardened units); nothing has changed then.
+    """
+    unshare = ctypes.CDLL(None, use_errno=True).unshare
+    owner, group = os.getuid(), os.getgid()
+    if unshare(CLONE_NEWNET):
+        if unshare(CLONE_NEWUSER | CLONE_NEWNET):
+            return False
+        for name, content in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{owner} {owner} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            Path(f"/proc/self/{name}").write_text(content, "ascii")  # else files would seem to be nobody's
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sH14x", b"lo", UP))
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,13 @@ class Site:
         return owned(choice.encoder(self.chosen, self.registry), self._working)
 
     @property
+    def encoder_maker(self) -> Callable[[], Embedder]:
+        """What makes the encoder that serves in another process; it can be sent there."""
+        return (
+            partial(_itself, self._encoder) if self._encoder else partial(choice.encoder, self.serving, self.registry)
+        )
+
+    @property
     def emergency_encoder(self) -> Embedder:
         """multilingual-e5-small, whatever encoder was chosen: the likeness to emergencies was fitted on its vectors."""
         if self._encoder:
@@ -382,3 +389,7 @@ class Site:
 
     def _choices(self) -> dict[str, str]:
         return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
+
+
+def _itself(encoder: Embedder) -> Embedder:
+    return encoder

@@ -107,6 +107,7 @@ HEAVY = {
     "tuf": (("operations/signing.py", "operations/trust.py"), True),
     "securesystemslib": (("operations/signing.py",), True),
     "lxml": (("ingest/readers/docx.py", "ingest/readers/pptx.py", "ingest/readers/html.py"), True),
+    "ray": (("ingest/cluster.py",), True),
     "scipy": (("evaluation/measures.py",), True),
     "krippendorff": (("evaluation/agreement.py",), True),
     "rapidocr": (("ingest/ocr/child.py",), True),

@@ -5,17 +5,17 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from localmed.cli import previewing
-from localmed.cli.common import echo, json_option, opened, print_json, tell_file, work_shown
+from localmed.cli.common import echo, json_option, opened, print_json, settings_of, tell_file, work_shown
 from localmed.cli.speaking import say, tell_generation, text, words
 from localmed.domain import Message
-from localmed.errors import InputError
+from localmed.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from localmed.ingest.report import Report
@@ -38,6 +38,12 @@ SHOWN = 30  # lines of the report printed; --json has them all
     is_flag=True,
     help="Take what is nearly the text of a withdrawn document too: it was compared and may answer.",
 )
+@click.option("--engine", type=click.Choice(("local", "ray")), default="local", show_default=True,
+              help="What parses and encodes: this process, or workers by Ray (extra \"ray\").")  # fmt: skip
+@click.option("--ray-address", default="", metavar="HOST:PORT",
+              help="With --engine ray: a cluster that runs already and is listed in ingest.clusters.")  # fmt: skip
+@click.option("--ray-workers", type=click.IntRange(1, 1024), metavar="N",
+              help="With --engine ray on this machine: so many workers (default: one a core).")  # fmt: skip
 @previewing.options
 @json_option
 @click.pass_context
@@ -49,6 +55,9 @@ def command(
     manifest: Path | None,
     retry: bool,
     near_copies: bool,
+    engine: str,
+    ray_address: str,
+    ray_workers: int | None,
     as_json: bool,
     **preview: Any,
 ) -> None:
@@ -61,19 +70,30 @@ def command(
     With --dry-run everything is read and nothing stored: what would become of each file is printed, and --report
     writes it as a page with what was read beside the pages as they are printed.
 
+    With --engine ray files are parsed and passages encoded by several processes, or machines; the library that comes
+    of it is the same. A worker that is lost has its work done again by another one.
+
     The first import into a collection needs --manifest, or: localmed collections create NAME.
     """
     from localmed.operations import importing
 
     dry_run = previewing.dry_run_of(**preview)
-    with ended_as_by_ctrl_c(), opened(ctx) as session:
+    by_ray = engine == "ray"
+    if (ray_address or ray_workers) and not by_ray:
+        raise UsageError("import.ray_only")
+    if ray_address and ray_workers:
+        raise UsageError("import.ray_count")
+    if by_ray and dry_run:
+        raise UsageError("import.ray_dry_run")
+    started = importing.workers(settings_of(ctx), ray_address, ray_workers or 0) if by_ray else nullcontext()
+    with ended_as_by_ctrl_c(), started as workers, opened(ctx) as session:
         if dry_run:
             previewing.run(session, list(paths), collection, manifest, dry_run, as_json)
             return
         described = importing.manifest_of(session, collection, manifest)
         with work_shown(not as_json) as hooks:
             report = importing.import_paths(
-                session, paths, described, manifest, retry, near_copies=near_copies, hooks=hooks
+                session, paths, described, manifest, retry, near_copies=near_copies, hooks=hooks, engine=workers
             )
     if as_json:
         print_json(plain(report))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
+from localmed import files
 from localmed.cli.common import echo_wrapped, plain, print_table
 from localmed.cli.speaking import say, words
 from localmed.domain import Message
-from localmed.errors import InputError, reason
+from localmed.errors import Busy, InputError, reason
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 resume_option = click.option(
@@ -59,13 +61,30 @@ def _refused(out: Path) -> Iterator[None]:
 
 @contextmanager
 def resumable(out: Path | None) -> Iterator[None]:
-    """An evaluation whose finished rows stay in ``out`` when Ctrl-C ends it, which is said."""
+    """An evaluation whose finished rows stay in ``out`` when Ctrl-C ends it, which is said.
+
+    Raise ``Busy`` where another call writes there: two would mix their rows.
+    """
+    with _locked(out) if out else nullcontext():
+        try:
+            yield
+        except KeyboardInterrupt:
+            if out:
+                say("cli.kept_in_out", err=True)
+            raise
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """The folder ``out``, itself locked, so that no file is left beside the report."""
+    with _refused(out):
+        handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        if not files.lock(handle):
+            raise Busy("cli.out_busy", out=str(out))
         yield
-    except KeyboardInterrupt:
-        if out:
-            say("cli.kept_in_out", err=True)
-        raise
+    finally:
+        os.close(handle)
 
 
 def table(title: Message | str, columns: Iterable[object], rows: Iterable[Iterable[object]]) -> None:

@@ -227,20 +227,10 @@ class Parsers(AbstractContextManager["Parsers"]):
             return None if self._closed else self._begun.popleft()
 
     def _parse(self, parser: Parser, job: _Job) -> None:
-        task, mapping = job.task, self._mapping
-        if task.scans:
-            task.scans.mkdir(parents=True, exist_ok=True, mode=0o700)
-            mapping = replace(mapping, options={**mapping.options, "scans": str(task.scans)})
-        parsed = parser.parse(task.path, task.reader, mapping, self._bounds, task.name)
-        try:
-            with closing(cast(Generator[SourceRecord | Fault], parsed)) as items:
-                for item in items:
-                    if not self._hold(job, item):
-                        return
-        finally:
-            if task.scans:
-                with suppress(OSError):  # it keeps something
-                    task.scans.rmdir()
+        with closing(parsed(parser, job.task, self._mapping, self._bounds)) as items:
+            for item in items:
+                if not self._hold(job, item):
+                    return
 
     def _hold(self, job: _Job, item: SourceRecord | Fault) -> bool:
         """Keep ``item`` until it is taken, waiting for room; False if nobody wants it any more."""
@@ -260,6 +250,23 @@ class Parsers(AbstractContextManager["Parsers"]):
             return True
         held = job.bytes if job is self._turn else self._bytes
         return held < self._settings.ahead_bytes
+
+
+def parsed(
+    parser: Parser, task: Task, mapping: FieldMapping, bounds: ReadBounds
+) -> Generator[SourceRecord | Fault, None, None]:
+    """What ``parser`` makes of ``task``; raise ``InputError`` as it does."""
+    if task.scans:
+        task.scans.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mapping = replace(mapping, options={**mapping.options, "scans": str(task.scans)})
+    items = parser.parse(task.path, task.reader, mapping, bounds, task.name)
+    try:
+        with closing(cast(Generator[SourceRecord | Fault], items)):
+            yield from items
+    finally:
+        if task.scans:
+            with suppress(OSError):  # it keeps something
+                task.scans.rmdir()
 
 
 def size_of(item: SourceRecord | Fault) -> int:

@@ -29,6 +29,7 @@ from localmed.domain import Message, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers, sources
 from localmed.ingest.ahead import Items, Parsers, Reading, Task
+from localmed.ingest.engine import Engine, FarParsers
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, SourceRecord, named
 from localmed.ingest.parsing import Parser, renamed
@@ -76,11 +77,26 @@ class _Step:
 class Opening(AbstractContextManager["Opening"]):
     """Opens the files of one import; a context manager that leaves no child behind."""
 
-    def __init__(self, settings: Settings, manifest: Manifest, keep: Keep, reading: Reading = lambda *_: None) -> None:
-        """``keep`` copies a file to ``<data>/files/<sha256>``; ``reading`` is told which page is being read."""
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        keep: Keep,
+        reading: Reading = lambda *_: None,
+        engine: Engine | None = None,
+    ) -> None:
+        """``keep`` copies a file to ``<data>/files/<sha256>``; ``reading`` is told which page is being read.
+
+        The workers of ``engine`` parse, if it is given.
+        """
         self._settings, self._manifest, self._keep = settings, manifest, keep
         self._unpacker = Parser()
-        self._parsers = Parsers(settings.ingest, manifest.mapping, settings.read, reading=reading)
+        mapping, bounds = manifest.mapping, settings.read
+        self._parsers = (
+            FarParsers(engine.workers, settings.ingest, mapping, bounds, reading)
+            if engine
+            else Parsers(settings.ingest, mapping, bounds, reading=reading)
+        )
 
     def __exit__(self, *raised: object) -> None:
         try:

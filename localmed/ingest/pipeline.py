@@ -16,17 +16,20 @@ The copy under ``files/`` is what is parsed, so a file that changes meanwhile ca
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from localmed import children, hooks
 from localmed.config import Settings
-from localmed.domain import Document, Status, message
+from localmed.domain import Document, Passage, Status, message
 from localmed.errors import InputError, UsageError
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries
 from localmed.ingest.duplicates import in_order
+from localmed.ingest.engine import Engine
 from localmed.ingest.leaving import Leaving
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.ocr import child as ocr
@@ -67,9 +70,11 @@ class Importer:
         self._removed: tuple[str, ...] = ()
         self._gone: list[str] = []
         self.report = Report(self._name)
+        self.engine: Engine | None = None  # workers that parse and encode, in place of this process
         self.near_copies = False  # take what is nearly the text of a withdrawn document
         self.leaving = Leaving()
         self._waiting: list[Taken] = []
+        self._begun: deque[list[Taken]] = deque()  # whose passages are being encoded
         self._refused_before: set[str] = set()
         self._descriptions = Descriptions(manifest, settings.chunk, ocr.identity() if settings.read.ocr else "")
 
@@ -108,7 +113,9 @@ class Importer:
         self._read_all(builder, state, unread, self._gone)
         self._forget(builder, self._gone)  # afterwards: a renamed file has taken its documents and marks with it
         self._release(state, self._sources, self._roots, self._gone)
-        self._undescribed(builder, self._sources)
+        earlier = [Source(Path(file.path), file.root) for file in builder.catalogue.files(self._name).values()]
+        for name in self._descriptions.unmet([*self._sources, *earlier]):
+            self.report.lines.append(Line(name, "note", message("import.not_imported")))
 
     def read_again(self, builder: Builder, state: State, sources: Sequence[Source]) -> None:
         """Read ``sources``, which were all imported before, and nothing else."""
@@ -127,18 +134,19 @@ class Importer:
     def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], missing_paths: Sequence[str]) -> None:
         withdrawn = () if self.near_copies else Withdrawals(self._settings.data).sketched()
         context = Context.of(self._descriptions, builder.catalogue, unread, missing_paths, withdrawn)
-        cache = VectorCache(self._settings.data / "vectors", self._encoder)
-        try:
-            with Opening(self._settings, self._manifest, builder.keep, self._reading) as opening:
-                for opened in opening.files(unread):
-                    hooks.check()
-                    self._take(builder, state, opened, context)
-                    if sum(taken.passages for taken in self._waiting) >= self._settings.library.batch:
-                        self._flush(builder, cache)
-            self._flush(builder, cache)
+        engine = self.engine
+        encoding = engine.encoding(self._encoder.identity.slug) if engine else None
+        with (
+            closing(VectorCache(self._settings.data / "vectors", self._encoder, encoding)) as cache,
+            Opening(self._settings, self._manifest, builder.keep, self._reading, engine) as opening,
+        ):
+            for opened in opening.files(unread):
+                hooks.check()
+                self._take(builder, state, opened, context)
+                if sum(taken.passages for taken in self._waiting) >= self._settings.library.batch:
+                    self._flush(builder, cache, engine.ahead if engine else 0)
+            self._flush(builder, cache, 0)
             self.report.encoded = cache.encoded
-        finally:
-            cache.close()
 
     def _taken(self) -> list[Source]:
         """The sources but those that are left as they are, of which the report says so."""
@@ -175,16 +183,6 @@ class Importer:
         for path in {entry.path for entry in state.quarantined(self._name)} - present:
             if path in missing_paths or any(Path(path).is_relative_to(root) for root in roots):
                 state.requarantine(self._name, path, [])
-
-    def _undescribed(self, builder: Builder, sources: Sequence[Source]) -> None:
-        """Say which files the manifest describes and nobody has imported: more often a misspelt name than a wish."""
-        if not self._manifest.documents:
-            return
-        earlier = [Source(Path(file.path), file.root) for file in builder.catalogue.files(self._name).values()]
-        known = {name for source in (*sources, *earlier) for name in (source.name, source.path.name)}
-        for name in self._manifest.documents:
-            if name not in known:
-                self.report.lines.append(Line(name, "note", message("import.not_imported")))
 
     def _unread(
         self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, any_missing: bool
@@ -268,17 +266,20 @@ class Importer:
 
     # --- encoding and writing --------------------------------------------------------------------------------------
 
-    def _flush(self, builder: Builder, cache: VectorCache) -> None:
-        """Encode and write the files read so far; each replaces what was stored of it."""
-        waiting, self._waiting = self._waiting, []
-        changed = [taken for taken in waiting if self._replace(builder, taken)]
-        pairs = [(passage, taken) for taken in changed for _, cut in taken.reading.documents for passage in cut]
+    def _flush(self, builder: Builder, cache: VectorCache, ahead: int) -> None:
+        """Encode and write the files read so far, each in place of what was stored; of ``ahead`` lots only begin."""
         batch = self._settings.library.batch
-        for part in hooks.pieces(pairs, batch):
-            passages = [passage for passage, _ in part]
-            builder.add(passages, *cache.encode_both([passage.in_context for passage in passages]))
-            share = sum(taken.bytes / taken.passages for _, taken in part)
-            self._progress(share, f"{len(passages)} passages")
+        self._begun.append(self._waiting)
+        for part in hooks.pieces(_passages(self._waiting), batch):
+            cache.begin([passage.in_context for passage, _ in part])
+        self._waiting = []
+        while len(self._begun) > ahead:
+            pairs = _passages([taken for taken in self._begun.popleft() if self._replace(builder, taken)])
+            for part in hooks.pieces(pairs, batch):
+                passages = [passage for passage, _ in part]
+                builder.add(passages, *cache.encode_both([passage.in_context for passage in passages]))
+                share = sum(taken.bytes / taken.passages for _, taken in part)
+                self._progress(share, f"{len(passages)} passages")
 
     def _replace(self, builder: Builder, taken: Taken) -> bool:
         """Put the file's documents in the catalogue; return whether their passages have to be written."""
@@ -337,6 +338,10 @@ class Importer:
             builder.catalogue.remove_file(old.collection, old.source)
         elif file := builder.catalogue.file(old.collection, old.source):
             builder.catalogue.put_file(replace(file, recipe=UNSETTLED + unmarked(file.recipe)))
+
+
+def _passages(files: Sequence[Taken]) -> list[tuple[Passage, Taken]]:
+    return [(passage, taken) for taken in files for _, cut in taken.reading.documents for passage in cut]
 
 
 def together(

@@ -60,6 +60,13 @@ class Descriptions:
         """What the manifest says of the file."""
         return self.manifest.facts(source)
 
+    def unmet(self, sources: Iterable[Source]) -> list[str]:
+        """The files that the manifest describes and that are none of ``sources``: more often misspelt than meant."""
+        if not self.manifest.documents:
+            return []
+        known = {name for source in sources for name in (source.name, source.path.name)}
+        return [name for name in self.manifest.documents if name not in known]
+
     def recipe(self, source: Source) -> str:
         """How the file is read: another recipe may make other passages of the same bytes."""
         try:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,15 +30,25 @@ KEYS_A_QUERY = 500
 PAIR = np.dtype([("token", np.uint32), ("weight", np.float16)])  # 6 bytes
 
 Row = tuple[bytes, bytes]  # a text's vector and weights, as they are stored
+Start = Callable[[list[str]], "Callable[[], tuple[Vectors, list[Weights]]]"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A batch that somebody encodes: the keys of its texts, and what waits for their vectors and weights."""
+
+    keys: tuple[bytes, ...]
+    waiting: Callable[[], tuple[Vectors, list[Weights]]]
 
 
 class VectorCache:
     """``encode`` with a memory."""
 
-    def __init__(self, folder: Path, encoder: Embedder) -> None:
-        """Open (or make) the file of ``encoder`` in ``folder``."""
+    def __init__(self, folder: Path, encoder: Embedder, start: Start | None = None) -> None:
+        """Open (or make) the file of ``encoder`` in ``folder``; ``start`` begins to encode texts elsewhere."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._encoder = encoder
+        self._encoder, self._start = encoder, start
+        self._begun: dict[bytes, _Begun] = {}  # by the texts' keys
         self._bytes = encoder.identity.dimensions * np.dtype(np.float16).itemsize
         self._path = folder / f"{encoder.identity.slug}.sqlite"
         self._database = _opened(self._path)
@@ -53,7 +64,8 @@ class VectorCache:
 
     def encode_both(self, texts: Sequence[str]) -> tuple[Vectors, list[Weights]]:
         """The vectors as from ``encode``, and each text's token weights, of which float16 keeps three digits."""
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]
+        keys = _keys(texts)
+        self._await(keys)
         rows_by_key = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows_by_key}
         if missing:
@@ -65,10 +77,29 @@ class VectorCache:
         vectors = np.stack([np.frombuffer(vector, np.float16) for vector, _ in rows]).astype(np.float32)
         return vectors, [_unpacked(weights) for _, weights in rows]
 
+    def begin(self, texts: Sequence[str]) -> None:
+        """Begin to encode what is not stored of ``texts`` elsewhere, if somebody does; later calls wait for it."""
+        if self._start is None:
+            return
+        keys = _keys(texts)
+        known = self._read(keys).keys() | self._begun.keys()
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        if missing:
+            begun = _Begun(tuple(missing), self._start(list(missing.values())))
+            self._begun |= dict.fromkeys(missing, begun)
+
+    def _await(self, keys: Sequence[bytes]) -> None:
+        """Store what was begun of ``keys``, batch by batch."""
+        for key in keys:
+            if begun := self._begun.get(key):
+                rows = _rows(*begun.waiting())
+                self._write(dict(zip(begun.keys, rows, strict=True)))
+                self.encoded += len(rows)
+                for done in begun.keys:
+                    del self._begun[done]
+
     def _fresh(self, texts: list[str]) -> list[Row]:
-        vectors, weights = encode_both(self._encoder, texts, "passage")
-        halves = vectors.astype(np.float16)
-        return [(vector.tobytes(), _packed(text_weights)) for vector, text_weights in zip(halves, weights, strict=True)]
+        return _rows(*encode_both(self._encoder, texts, "passage"))
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
         """The stored rows of ``keys`` that are as they were stored."""
@@ -122,6 +153,15 @@ def damaged(path: Path) -> int:
     except sqlite3.DatabaseError:
         count += 1
     return count
+
+
+def _keys(texts: Sequence[str]) -> list[bytes]:
+    return [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]
+
+
+def _rows(vectors: Vectors, weights: Sequence[Weights]) -> list[Row]:
+    halves = vectors.astype(np.float16)
+    return [(vector.tobytes(), _packed(text_weights)) for vector, text_weights in zip(halves, weights, strict=True)]
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -1,5 +1,7 @@
 """A ``ChatModel`` on a server inside the hospital that speaks OpenAI's chat completions: vLLM, llama-server, others.
 
+Several servers may have the same model (``replicas.py``): the second try of a request is another one's, if there is.
+
 Only a server listed in ``chat.servers`` is dialled; any other is refused before a name is looked up, and so are a
 redirection and a proxy, neither of which is followed. A request has one deadline for all of it: a watcher of its own
 closes the connection at that time or when the caller cancels, however slowly the server sends.
@@ -34,8 +36,10 @@ from localmed.config import ChatSettings
 from localmed.domain import Parameter
 from localmed.errors import BadSettings, Cancelled, ModelError, Rejected
 from localmed.models import structured
+from localmed.models.replicas import Address, Replica, Replicas
 from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 
+COMPLETIONS = "/v1/chat/completions"
 TOP = 20  # log-probabilities asked for; servers refuse more
 LABEL_TOKENS = 64  # a label in quotes has fewer
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
@@ -51,10 +55,13 @@ class OpenAIServer:
     """``server`` as listed in the settings ("http://host:port"), ``model`` as the server calls it.
 
     ``context`` is what the server was started with, in tokens. ``key`` is sent as a bearer token where there is one.
+    ``chat.replicas`` of the settings are further servers, started alike.
     """
 
     def __init__(self, server: str, model: str, context: int, settings: ChatSettings, key: str = "") -> None:
-        self._address = _allowed(server, settings.servers)
+        addresses = dict.fromkeys(_allowed(name, settings.servers) for name in (server, *settings.replicas))
+        self._replicas = Replicas(tuple(addresses), self._is_well)
+        self._address = next(iter(addresses))
         self._model, self._settings, self._key = model, settings, key
         self._fields: Mapping[str, Any] = {} if settings.thinking else NOT_THINKING
         self._measures = True  # until it turns out that the server offers no log-probabilities
@@ -139,22 +146,39 @@ class OpenAIServer:
             self._wrong("too_long" if status == 400 else "refused", status=status)
         return answer
 
-    def _tried_twice(self, body: Mapping[str, Any], watch: Watch) -> tuple[int, dict[str, Any]]:
-        """What came, at the second try where the first met something that may pass."""
+    def _tried_twice(
+        self, body: Mapping[str, Any], watch: Watch, path: str = COMPLETIONS, strict: bool = True
+    ) -> tuple[int, dict[str, Any]]:
+        """What came, at the second try where the first met something that may pass; by another replica, if there is."""
+        with self._replicas.taken(self._settings.server_seconds, watch) as first:
+            try:
+                status, answer = self._answered(first, path, body, watch, strict)
+                if status < 500:
+                    return status, answer
+            except ModelError as error:
+                if error.message.code not in PASSING:
+                    raise
+        if len(self._replicas) == 1:
+            time.sleep(PAUSE)
+        with self._replicas.taken(self._settings.server_seconds, watch, but=first) as other:
+            return self._answered(other, path, body, watch, strict)
+
+    def _answered(
+        self, replica: Replica, path: str, body: Mapping[str, Any], watch: Watch, strict: bool
+    ) -> tuple[int, dict[str, Any]]:
+        """What ``replica`` answers; it is left out for a while where it fails."""
         try:
-            status, answer = self._exchanged("/v1/chat/completions", body, watch)
-            if status < 500:
-                return status, answer
+            status, answer = self._exchanged(replica.address, path, body, watch, strict)
         except ModelError as error:
-            if error.message.code not in PASSING:
-                raise
-        time.sleep(PAUSE)
-        return self._exchanged("/v1/chat/completions", body, watch)
+            if error.message.code in PASSING:
+                self._replicas.failed(replica)
+            raise
+        (self._replicas.failed if status >= 500 else self._replicas.answered)(replica)
+        return status, answer
 
     def _counted(self, text: str) -> int:
-        status, answer = self._exchanged(
-            "/tokenize", {"model": self._model, "prompt": text, "content": text}, UNWATCHED, strict=False
-        )
+        body = {"model": self._model, "prompt": text, "content": text}
+        status, answer = self._tried_twice(body, UNWATCHED, "/tokenize", strict=False)
         tokens = answer.get("tokens")
         if status == 200 and isinstance(tokens, list):
             return len(tokens)
@@ -163,15 +187,13 @@ class OpenAIServer:
     # --- the wire ---------------------------------------------------------------------------------------------
 
     def _exchanged(
-        self, path: str, body: Mapping[str, Any], watch: Watch, strict: bool = True
+        self, address: Address, path: str, body: Mapping[str, Any], watch: Watch, strict: bool
     ) -> tuple[int, dict[str, Any]]:
         """The status and the object that came; unless ``strict`` what is no object counts as an empty one."""
         if watch.cancelled():
             raise Cancelled("model.cancelled")
-        scheme, host, port = self._address
-        kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
-        connection = kind(host, port, timeout=self._settings.connect_seconds)
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        connection = self._connection(address)
+        headers = {"Content-Type": "application/json", **self._authorised}
         ended = _Ended(time.monotonic() + self._settings.server_seconds, watch)
         try:
             connection.connect()
@@ -180,12 +202,32 @@ class OpenAIServer:
                 response = connection.getresponse()
                 content = self._content(response)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            self._failed(error, ended)
+            self._failed(error, ended, address)
         finally:
             connection.close()
         if ended.why:  # a connection that is shut looks like the end of the answer
-            self._failed(OSError(), ended)
+            self._failed(OSError(), ended, address)
         return response.status, self._object(content, strict and response.status == 200)
+
+    def _connection(self, address: Address) -> http.client.HTTPConnection:
+        scheme, host, port = address
+        kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+        return kind(host, port, timeout=self._settings.connect_seconds)
+
+    @property
+    def _authorised(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
+
+    def _is_well(self, address: Address) -> bool:
+        """Whether the server at ``address`` says that it is well, within ``chat.connect_seconds`` for each step."""
+        connection = self._connection(address)
+        try:
+            connection.request("GET", "/health", headers=self._authorised)
+            return connection.getresponse().status < 500
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
 
     def _content(self, response: http.client.HTTPResponse) -> bytes:
         content = bytearray()
@@ -208,18 +250,18 @@ class OpenAIServer:
             self._wrong("no_object")
         return {}
 
-    def _failed(self, error: Exception, ended: _Ended) -> NoReturn:
+    def _failed(self, error: Exception, ended: _Ended, address: Address) -> NoReturn:
         if ended.why == "cancelled":
             raise Cancelled("model.cancelled") from None
         if ended.why:
-            self._wrong("late", seconds=self._settings.server_seconds)
+            self._wrong("late", address, seconds=self._settings.server_seconds)
         if isinstance(error, http.client.HTTPException | ValueError):
-            self._wrong("broke_off", kind=type(error).__name__)
-        self._wrong("unreachable", kind=type(error).__name__)
+            self._wrong("broke_off", address, kind=type(error).__name__)
+        self._wrong("unreachable", address, kind=type(error).__name__)
 
-    def _wrong(self, fault: str, **parameters: Parameter) -> NoReturn:
+    def _wrong(self, fault: str, address: Address | None = None, **parameters: Parameter) -> NoReturn:
         """Raise what is wrong with the server: ``fault`` is one of the codes ``chat.server_...``."""
-        scheme, host, port = self._address
+        scheme, host, port = address or self._address
         raise ModelError(f"chat.server_{fault}", server=f"{scheme}://{host}:{port}", **parameters) from None
 
 
@@ -288,7 +330,7 @@ def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": dict(schema)}}
 
 
-def _allowed(server: str, listed: Sequence[str]) -> tuple[str, str, int]:
+def _allowed(server: str, listed: Sequence[str]) -> Address:
     """Scheme, host and port of ``server``; raise ``BadSettings`` unless it is listed and written as it should be."""
     if server not in listed:
         raise BadSettings("settings.server_unlisted", server=server)

@@ -189,8 +189,9 @@ def _self_test(site: Site) -> Iterator[Check]:
 def _server(site: Site) -> Check:
     """The chat server that the settings name; it comes before a registered model and is not dialled here."""
     chat = site.settings.chat
-    if chat.server not in chat.servers:
-        return problem("models", "settings.server_unlisted", server=chat.server)
+    for server in (chat.server, *chat.replicas):
+        if server not in chat.servers:
+            return problem("models", "settings.server_unlisted", server=server)
     if not chat.server_model:
         return problem("models", "settings.server_model")
     return ok("models", "doctor.server", server=chat.server)

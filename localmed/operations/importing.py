@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localmed.config import Settings
 from localmed.domain import Collection, Kind
-from localmed.errors import LocalmedError, NoLibrary, UnknownName
+from localmed.errors import LocalmedError, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
+from localmed.ingest.engine import Engine
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.leaving import Leaving
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report, together
 
 NOTHING_LEFT = Leaving()
+AHEAD = 2  # batches of passages a worker: one that it encodes, one that waits for it
 
 if TYPE_CHECKING:
     from localmed.domain.previews import FilePreview
+    from localmed.ingest.cluster import RayWorkers
     from localmed.session import Outcome, Session
 
 
@@ -49,16 +54,22 @@ def import_paths(
     removed: Sequence[str] = (),
     near_copies: bool = False,
     hooks: Hooks = SILENT,
+    engine: RayWorkers | None = None,
 ) -> Report:
     """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports.
 
-    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too.
+    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too. Where an ``engine`` is
+    given, its workers parse and encode; raise ``UsageError`` for a collection of terms, which they do not read.
     """
     name = manifest.collection.name
+    if engine and manifest.collection.kind is Kind.GRAPH:
+        raise UsageError("import.ray_graph", name=name)
     with session.change("import", name) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         importer = importer_of(session, manifest, advance, file)
         importer.near_copies = near_copies
+        if engine:
+            importer.engine = Engine(engine, session.site.encoder_maker, AHEAD * engine.count)
         report = importer.run(paths, retry or near_copies, started, removed)
         _tell(change, report)
         if near_copies:
@@ -70,6 +81,13 @@ def importer_of(session: Session, manifest: Manifest, advance: Progress, file: P
     """What imports into the collection of ``manifest``, which is to be kept as ``file``."""
     importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
     return importer(session.settings, manifest, session.encoder, advance, file)
+
+
+def workers(settings: Settings, address: str = "", count: int = 0) -> AbstractContextManager[RayWorkers]:
+    """Workers by Ray for ``import_paths`` (see ``ingest.cluster``), to be started before a session is opened."""
+    from localmed.ingest import cluster
+
+    return cluster.workers(settings.ingest, address, count)
 
 
 def _tell(change: Outcome, report: Report) -> None:

@@ -23,6 +23,7 @@ from tests.benchmarks import (
     altered,
     badges,
     bundle,
+    by_ray,
     calibrate_relevance,
     chat,
     chat_cost,
@@ -83,6 +84,7 @@ SECTIONS = {
     "Patients, orders and departments": ("orders", "departments", "safety", "clinical"),
     "Import and reading": (
         "import",
+        "by_ray",
         "adding",
         "parsing",
         "reading_order",
@@ -141,6 +143,7 @@ class Benchmarks:
             "refresh_flips": lambda: refresh.flipped_bits(self.place),
             "groups": lambda: groups.run(self.place),
             "adversarial": lambda: adversarial.run(self.place),
+            "by_ray": lambda: by_ray.run(self.place),
             "adding": lambda: importing.adding_one(self.place, self.library),
             "scale": lambda: scale.run(self.place, self.library, self.questions()),
             "commands": lambda: commands.run(self.library, self.questions()),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,16 @@ def test_what_is_refused(localmed: Localmed, questions: str, tmp_path: Path) -> 
     assert "mairag" in localmed("eval", "mcq", "--set", questions, "--arms", "magic", *out).failed(2)
     assert "same name" in localmed("eval", "mcq", "--set", questions, "--set", questions, *out).failed(2)
     assert localmed("eval", "mcq", "--set", f"medqa:{tmp_path / 'none.jsonl'}", *out).code == 3
+
+
+def test_a_second_call_with_the_same_out_is_refused(localmed: Localmed, questions: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # as the first call holds it
+        ran = localmed("eval", "mcq", "--set", questions, "--out", str(out))
+        assert "another --out" in ran.failed(4)
+    finally:
+        os.close(handle)
+    assert "eval retrieval" in localmed("eval", "mcq", "--set", questions, "--out", str(out)).failed(6)

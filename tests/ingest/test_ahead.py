@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -37,7 +38,7 @@ def tasks(folder: Path, *names: str) -> list[Task]:
     return [Task(folder / f"{name}.txt", "hostile", name) for name in names]
 
 
-def parsers(mapping: FieldMapping = AS_NAMED, bounds: ReadBounds = BOUNDS, **settings: int) -> Parsers:
+def parsers(mapping: FieldMapping = AS_NAMED, bounds: ReadBounds = BOUNDS, **settings: Any) -> Parsers:
     return Parsers(IngestSettings(**{"children": 3, **settings}), mapping, bounds, HOSTILE)
 
 

@@ -1,0 +1,174 @@
+"""Several servers with one model: who takes a request, who takes over, and how many are asked at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.config import ChatSettings
+from localmed.errors import BadSettings, Cancelled, ModelError
+from localmed.models import replicas
+from localmed.models.openai_server import OpenAIServer
+from localmed.models.replicas import Address, Replicas
+from localmed.ports import UNWATCHED, Request, Watch
+from tests.models.chat_contract import ASK
+from tests.models.chat_server import Handle, Handler, serving, well
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60.0  # at most, for what takes less than one
+ONE, TWO = ("http", "127.0.0.1", 1), ("http", "127.0.0.1", 2)
+
+
+def adapter(*addresses: str, seconds: float = SECONDS) -> OpenAIServer:
+    settings = ChatSettings(servers=addresses, replicas=addresses[1:], server_seconds=seconds, connect_seconds=5.0)
+    return OpenAIServer(addresses[0], "some-model", 2000, settings)
+
+
+def reply_text(model: OpenAIServer) -> str:
+    return model.complete(Request(ASK, 8)).text
+
+
+def failing(handler: Handler, _body: dict[str, Any]) -> None:
+    handler.answer({}, 503)
+
+
+@contextmanager
+def stand_in() -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The address of a server that never answers, and its process."""
+    command = [sys.executable, "-m", "tests.models.stand_in"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}", process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_another_answers_when_one_is_killed_in_the_middle_of_a_call() -> None:
+    with stand_in() as (dying, process), serving(well(True)) as (living, requests):
+        model, texts = adapter(dying, living), list[str]()
+        caller = threading.Thread(target=lambda: texts.append(reply_text(model)), daemon=True)
+        caller.start()
+        assert process.stdout
+        assert process.stdout.readline() == "asked\n"
+        assert not requests
+        process.kill()
+        caller.join(SECONDS)
+        assert texts
+        assert texts[0].startswith("counted")
+        assert reply_text(model) == texts[0], "the one that died is left out: there was one try"
+        assert len(requests) == 2
+
+
+def test_another_answers_when_one_says_5xx() -> None:
+    with serving(failing) as (broken, refused), serving(well(True)) as (whole, requests):
+        model = adapter(broken, whole)
+        for _ in range(3):
+            assert reply_text(model).startswith("counted")
+        assert (len(refused), len(requests)) == (1, 3)
+        assert model.count(["three words here"]) == [3]
+
+
+def test_one_try_more_then_rules_may_finish() -> None:
+    with serving(failing) as (one, first), serving(failing) as (two, second), pytest.raises(ModelError):
+        reply_text(adapter(one, two))
+    assert (len(first), len(second)) == (1, 1)
+
+
+def test_who_is_gone_is_passed_over_and_both_gone_is_an_error() -> None:
+    with ExitStack() as stack:
+        one = stack.enter_context(serving(well(True)))[0]
+        two = stack.enter_context(serving(well(True)))[0]
+        model = adapter(one, two)
+    with pytest.raises(ModelError, match="cannot be reached") as raised:
+        reply_text(model)
+    assert two in str(raised.value), "the one that was asked last is named"
+
+
+def test_who_was_left_out_is_asked_how_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicas, "REST_SECONDS", 0.0)
+    handles: list[Handle] = [failing]
+    with (
+        serving(lambda handler, body: handles[0](handler, body)) as (broken, refused),
+        serving(well(True)) as (whole, _),
+    ):
+        model = adapter(broken, whole)
+        reply_text(model)
+        reply_text(model)
+        assert len(refused) == 1, "while it is not well it gets no request"
+        handles[0] = well(True)
+        _hold(model, 1)
+        assert len(refused) == 1, "its health is still bad"
+        monkeypatch.setattr(Handler, "do_GET", lambda handler: handler.answer({"status": "ok"}), raising=False)
+        _hold(model, 1)
+        assert len(refused) == 2, "it is back"
+
+
+def _hold(model: OpenAIServer, count: int) -> None:
+    """Ask while the other replica has ``count`` requests running, so that the one left out is the less busy."""
+    model._replicas._replicas[1].running += count
+    try:
+        reply_text(model)
+    finally:
+        model._replicas._replicas[1].running -= count
+
+
+def test_a_replica_that_is_not_listed_is_never_dialled() -> None:
+    with pytest.raises(BadSettings, match="not listed"):
+        OpenAIServer("http://a:1", "m", 9, ChatSettings(servers=("http://a:1",), replicas=("http://b:1",)))
+
+
+# --- places --------------------------------------------------------------------------------------------------------
+
+
+def pool(well: bool = True) -> Replicas:
+    return Replicas([ONE, TWO], lambda address: well, at_once=1)
+
+
+def test_the_least_busy_takes_it_and_no_more_than_its_places() -> None:
+    both = pool()
+    with both.taken(1, UNWATCHED) as one, both.taken(1, UNWATCHED) as two:
+        assert {one.address, two.address} == {ONE, TWO}
+        with pytest.raises(ModelError, match="places"), both.taken(0.1, UNWATCHED):
+            pass
+        with pytest.raises(Cancelled), both.taken(SECONDS, Watch(cancelled=lambda: True)):
+            pass
+    with both.taken(1, UNWATCHED) as again:
+        assert again.running == 1
+
+
+def test_who_waits_gets_the_next_place() -> None:
+    both, addresses = pool(), list[Address]()
+
+    def wait() -> None:
+        with both.taken(SECONDS, UNWATCHED) as replica:
+            addresses.append(replica.address)
+
+    with both.taken(1, UNWATCHED):
+        with both.taken(1, UNWATCHED) as second:
+            waiting = threading.Thread(target=wait, daemon=True)
+            waiting.start()
+        waiting.join(SECONDS)
+        assert addresses == [second.address]
+
+
+def test_if_all_are_left_out_the_one_that_was_first_is_tried() -> None:
+    both = pool(well=False)
+    with both.taken(1, UNWATCHED) as one, both.taken(1, UNWATCHED) as two:
+        both.failed(one)
+        time.sleep(0.001)  # the clock must move
+        both.failed(two)
+    with both.taken(1, UNWATCHED) as replica:
+        assert replica is one
+    both.answered(two)
+    with both.taken(1, UNWATCHED) as replica:
+        assert replica is two
