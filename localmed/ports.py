@@ -64,12 +64,14 @@ class Stance:
     """How a premise stands to a hypothesis: three probabilities that add up to one.
 
     ``likeness`` is the cosine of the hypothesis and the nearest line of the premise; 0.0 where the judge compares none.
+    ``marked`` are the characters of the hypothesis that a judge of words finds not said; () from all others.
     """
 
     entailment: float
     neutral: float
     contradiction: float
     likeness: float = 0.0
+    marked: tuple[tuple[int, int], ...] = ()
 
     @property
     def label(self) -> Literal["entailment", "neutral", "contradiction"]:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.agents.asking import COHERENCE
-from localmed.agents.chat_entailment import ChatEntailment
+from localmed.agents.chat_entailment import ChatEntailment, YesNo
 from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
 from localmed.errors import UsageError
 from localmed.library import generations
@@ -26,6 +26,7 @@ from localmed.library.library import Library
 from localmed.library.pool import Answering, Pool
 from localmed.library.reading import reading, unaltered
 from localmed.models import choice
+from localmed.models.checkpoint import ENGLISH
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.one_owner import owned
 from localmed.models.registry.registry import Registry
@@ -249,6 +250,8 @@ class Site:
 
     def _own_entailment(self) -> Entailment:
         judge = choice.entailment(self.serving, self.registry)
+        if judge is None and (answering := choice.judging_chat(self.settings.chat, self.serving, self.registry)):
+            return YesNo(answering, self.registry.model(self.serving["entailment"]).languages or ENGLISH)
         if judge is None and self.chat and self._chat_judges:
             return ChatEntailment(self.chat)
         return owned(judge, self._working) if judge else self._likeness()

@@ -37,6 +37,7 @@ ALLOWED = {
     "library/catalogue.py": "SQL",
     "library/graph.py": "SQL",
     "library/state_migrations.py": "SQL",
+    "models/fact_checker.py": "templates that networks were trained to read, word for word",
     "models/host/server.py": "a line of the host's log",
     "operations/accounts.py": "SQL",
     "operations/audit.py": "the outcome of a log's first entry, stored and compared with",

@@ -1,4 +1,7 @@
-"""Entailment judged by a chat model: a choice among three labels, read from its logits; nothing is generated.
+"""Entailment judged by a chat model: a choice among labels, read from its logits; nothing is generated.
+
+``ChatEntailment`` chooses among three labels; ``YesNo`` asks whether the text supports the statement, as models that
+were trained to check facts are asked, and never says that something is contradicted.
 
 The instruction and the premise are the prefix, so that a premise with many hypotheses is read once; the hypotheses are
 the branches. Pairs are grouped by premise and by the hypothesis's language, which is the one the model is instructed
@@ -11,26 +14,30 @@ numbers are then no measure of doubt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from localmed import hooks
 from localmed.agents.evidence import between_marks
 from localmed.agents.prompts import instructions
 from localmed.errors import Rejected
 from localmed.language import detect
-from localmed.ports import NOT_JUDGED, UNWATCHED, ChatModel, Message, Stance, Watch
+from localmed.ports import NOT_JUDGED, UNWATCHED, ChatModel, Choice, Message, Stance, Watch
 
 INSTRUCTIONS = instructions("entailment")
 LABELS = {"en": ("supports", "neither", "contradicts"), "zh": ("支持", "无关", "矛盾")}  # in the order of ``Stance``
 _TEXT = {"en": "text", "zh": "材料"}
 _STATEMENT = {"en": "statement", "zh": "说法"}
-_QUESTION = {"en": "Which of the three?", "zh": "三者中是哪一个？"}
 
 
 class ChatEntailment:
     """``Entailment`` on a ``ChatModel``, in English and Chinese."""
 
-    languages = ("en", "zh")
+    languages: tuple[str, ...] = ("en", "zh")
+    instructions: ClassVar[Mapping[str, str]] = INSTRUCTIONS
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = LABELS
+    closing: ClassVar[Mapping[str, str]] = {"en": "Which of the three?", "zh": "三者中是哪一个？"}
+    way = "label choice"
 
     def __init__(self, model: ChatModel, watch: Watch = UNWATCHED) -> None:
         """``watch`` follows every choice; else the hooks of whoever the judging is for may cancel it."""
@@ -38,8 +45,8 @@ class ChatEntailment:
 
     @property
     def name(self) -> str:
-        """The chat model's name, and that it chooses labels."""
-        return f"{self._model.identity.name}, label choice"
+        """The chat model's name, and how it chooses."""
+        return f"{self._model.identity.name}, {self.way}"
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment``."""
@@ -57,14 +64,45 @@ class ChatEntailment:
 
     def _stances(self, premise: str, hypotheses: Sequence[str], language: str, watch: Watch) -> list[Stance]:
         prefix = (
-            Message("system", INSTRUCTIONS[language]),
+            Message("system", self.instructions[language]),
             Message("user", f"{between_marks(_TEXT[language], premise)}\n\n"),
         )
         branches = [
-            f"{between_marks(_STATEMENT[language], hypothesis)}\n\n{_QUESTION[language]}" for hypothesis in hypotheses
+            f"{between_marks(_STATEMENT[language], hypothesis)}\n\n{self.closing[language]}"
+            for hypothesis in hypotheses
         ]
         try:
-            choices = self._model.choose(prefix, branches, LABELS[language], watch)
+            choices = self._model.choose(prefix, branches, self.labels[language], watch)
         except Rejected:
             return [NOT_JUDGED] * len(hypotheses)
-        return [Stance(*choice.probabilities) for choice in choices]
+        return [self.stance(choice) for choice in choices]
+
+    def stance(self, choice: Choice) -> Stance:
+        """What ``choice`` among the labels says."""
+        supported, neither, contradicted = choice.probabilities
+        return Stance(supported, neither, contradicted)
+
+
+class YesNo(ChatEntailment):
+    """``Entailment`` on a language model that answers Yes or No: a registered GGUF of its own."""
+
+    instructions = instructions("supported")
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = {"en": ("Yes", "No"), "zh": ("是", "否")}
+    closing: ClassVar[Mapping[str, str]] = {"en": "Supported?", "zh": "是否支持？"}
+    way = "Yes or No"
+
+    def __init__(self, model: ChatModel, languages: tuple[str, ...]) -> None:
+        """``languages`` are those that the model was shown to judge."""
+        super().__init__(model)
+        self.languages = languages
+
+    def stance(self, choice: Choice) -> Stance:
+        """See ``ChatEntailment``; what is not supported is not said."""
+        supported, not_supported = choice.probabilities
+        return Stance(supported, not_supported, 0.0)
+
+    def close(self) -> None:
+        """End the model's child: it is no other role's."""
+        close = getattr(self._model, "close", None)
+        if close:
+            close()

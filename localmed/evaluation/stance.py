@@ -241,8 +241,8 @@ def tuned(pairs: Sequence[Labelled]) -> Overlap:
 
 
 def _certain(label: str) -> Stance:
-    sure = {name: float(name == label) for name in THREE}
-    return Stance(**sure) if label in THREE else Stance(0.0, 1.0, 0.0)
+    supported, neither, contradicted = (float(name == label) for name in THREE)
+    return Stance(supported, neither, contradicted) if label in THREE else Stance(0.0, 1.0, 0.0)
 
 
 def _unwatched(done: float, doing: str) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FLAG_EMBEDDING = "FlagEmbedding"
 FITTED = ("e5", "minilm")  # built-in encoders on whose vectors weights of rules were fitted; a host owns them too
+YES_NO = "GGUF"  # of a judge of entailment: a language model that answers Yes or No
 HOSTED = ("encoder", "reranker", "entailment", "chat")  # the roles that a model host owns
 
 
@@ -76,14 +77,28 @@ def _multi_vector(registry: Registry, model: Model, shared: Embedder) -> Reranke
 
 
 def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | None:
-    """The NLI cross-encoder that judges entailment; none where the chat model does, or nothing."""
+    """The network that judges entailment; none where a chat model does (``judging_chat``), or nothing."""
     name = chosen["entailment"]
     if built_in("entailment", name):
         return None
     model = _registered(registry, "entailment", name)
+    if model.library == YES_NO:
+        return None
+    if model.library:
+        from localmed.models.fact_checker import BY_LIBRARY
+
+        return BY_LIBRARY[model.library](_checkpoint(registry, model))
     from localmed.models.cross_encoder import NliCrossEncoder
 
     return NliCrossEncoder(_checkpoint(registry, model))
+
+
+def judging_chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) -> CountingChat | None:
+    """The GGUF that judges entailment by Yes and No, in a child of its own; None where none was chosen."""
+    name = chosen["entailment"]
+    if built_in("entailment", name) or _registered(registry, "entailment", name).library != YES_NO:
+        return None
+    return _llama(name, settings, registry)
 
 
 def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
@@ -166,6 +181,10 @@ def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaCh
     """The registered chat model or planner ``name`` in a child of its own; None for ``NONE``."""
     if name == NONE:
         return None
+    return _llama(name, settings, registry)
+
+
+def _llama(name: str, settings: ChatSettings, registry: Registry) -> CountingChat:
     from localmed.models.llama.adapter import LlamaChat
 
     return LlamaChat(_file(registry, name, settings), settings, lambda: _admitted(registry, name))

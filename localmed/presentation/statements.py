@@ -12,6 +12,7 @@ from localmed.presentation.neutral import neutral, one_line, words
 from localmed.presentation.views import CitationView, Row, StatementView
 
 BESIDE = ("support.in_place", "support.limits")
+WORDS = "support.words_not_said"
 NOT_CARRIED = (Support.UNSUPPORTED, Support.CONTRADICTED)
 
 
@@ -22,6 +23,8 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
     origin = words(Message(f"answer.origin.{statement.origin.value}"), language)
     citations = tuple(_citation(citation) for citation in statement.citations)
     if statement.withheld:
+        if verdict and verdict.reason and verdict.reason.code == WORDS:  # what is withheld is not read in its gap
+            reason = words(message("support.not_said"), language)
         gap = words(message("answer.withheld", reason=reason), language)
         return StatementView("", citations, withheld=gap, origin=origin)
     marked = verdict is not None and verdict.support in NOT_CARRIED

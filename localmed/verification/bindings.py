@@ -17,7 +17,7 @@ from localmed.domain import Message, message
 from localmed.language import fold, sentences
 from localmed.verification.clauses import Clause, concepts, share
 from localmed.verification.intervals import DOSES, Interval, intervals
-from localmed.verification.matching import Window
+from localmed.verification.matching import Window, words
 
 NUMBER, UNIT = message("support.number"), message("support.unit")
 APART = message("support.apart")
@@ -28,6 +28,7 @@ _SOLD, _INSTANCE, _TARGET, _FLIPS, _CONDITIONAL = (
 _SOLD_AS = re.compile(rf"\s*(?:{in_words(_TABLE['sold_as']['en'])}|{in_characters(_TABLE['sold_as']['zh'])})\s?[:：]")
 CLEARLY = 0.2  # by which the clause with the other side must be more like the statement's than one with its side
 WORDS, ALIKE, MORE_ALIKE = 2, 0.5, 0.3  # of a clause's words, where medicines are compared by the words beside them
+FARTHER = 1 / 3  # of the words that another medicine's sentence shares: no more are shared by the own one's
 LEAST = 0.1  # of a clause that two must share for their limits to be compared
 _ONCE = re.compile(rf"\bonce\b(?! (?:{in_words(_TABLE['rate']['en'])}))")
 _CONDITION = re.compile(
@@ -175,6 +176,29 @@ def other_medicine(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
         if other >= ALIKE and other - own >= MORE_ALIKE:
             return True
     return False
+
+
+def nearer_medicine(statement: str, window: Window) -> bool:
+    """Whether the source says what the statement says in a sentence on another medicine, and next to nothing of it in
+    those that name the statement's.
+    """
+    mine, named = words(_unnamed(statement)), medicines.names(statement)
+    there = [(len(mine & words(_unnamed(one.text))), medicines.names(one.text)) for one in window.sentences]
+    nearest = max((shared for shared, names in there if names and not names & named), default=0)
+    own = (
+        max((shared for shared, names in there if names & {*mention.ingredients, *mention.classes}), default=nearest)
+        for mention in medicines.mentions(statement)
+        if mention.ingredients
+    )
+    return nearest >= WORDS and any(shared <= FARTHER * nearest for shared in own)
+
+
+def _unnamed(text: str) -> str:
+    """``text`` without the names of medicines."""
+    folded = fold(text)
+    for mention in reversed(medicines.mentions(text)):
+        folded = f"{folded[: mention.start]} {folded[mention.end :]}"
+    return folded
 
 
 def other_number(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:

@@ -67,6 +67,8 @@ def fault(statement: str, window: Window, likeness: float = 0.0, known: Sequence
         return MEDICINE
     if not _owned(statement, window, known_numbers) or bindings.other_medicine(mine, theirs):
         return OWNER
+    if bindings.nearer_medicine(statement, window):
+        return OWNER
     if bindings.other_side(mine, theirs):
         return SIDE
     if bindings.limit_as_dose(mine, theirs):

@@ -155,8 +155,15 @@ def _verdict(task: _Task) -> Verdict:
     if submitted:
         return Verdict(Support.UNCHECKED, judge if judged else JUDGE, NOT_SHOWN if judged else NOT_JUDGED)
     if task.judge and judged and entailed < NOT_SAID:
-        return Verdict(Support.UNSUPPORTED, judge, message("support.not_said"))
+        return Verdict(Support.UNSUPPORTED, judge, _not_said(task))
     return Verdict(Support.UNCHECKED, JUDGE, UNSHOWN)
+
+
+def _not_said(task: _Task) -> Message:
+    """The words that the judge marked, of the passage that says most of the statement; else that it is not said."""
+    marked = max(task.stances, key=lambda stance: stance.entailment).marked
+    words = tuple(task.statement.text[start:end] for start, end in marked)
+    return message("support.words_not_said", words=words) if words else message("support.not_said")
 
 
 def _withheld(statement: Statement, policy: Policy, by_rules_alone: bool = False) -> Statement:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from localmed.agents.chat_entailment import INSTRUCTIONS, LABELS, ChatEntailment
+from localmed.agents.chat_entailment import INSTRUCTIONS, LABELS, ChatEntailment, YesNo
 from localmed.errors import Cancelled
 from localmed.ports import UNWATCHED, Choice, Message, Watch
 from tests.scripted import ScriptedChat
@@ -44,6 +44,15 @@ def test_a_premise_is_read_once_and_answers_keep_the_pairs_order() -> None:
     assert [len(branches) for _, branches in model.asked] == [3, 1]
     assert [ZINC in prefix[-1].content for prefix, _ in model.asked] == [True, False]
     assert not any(ZINC in branch for branch in model.asked[0][1])
+
+
+def test_yes_or_no_never_says_contradicted() -> None:
+    model = Counted({"helps": {"Yes": 3, "No": 1}, "说法": {"是": 1, "否": 3}})
+    english, chinese = YesNo(model, ("en", "zh")).judge([(ZINC, "Zinc helps."), (ZINC, "锌有害。")])
+    assert (english.entailment, english.neutral, english.contradiction) == (0.75, 0.25, 0.0)
+    assert (chinese.entailment, chinese.neutral, chinese.contradiction) == (0.25, 0.75, 0.0)
+    assert YesNo(model, ("en",)).languages == ("en",)
+    assert ["Yes or No" in prefix[0].content for prefix, _ in model.asked] == [True, False]
 
 
 def test_chinese_is_asked_in_chinese() -> None:

@@ -2,7 +2,9 @@
 cited to its passage, right and then with a fault of each kind (``tests/verification/planting.py``); verbatim
 comparison is off, as for a model.
 
-A fault is caught where the sentence would be withheld; a right sentence that would be withheld is a false alarm. Rules
+A fault is caught where the sentence would be withheld by rules; a right sentence that would be withheld is a false
+alarm. In an answer that nobody but rules checks the source's own sentence stands in for what rules cannot tell: there a
+fault is caught where it is not shown, and a right sentence is lost where its source is not quoted either. Rules
 were developed on 200 of the English statements (and 85 more that are not reported) and half of the Chinese ones, then
 on 50 others and on 52 and 34 over subjects that the corpus does not have. The held back ones were written before that
 last round. Only their totals were seen: once before it, once after it, when nothing was changed any more.
@@ -14,25 +16,25 @@ hand.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from localmed.agents.evidence import citation
 from localmed.config import Settings
-from localmed.domain import Evidence, Origin, Passage, Statement, Status, Verification
+from localmed.domain import Passage
 from localmed.ingest import manifest
 from localmed.operations import importing
 from localmed.session import Session
-from localmed.verification import support
 from tests.benchmarks.common import Place, Row, library, met
+from tests.benchmarks.gate import Case, verdicts
 from tests.fakes import opened
 from tests.verification.planting import KINDS, faults, pairs, written
 
 CORPORA = Path(__file__).parents[2] / "corpora"
-CAUGHT, ALARMS = 0.95, 0.05
-TARGETED = ("number", "unit", "drug", "citation")
+ALARMS = 0.10
+LEAST = {"number": 0.95, "drug": 0.95, "citation": 0.95, "negation": 0.85}  # to be caught; no target for the others
 SETS = {
     "statements_en": "the 200 that the rules were developed on",
     "statements_fresh_en": "50 written after them, read one by one since",
@@ -41,66 +43,61 @@ SETS = {
     "statements_zh": "40 Chinese ones, half of them for development",
     "statements_other_zh": "34 Chinese ones on other subjects, to develop on",
     "statements_held_zh": "42 Chinese ones held back, over the corpus and other passages",
+    "statements_fifth_en": "44 on other subjects, by a writer who had not read the rules; held back, spent",
+    "statements_fifth_zh": "32 Chinese ones of that writer; held back, spent",
 }
-_ROUND = {"fresh": "fresh", "other": "other subjects", "held": "held back"}
+_ROUND = {"fresh": "fresh", "other": "other subjects", "held": "held back", "fifth": "fifth writer"}
 HOW = "statements: {which}; withheld by rules and likeness"
 
 
-def run(place: Place) -> list[Row]:
-    """The sets of statements over a fresh library of the starter corpus."""
+def run(place: Place, names: Iterable[str] = SETS) -> list[Row]:
+    """The sets of statements ``names`` over a fresh library of the starter corpus."""
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         for file in sorted(CORPORA.glob("starter-*.toml")):
             importing.import_paths(
                 session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
             )
         passages = sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
-        return [row for name in SETS for row in _rows(name, _measured(session, name, [*passages, *written(name)]))]
+        return [row for name in names for row in _rows(name, _measured(session, name, [*passages, *written(name)]))]
 
 
-def withheld(session: Session, items: Sequence[tuple[str, Passage]]) -> list[bool]:
-    """Whether each (statement, cited passage) would be withheld."""
-    evidence = [_evidence(passage) for _, passage in items]
-    statements = [
-        Statement(text, (citation(source, text),), Origin.GENERATED)
-        for (text, _), source in zip(items, evidence, strict=True)
-    ]
-    verdicts = []
-    with session.workspace() as workspace:
-        stances_of = [workspace.judge(support.pairs((statement,), (source,)))
-                      for statement, source in zip(statements, evidence, strict=True)]  # fmt: skip
-    for statement, source, stances in zip(statements, evidence, stances_of, strict=True):
-        (checked,), _ = support.check((statement,), (source,), stances, Verification(1, 0))
-        verdicts.append(checked.withheld)
-    return verdicts
-
-
-def _evidence(passage: Passage) -> Evidence:
-    return Evidence("1", passage, passage.title, "", Status.CURRENT, "", "", "", "")
-
-
-def _measured(session: Session, name: str, passages: Sequence[Passage]) -> dict[str, tuple[int, int]]:
-    """Kind -> withheld, all; "right" are the untouched statements."""
+def _measured(session: Session, name: str, passages: Sequence[Passage]) -> dict[str, tuple[int, int, int]]:
+    """Kind -> caught by rules, caught in an answer, all; "right" are the untouched statements, lost in an answer."""
     right = pairs(name, passages)
-    planted = list(faults(right, passages))
-    items = [(item.text, item.passage) for item in right] + [(item.text, item.passage) for item in planted]
-    kinds = ["right"] * len(right) + [item.kind for item in planted]
-    caught = Counter(kind for kind, no in zip(kinds, withheld(session, items), strict=True) if no)
-    return {kind: (caught[kind], kinds.count(kind)) for kind in ("right", *KINDS) if kind in kinds}
+    items = [Case("", item.text, "", True, "right", (item.passage,)) for item in right]
+    items += [Case("", item.text, "", False, item.kind, (item.passage,)) for item in faults(right, passages)]
+    checked = verdicts(session, items)
+    by_rules = Counter(case.kind for case, one in zip(items, checked, strict=True) if one.by_rules.withheld)
+    answered = Counter(
+        case.kind
+        for case, one in zip(items, checked, strict=True)
+        if one.answered.withheld and not (case.right and one.quoted)
+    )
+    kinds = [case.kind for case in items]
+    return {kind: (by_rules[kind], answered[kind], kinds.count(kind)) for kind in ("right", *KINDS) if kind in kinds}
 
 
-def _rows(name: str, counts: dict[str, tuple[int, int]]) -> list[Row]:
-    alarms, size = counts.pop("right")
+def _rows(name: str, counts: dict[str, tuple[int, int, int]]) -> list[Row]:
+    alarms, lost, size = counts.pop("right")
     how = HOW.format(which=SETS[name])
     note = f"{size} {'Chinese' if name.endswith('zh') else 'English'} statements"
     note += next((f", {called}" for part, called in _ROUND.items() if f"_{part}_" in name), "")
-    rows = [Row(f"false alarms, {note}", f"<= {ALARMS:.0%}", _share(alarms, size), met(alarms <= ALARMS * size), how)]
-    for kind, (caught, planted) in counts.items():
-        targeted = kind in TARGETED and name.endswith("en")
-        enough = met(caught >= CAUGHT * planted) if targeted else "-"
-        target = f">= {CAUGHT:.0%}" if targeted else ""
-        rows.append(Row(f"planted faults caught, {note}: {kind}", target, _share(caught, planted), enough, how))
+    target = f"<= {ALARMS:.0%}"
+    rows = [Row(f"false alarms, {note}", target, _share(alarms, size), met(alarms <= ALARMS * size), how),
+            Row(f"in an answer: right sentences lost, their source not quoted either, {note}", target,
+                _share(lost, size), met(lost <= ALARMS * size), how)]  # fmt: skip
+    for kind, (caught, hidden, planted) in counts.items():
+        least = LEAST.get(kind, 0.0)
+        rows.append(Row(f"planted faults caught, {note}: {kind}", f">= {least:.0%}" if least else "",
+                        _share(caught, planted), met(caught >= least * planted) if least else "-",
+                        f"{how}; in an answer {_share(hidden, planted)}"))  # fmt: skip
     return rows
 
 
 def _share(count: int, total: int) -> str:
     return f"{count} of {total} ({count / total:.1%})"
+
+
+if __name__ == "__main__":
+    for row in run(Place(Path(), Path(tempfile.mkdtemp())), sys.argv[1:] or SETS):
+        print(row.what, "|", row.target, "|", row.measured, "|", row.met, "|", row.how)

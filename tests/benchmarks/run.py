@@ -17,6 +17,7 @@ from pathlib import Path
 
 from localmed.config import Settings
 from tests.benchmarks import (
+    abstention,
     across,
     adversarial,
     agents,
@@ -79,7 +80,7 @@ SECTIONS = {
         "chinese",
         "scale",
     ),
-    "Answers and refusals": ("starter", "plain", "ward", "across", "agents", "commands"),
+    "Answers and refusals": ("starter", "plain", "ward", "across", "abstention", "agents", "commands"),
     "Verification": ("gate", "core_lost", "altered", "planted_faults", "badges", "links", "m_eval", "stance"),
     "Patients, orders and departments": ("orders", "departments", "safety", "clinical"),
     "Import and reading": (
@@ -154,6 +155,7 @@ class Benchmarks:
             "plain": lambda: plain.run(self.place),
             "ward": lambda: ward.run(self.place),
             "across": lambda: across.run(self.place),
+            "abstention": lambda: abstention.run(self.place),
             "orders": lambda: orders.run(self.place),
             "reranking": lambda: reranking.run(self.place, self.library),
             "guidelines": lambda: guidelines.run(self.place),

@@ -32,7 +32,8 @@ class Says:
     languages: tuple[str, ...] = ("en",)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-        return [Stance(**{label: float(label == self.labels[premise]) for label in THREE}) for premise, _ in pairs]
+        probabilities = [[float(label == self.labels[premise]) for label in THREE] for premise, _ in pairs]
+        return [Stance(shares[0], shares[1], shares[2]) for shares in probabilities]
 
 
 @pytest.fixture

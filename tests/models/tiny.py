@@ -20,8 +20,9 @@ from localmed.models.checkpoint import Checkpoint
 WIDTH = 32
 SEGMENTS = {"BertConfig": 2, "DebertaV2Config": 0}  # else one
 NLI = ("contradiction", "entailment", "neutral")  # in the order of cross-encoder/nli-deberta-v3-base
+LONG = 402  # of a fact checker, whose template alone has 150 pieces here
 POSITIONS = 130  # two of them are never used, as in XLM-RoBERTa: texts of 128 pieces
-WORDS = ("▁dose", "▁of", "▁the", "▁sepsis", "▁visiting", "▁hours", "▁paracetamol", "▁maximum")
+WORDS = ("▁dose", "▁of", "▁the", "▁sepsis", "▁visiting", "▁hours", "▁paracetamol", "▁maximum", "▁1")
 HAN = "普通病房的探视时间为每天至儿童发热可以用对乙酰氨基酚最大剂量是多少脓毒症什么时候"
 MARKS = ("<s>", "<pad>", "</s>", "<unk>")
 
@@ -54,9 +55,33 @@ def make_nli(folder: Path, labels: Sequence[str] = NLI, kind: str = "XLMRoberta"
     import transformers
 
     _write_tokenizer(folder, segments=2 if kind == "Bert" else 1)
-    named = {"id2label": dict(enumerate(labels)), "label2id": {label: place for place, label in enumerate(labels)}}
+    named: dict[str, Any] = {
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: place for place, label in enumerate(labels)},
+    }
     config = _config(getattr(transformers, f"{kind}Config"), **named)
     getattr(transformers, f"{kind}ForSequenceClassification")(config).save_pretrained(folder)
+    return folder
+
+
+def make_fact_checker(folder: Path, kind: str = "DebertaV2", labels: int = 2, seed: int = 0) -> Path:
+    """Write a fact checker: of DeBERTa-v2 or ModernBERT (each token) with ``labels``, or a T5; return ``folder``."""
+    _torch(seed)
+    import transformers
+
+    _write_tokenizer(folder)
+    if kind == "T5":
+        config = transformers.T5Config(
+            vocab_size=len(_vocabulary()), d_model=WIDTH, d_kv=16, d_ff=2 * WIDTH, num_layers=2, num_heads=2,
+            initializer_factor=0.3, pad_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+        )  # fmt: skip
+        transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+        return folder
+    head = "TokenClassification" if kind == "ModernBert" else "SequenceClassification"
+    marks = {"cls_token_id": 0, "bos_token_id": 0, "pad_token_id": 1, "sep_token_id": 2, "eos_token_id": 2}
+    more = marks if kind == "ModernBert" else {}
+    config = _config(getattr(transformers, f"{kind}Config"), LONG, num_labels=labels, **more)
+    getattr(transformers, f"{kind}For{head}")(config).save_pretrained(folder)
     return folder
 
 
@@ -107,7 +132,7 @@ def _torch(seed: int) -> Any:
     return torch
 
 
-def _config(kind: Any = None, **more: Any) -> Any:
+def _config(kind: Any = None, positions: int = POSITIONS, **more: Any) -> Any:
     from transformers import XLMRobertaConfig
 
     return (kind or XLMRobertaConfig)(
@@ -116,7 +141,7 @@ def _config(kind: Any = None, **more: Any) -> Any:
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=2 * WIDTH,
-        max_position_embeddings=POSITIONS,
+        max_position_embeddings=positions,
         type_vocab_size=SEGMENTS.get(kind.__name__ if kind else "", 1),
         initializer_range=0.5,  # far from nothing, so that texts differ
         **more,

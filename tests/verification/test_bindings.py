@@ -108,3 +108,28 @@ def test_numbers_of_the_question_are_known() -> None:
     assert fault(text, window(text, [source]), NEAR) == bindings.NUMBER
     known = bindings.numbers_of(("Naproxen with a creatinine of 212 micromol/L?",))
     assert fault(text, window(text, [source]), NEAR, known) is None
+
+
+LITHIUM = passage(
+    "Lithium carbonate 400 mg at night is the usual start. Check sodium and kidney function before. Valproate is "
+    "reserved for patients who cannot tolerate other mood stabilisers, because it harms the unborn child.",
+    "Mania",
+)
+IRON = passage("使用强阿片类药物时应同时给予乳果糖预防便秘，腹泻者除外。恶心可用甲氧氯普胺，每日3次。", "镇痛")
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        ("As it can harm an unborn child, lithium is kept for those who tolerate nothing else.", LITHIUM, True),
+        ("As it can harm an unborn child, valproate is kept for those who tolerate nothing else.", LITHIUM, False),
+        ("Lithium begins with 400 mg at night.", LITHIUM, False),
+        ("Before lithium, sodium and the kidneys are checked.", LITHIUM, False),  # that sentence names no medicine
+        ("用强阿片药的同时要用甲氧氯普胺防便秘，除非病人腹泻。", IRON, True),
+        ("用强阿片药的同时要用乳果糖防便秘，除非病人腹泻。", IRON, False),
+        ("恶心的病人可服甲氧氯普胺，一天三次。", IRON, False),
+    ],
+)
+def test_what_the_source_says_of_another_medicine(text: str, source: Passage, expected: bool) -> None:
+    assert bindings.nearer_medicine(text, window(text, [source])) is expected
+    assert (fault(text, window(text, [source]), NEAR) == comparison.OWNER) is expected

@@ -47,6 +47,18 @@ def test_a_judge_overrules_words_and_nothing_else(text: str, stance: Stance, exp
     assert statement.verdict.support is expected
 
 
+def test_the_words_that_a_judge_marked_are_the_reason() -> None:
+    text = "Naproxen is avoided in heart failure and in gout."
+    start = text.index("and in gout")
+    statement = judged(text, Stance(0.1, 0.9, 0.0, marked=((start, start + len("and in gout")),)))
+    assert statement.verdict is not None
+    assert statement.withheld
+    assert statement.verdict.reason == message("support.words_not_said", words=("and in gout",))
+    assert "and in gout" not in statement_view(statement, "en").withheld, "a gap shows nothing of what is withheld"
+    shown = statement_view(replace(statement, withheld=False), "en")  # as a site that marks shows it
+    assert "and in gout" in shown.warning
+
+
 def test_who_checked_is_named() -> None:
     statement = judged("Naproxen is avoided in heart failure.", FOR)
     assert statement.verdict is not None

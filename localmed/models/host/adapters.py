@@ -190,8 +190,14 @@ class HostEntailment:
             piece = pairs[start : start + PIECE]
             values = {"premises": [premise for premise, _ in piece], "hypotheses": [text for _, text in piece]}
             answer = self._client.ask("judge", values, seconds=self._seconds)
-            stances += [Stance(*map(float, shares)) for shares in _list(answer, "stances", len(piece))]
+            rows = zip(_list(answer, "stances", len(piece)), _list(answer, "marked", len(piece)), strict=True)
+            stances += [_stance(shares, marked) for shares, marked in rows]
         return stances
+
+
+def _stance(shares: Sequence[float], marked: Sequence[tuple[int, int]]) -> Stance:
+    supported, neither, contradicted, likeness = map(float, shares)
+    return Stance(supported, neither, contradicted, likeness, tuple((int(start), int(end)) for start, end in marked))
 
 
 class HostChat:

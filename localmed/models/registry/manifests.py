@@ -4,9 +4,9 @@
 
     name = "qwen3-8b"                      # and: role, family, title, languages, licence, terms, source
     context = 32768                        # tokens that it was trained to read
-    library = "sentence-transformers"      # of an encoder: which one loads it
+    library = "sentence-transformers"      # of an encoder: which one loads it; of a judge of entailment: its kind
     query_prefix = "query: "               # and passage_prefix, of an encoder that was trained with them
-    template = "chatml"                    # of a chat model: one of models/templates.py
+    template = "chatml"                    # of a chat model, or a GGUF that judges: one of models/templates.py
     [[files]]                              # name may be a pattern (Qwen3-8B-Q*.gguf) or a choice (a | b)
     name = "Qwen3-8B-Q4_K_M.gguf"
     bytes = 0                              # 0 and "": not known, recorded when the file is added
@@ -33,9 +33,17 @@ from localmed.errors import BadSettings, InputError, toml_place
 from localmed.files import contents
 
 FOLDER = Path(__file__).parent.parent / "shipped"
+<<<<<<< HEAD
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
 WRITERS = ("chat", "planner")  # roles of models that write: a GGUF with a template
 LIBRARIES = {"encoder": ("sentence-transformers", "FlagEmbedding")}  # by role, where there are several; usual first
+=======
+ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
+LIBRARIES = {  # by role, where there are several; usual first
+    "encoder": ("sentence-transformers", "FlagEmbedding"),
+    "entailment": ("", "FactCG", "MiniCheck", "LettuceDetect", "GGUF"),  # none: a classifier of three named labels
+}
+>>>>>>> main
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # it becomes a folder's name
 KV_BYTES = 2  # of a number in the cache of keys and values: half precision, llama.cpp's default
 

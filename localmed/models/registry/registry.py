@@ -306,6 +306,8 @@ class Registry:
 def _described(choice: offered.Choice, files: tuple[StoredFile, ...], by: str, template: str) -> Model:
     manifest, now = choice.manifest, datetime.now(UTC).isoformat(timespec="seconds")
     usual = LIBRARIES.get(choice.role, ("",))[0]
+    if choice.role == "entailment" and template:
+        usual = LIBRARIES["entailment"][-1]  # a GGUF
     marked = _fingerprint(files, manifest)
     model = Model(choice.name, choice.role, manifest is not None, files, now, by, marked, None, template, library=usual)
     if manifest is None:

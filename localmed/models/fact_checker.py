@@ -1,0 +1,291 @@
+"""Fact checkers: networks that say whether a document supports a claim, behind ``Entailment``.
+
+- ``FactCG`` (Lei et al. 2025): a DeBERTa classifier with two outputs, not supported and supported, that reads document
+  and claim as one question;
+- ``MiniCheck`` (Tang et al. 2024): a T5 that answers 0 or 1; one decoder step, the probabilities of these two tokens;
+- ``LettuceDetect`` (Kovacs & Recski 2025): a classifier of the claim's tokens, supported and not; a claim is as
+  supported as its worst token, and what is not becomes the marked words of its ``Stance``.
+
+A document that is longer than the network reads is judged in pieces of whole sentences; a claim is supported as far as
+the piece says that supports it most. None of them tells what is contradicted from what is not said: ``contradiction``
+is always 0. A claim that leaves no room for a document is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from localmed import language
+from localmed.domain import message
+from localmed.models import bert
+from localmed.models.checkpoint import CONFIG, Checkpoint
+from localmed.models.cross_encoder import NEEDED
+from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
+from localmed.ports import NOT_JUDGED, Stance
+
+MARGIN = 8  # tokens that joining texts may add
+LEAST_ROOM = 32  # tokens of a document that must fit beside a claim
+MARKED = 0.5  # least probability at which a token counts as not supported: the more probable of two labels
+# What the networks were trained to read; the words are theirs.
+FACTCG = (
+    '{document}\n\nChoose your answer: based on the paragraph above can we conclude that "{claim}"?\n\n'
+    "OPTIONS:\n- Yes\n- No\nI think the answer is "
+)
+MINICHECK = "predict: {document}{end}{claim}"
+LETTUCE = "Summarize the following text:\n{document}\noutput:"
+ANSWERS = ("0", "1")  # MiniCheck's: not supported, supported
+
+Spans = tuple[tuple[int, int], ...]  # characters of a claim
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """How far one piece of a document supports a claim, from 0 to 1: as a whole, or each token with its characters."""
+
+    support: float
+    tokens: tuple[tuple[int, int, float], ...] = ()
+
+
+class FactChecker:
+    """``Entailment`` on a registered checkpoint. Not thread-safe by contract: one owner at a time."""
+
+    kind, loaded_by = "ForSequenceClassification", "AutoModelForSequenceClassification"
+
+    def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
+        """Nothing is loaded before the first pair. ``exact`` forces float32."""
+        self._checkpoint, self._exact = checkpoint, exact
+
+    @cached_property
+    def name(self) -> str:
+        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it is not of this kind."""
+        self.check()
+        return f"{self._checkpoint.name} {self._checkpoint.version}"
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Those of its manifest."""
+        return self._checkpoint.languages
+
+    def check(self) -> None:
+        """Raise ``ModelError`` for a network of another kind, which would load all the same, or of other labels."""
+        self._checkpoint.complete(*NEEDED)
+        values = self._checkpoint.read()
+        values = values if isinstance(values, dict) else {}
+        if not any(str(name).endswith(self.kind) for name in values.get("architectures") or ()):
+            raise self._checkpoint.unusable(ValueError(), message("model.other_kind", file=CONFIG, kind=self.kind))
+        named = values.get("id2label")  # two labels are the default, which is not written down
+        if named is not None and (not isinstance(named, dict) or len(named) != len(ANSWERS)):
+            raise self._checkpoint.unusable(ValueError(), message("model.two_labels", file=CONFIG))
+
+    @cached_property
+    def network(self) -> Network:
+        """The model, loaded."""
+        _ = self.name  # before seconds of loading
+        checkpoint = self._checkpoint
+        folder = checkpoint.complete(*NEEDED)
+        with checkpoint.loading():
+            import torch
+            import transformers
+
+            transformers.utils.logging.disable_progress_bar()
+            transformers.utils.logging.set_verbosity_error()
+            here = {"local_files_only": True, "trust_remote_code": False}
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **here)
+            model, report = getattr(transformers, self.loaded_by).from_pretrained(
+                str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **here
+            )
+        checkpoint.refuse_unfilled([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
+        device, dtype = device_of(torch), self.numbers(torch)
+        positions = getattr(model.config, "max_position_embeddings", PASSAGE_TOKENS + RESERVED_POSITIONS)
+        tokens = min(PASSAGE_TOKENS, int(positions) - RESERVED_POSITIONS)
+        model = model.to(device=device, dtype=dtype).eval()
+        return Network(torch, tokenizer, model, device, tokens, Cost.of(model.config, dtype))
+
+    def numbers(self, torch: Any) -> Any:
+        """The kind of numbers to compute with."""
+        return arithmetic(torch, self._exact)
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        """See ``Entailment.judge``."""
+        if not pairs:
+            return []
+        pieces = [(place, piece) for place, pair in enumerate(pairs) for piece in self._pieces(*pair)]
+        read: dict[int, list[_Read]] = {}
+        texts = [(piece, pairs[place][1]) for place, piece in pieces]
+        for (place, _), result in zip(pieces, self.read(texts) if texts else [], strict=True):
+            read.setdefault(place, []).append(result)
+        return [_stance(read.get(place, [])) for place in range(len(pairs))]
+
+    def _pieces(self, document: str, claim: str) -> list[str]:
+        """``document`` in pieces that fit beside ``claim``; none where it has no room."""
+        room = self.network.tokens - MARGIN - sum(self._count(self.beside(claim)))
+        return list(_packed(document, room, self._count)) if room >= LEAST_ROOM else []
+
+    def _count(self, texts: Sequence[str]) -> list[int]:
+        encoded = self.network.tokenizer(list(texts), add_special_tokens=False)
+        return [len(row) for row in encoded["input_ids"]]
+
+    def prompt(self, document: str, claim: str) -> str:
+        """What the network reads."""
+        raise NotImplementedError
+
+    def beside(self, claim: str) -> list[str]:
+        """What it reads beside the document."""
+        return [self.prompt("", claim)]
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> list[_Read]:
+        """How far each document, which fits, supports its claim."""
+        network, shares = self.network, [0.0] * len(texts)
+        rows = network.tokenizer([self.prompt(*text) for text in texts], truncation=True, max_length=network.tokens)
+        for places, output in network.batches(rows, self.logits(network)):
+            judged = network.finite(output).softmax(dim=-1)[:, 1].tolist()  # (B, 2)
+            for place, share in zip(places, judged, strict=True):
+                shares[place] = share
+        return [_Read(share) for share in shares]
+
+    def logits(self, network: Network) -> Callable[[dict[str, Any]], Any]:
+        """The two outputs, not supported and supported, of a batch: (B, 2)."""
+        return lambda inputs: network.model(**inputs).logits
+
+
+class FactCG(FactChecker):
+    """A classifier of document and claim in one template."""
+
+    def prompt(self, document: str, claim: str) -> str:
+        """See ``FactChecker``."""
+        return FACTCG.format(document=document, claim=claim)
+
+
+class MiniCheck(FactChecker):
+    """A T5 that answers 0 or 1, of which the first step alone is computed."""
+
+    kind, loaded_by = "ForConditionalGeneration", "AutoModelForSeq2SeqLM"
+
+    def numbers(self, torch: Any) -> Any:
+        """Never float16, in which T5's wide layers overflow."""
+        return bert.arithmetic(torch, self._exact)
+
+    def prompt(self, document: str, claim: str) -> str:
+        """See ``FactChecker``."""
+        return MINICHECK.format(document=document, end=self.network.tokenizer.eos_token, claim=claim)
+
+    @cached_property
+    def answers(self) -> list[int]:
+        """The first token of each of ``ANSWERS``; raise ``ModelError`` where they are the same."""
+        encoded = self.network.tokenizer(list(ANSWERS), add_special_tokens=False)["input_ids"]
+        first = [row[0] for row in encoded]
+        if first[0] == first[1]:
+            raise self._checkpoint.unusable(ValueError(), message("model.two_labels", file="tokenizer.json"))
+        return first
+
+    def logits(self, network: Network) -> Callable[[dict[str, Any]], Any]:
+        """See ``FactChecker``."""
+        answers, first = self.answers, network.model.config.decoder_start_token_id
+
+        def step(inputs: dict[str, Any]) -> Any:
+            started = network.torch.full((len(inputs["input_ids"]), 1), first, device=network.device)
+            return network.model(**inputs, decoder_input_ids=started).logits[:, 0, answers]
+
+        return step
+
+
+class LettuceDetect(FactChecker):
+    """A classifier of each token of the claim."""
+
+    kind, loaded_by = "ForTokenClassification", "AutoModelForTokenClassification"
+
+    def prompt(self, document: str, claim: str) -> str:
+        """See ``FactChecker``; the claim is the second text of a pair."""
+        del claim
+        return LETTUCE.format(document=document)
+
+    def beside(self, claim: str) -> list[str]:
+        """See ``FactChecker``."""
+        return [self.prompt("", claim), claim]
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> list[_Read]:
+        """See ``FactChecker``."""
+        network = self.network
+        prompts, claims = [self.prompt(*text) for text in texts], [claim for _, claim in texts]
+        rows = network.tokenizer(
+            prompts, claims, truncation="only_first", max_length=network.tokens, return_offsets_mapping=True
+        )
+        results = [_Read(0.0)] * len(texts)
+        for places, output in network.batches(rows, self.logits(network)):
+            judged = network.finite(output).softmax(dim=-1)[..., 0].tolist()  # (B, T): supported
+            for place, shares in zip(places, judged, strict=True):
+                results[place] = _of_tokens(_claimed(rows, place, shares))
+        return results
+
+
+def _claimed(rows: Any, place: int, shares: Sequence[float]) -> tuple[tuple[int, int, float], ...]:
+    """The tokens of the claim of the text at ``place``: its characters from and to, and how far it is supported."""
+    of_text, offsets = rows.sequence_ids(place), rows["offset_mapping"][place]
+    tokens = zip(of_text, offsets, shares, strict=False)  # what is padded has a share, but is no token
+    return tuple((start, end, share) for text, (start, end), share in tokens if text == 1 and end > start)
+
+
+def _of_tokens(tokens: tuple[tuple[int, int, float], ...]) -> _Read:
+    return _Read(min((share for *_, share in tokens), default=0.0), tokens)
+
+
+def _stance(read: Sequence[_Read]) -> Stance:
+    """Of all pieces of a document; what no piece supports is not said."""
+    if not read:
+        return NOT_JUDGED
+    if not read[0].tokens:
+        support = max(one.support for one in read)
+        return Stance(support, 1.0 - support, 0.0)
+    together = [(start, end, max(shares)) for (start, end), shares in _by_token(read)]
+    support = min(share for *_, share in together)
+    return Stance(support, 1.0 - support, 0.0, marked=_marked(together))
+
+
+def _by_token(read: Sequence[_Read]) -> Iterator[tuple[tuple[int, int], tuple[float, ...]]]:
+    """The characters of each token of the claim, and how far each piece supports it."""
+    for same in zip(*(one.tokens for one in read), strict=True):
+        yield same[0][:2], tuple(share for *_, share in same)
+
+
+def _marked(tokens: Iterable[tuple[int, int, float]]) -> Spans:
+    """The runs of tokens that are not supported."""
+    runs = groupby(tokens, lambda token: 1.0 - token[2] >= MARKED)
+    kept = [list(run) for marked, run in runs if marked]
+    return tuple((run[0][0], run[-1][1]) for run in kept)
+
+
+# --- pieces of a document ---------------------------------------------------------------------------------------------
+
+
+def _packed(document: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
+    """``document`` in pieces of whole sentences of at most ``room`` tokens; a longer sentence is cut."""
+    sentences = [document[start:end] for start, end in language.sentences(document)] or [document]
+    whole = [piece for sentence in sentences for piece in _halved(sentence, room, count)]
+    kept: list[str] = []
+    used = 0
+    for piece, tokens in zip(whole, count(whole), strict=True):
+        if kept and used + tokens > room:
+            yield " ".join(kept)
+            kept, used = [], 0
+        kept.append(piece)
+        used += tokens + 1  # the blank between two
+    yield " ".join(kept)
+
+
+def _halved(text: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
+    """``text``, in halves as long as it has more than ``room`` tokens."""
+    if len(text) < 2 or count([text])[0] <= room:
+        yield text
+        return
+    middle = len(text) // 2
+    cut = text.find(" ", middle) + 1 or middle
+    cut = cut if cut < len(text) else middle
+    yield from _halved(text[:cut].rstrip(), room, count)
+    yield from _halved(text[cut:], room, count)
+
+
+BY_LIBRARY: dict[str, type[FactChecker]] = {"FactCG": FactCG, "MiniCheck": MiniCheck, "LettuceDetect": LettuceDetect}
