@@ -33,17 +33,12 @@ from localmed.errors import BadSettings, InputError, toml_place
 from localmed.files import contents
 
 FOLDER = Path(__file__).parent.parent / "shipped"
-<<<<<<< HEAD
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
 WRITERS = ("chat", "planner")  # roles of models that write: a GGUF with a template
-LIBRARIES = {"encoder": ("sentence-transformers", "FlagEmbedding")}  # by role, where there are several; usual first
-=======
-ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
 LIBRARIES = {  # by role, where there are several; usual first
     "encoder": ("sentence-transformers", "FlagEmbedding"),
     "entailment": ("", "FactCG", "MiniCheck", "LettuceDetect", "GGUF"),  # none: a classifier of three named labels
 }
->>>>>>> main
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # it becomes a folder's name
 KV_BYTES = 2  # of a number in the cache of keys and values: half precision, llama.cpp's default
 

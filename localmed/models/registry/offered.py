@@ -82,12 +82,8 @@ def template_of(choice: Choice, template: str) -> str:
     A GGUF that judges entailment is asked as one that chats. Raise ``BadSettings`` for one that there is not,
     ``UsageError`` for a chat model without one.
     """
-<<<<<<< HEAD
-    if choice.role not in WRITERS:
-=======
     judges = choice.role == "entailment" and any(name.lower().endswith(".gguf") for name in choice.files)
-    if choice.role != "chat" and not judges:
->>>>>>> main
+    if choice.role not in WRITERS and not judges:
         return ""
     name = template or (choice.manifest.template if choice.manifest else "")
     if not name:
