@@ -184,7 +184,7 @@ def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaCh
     return _llama(name, settings, registry)
 
 
-def _llama(name: str, settings: ChatSettings, registry: Registry) -> CountingChat:
+def _llama(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat:
     from localmed.models.llama.adapter import LlamaChat
 
     return LlamaChat(_file(registry, name, settings), settings, lambda: _admitted(registry, name))
