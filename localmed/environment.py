@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from contextlib import suppress
 
 OFFLINE = {
     # Set before any model library loads: a hospital machine has no hub, and a library that looks for one hangs.
@@ -31,6 +33,20 @@ def scrubbed(**more: str) -> dict[str, str]:
     """The environment of a child process: what it needs of this one's, no network for its libraries, and ``more``."""
     kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(PASSED_GROUPS)}
     return {**PATIENCE, **kept, **OFFLINE, **more}
+
+
+ARENAS = 2  # areas of memory that the threads of a process share
+_M_ARENA_MAX = -8  # of glibc's mallopt
+
+
+def few_arenas() -> None:
+    """Have many threads share ``ARENAS`` areas of memory, where glibc keeps one for each of them, at its largest.
+
+    After questions by 1, 2, 4, 8 and 16 threads at once a process of 632 MB had 41 MB more, with this 19 MB. Only glibc
+    knows of it; before the first threads.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, ARENAS)
 
 
 def before_models() -> None:

@@ -112,9 +112,14 @@ def _connected(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
         ray._private.worker.print_to_stdstream = _say_nothing  # it tells of lost workers on standard output, unasked
         yield
     finally:
+        interrupting = signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # the import is over: it would be called interrupted
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         with suppress(Exception), _silenced():
             ray.shutdown()
         signal.signal(signal.SIGTERM, ending)
+        signal.signal(signal.SIGINT, interrupting)
 
 
 def _say_nothing(*_: object, **__: object) -> None:

@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from localmed import children
 from localmed.config import Settings, load
+from localmed.environment import few_arenas
 from localmed.errors import InputError, LocalmedError, UsageError, reason
 from localmed.files import contents
 from localmed.operations import fit, gpus
@@ -151,6 +152,7 @@ def run(settings: Settings, address: Address, workers: int, ready: Callable[[], 
     """Answer browsers until Ctrl-C or SIGTERM; ``ready`` is called just before the first request can come."""
     import uvicorn
 
+    few_arenas()
     os.environ.setdefault("OTEL_SDK_DISABLED", "true")  # FastAPI brings OpenTelemetry's interface: nothing is measured
     options: dict[str, Any] = {
         "host": address.host,
@@ -177,6 +179,7 @@ def run(settings: Settings, address: Address, workers: int, ready: Callable[[], 
 
 def of_worker() -> FastAPI:
     """The application in a worker process, which knows its site by the environment that ``run`` made."""
+    few_arenas()
     return application.create(Site(load(os.environ[DATA])), (_name(os.environ[NAMES]),))
 
 

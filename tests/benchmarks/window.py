@@ -47,8 +47,10 @@ READERS = 50
 AT_WORK = 4  # readers who never pause, for the capacity
 UNLOADED, CAPACITY, HALF, TWICE = 20, 30.0, 300.0, 120.0  # visits; seconds
 WARM_UP = 60.0  # seconds of the half load before memory is looked at
+LOOK = 10.0  # seconds between two looks at the memory
 MOST_GROWTH = 0.05
 PATIENCE = 120.0  # seconds until a request counts as failed
+Size = tuple[int, int]  # bytes of the server, of its children
 KINDS = ("first page", "search", "page image", "answer")
 
 
@@ -95,9 +97,9 @@ def run(place: Place) -> list[Row]:
             visit(port, readers[number % READERS], unloaded, number)
         capacity, answered = closed(port, readers, process)
         memory = arrivals(port, readers, half, capacity / 2, HALF, process)
-        memory += arrivals(port, readers, twice, 2 * capacity, TWICE, process)
+        after = arrivals(port, readers, twice, 2 * capacity, TWICE, process)
     rows = [*_latencies(unloaded, load), _half(unloaded, half, capacity), _twice(twice)]
-    return [*rows, _memory(memory), _throughput(alone, answered)]
+    return [*rows, *_memory(memory, after), _throughput(alone, answered)]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -138,12 +140,26 @@ def _twice(twice: Log) -> Row:
     return Row("window, 50 readers at twice the capacity", "only 429; search answers", measured, met(good), how)
 
 
-def _memory(sizes: list[tuple[float, int]]) -> Row:
-    warm, end = (statistics.median(size for _, size in part) for part in (sizes[:5], sizes[-5:]))
-    how = f"PSS of server, model host and children: {warm / 2**20:.0f} MiB after {WARM_UP:.0f} s, {end / 2**20:.0f} MiB"
-    growth = end / warm - 1
-    return Row("window, memory from the warm-up to the end", f"<= {MOST_GROWTH:.0%}", f"{growth:+.1%}",
-               met(growth <= MOST_GROWTH), f"{how} at the end; medians of five looks")  # fmt: skip
+def _memory(half: list[Size], twice: list[Size]) -> list[Row]:
+    """From the warm-up to the end of each phase, by medians of three looks; which process grew stands beside it."""
+    warm = _median(half[:3])
+    ends = {"half of the capacity": _median(half[-3:]), "twice the capacity": _median(twice[-3:])}
+    return [
+        Row(f"window, memory from the warm-up to the end of {phase}", f"<= {MOST_GROWTH:.0%}",
+            f"{sum(end) / sum(warm) - 1:+.1%}", met(sum(end) / sum(warm) - 1 <= MOST_GROWTH),
+            f"PSS after {WARM_UP:.0f} s and at the end: server {_mib(warm[0], end[0])}, "
+            f"model host and other children {_mib(warm[1], end[1])} MiB; medians of three looks")
+        for phase, end in ends.items()
+    ]  # fmt: skip
+
+
+def _median(sizes: list[Size]) -> Size:
+    server, others = zip(*sizes, strict=True)
+    return int(statistics.median(server)), int(statistics.median(others))
+
+
+def _mib(*sizes: int) -> str:
+    return ", then ".join(f"{size / 2**20:.0f}" for size in sizes)
 
 
 def _throughput(alone: Rate, answered: Rate) -> Row:
@@ -206,13 +222,13 @@ def server(data: Path, *options: str) -> Iterator[tuple[int, psutil.Process]]:
         process.wait(60)
 
 
-def memory_of(process: psutil.Process) -> int:
-    """Bytes of ``process`` and its children, shared pages counted once."""
-    total = 0
-    for one in (process, *process.children(recursive=True)):
+def memory_of(process: psutil.Process) -> Size:
+    """Bytes of ``process`` and of its children, shared pages counted once."""
+    others = 0
+    for one in process.children(recursive=True):
         with suppress(psutil.Error):
-            total += one.memory_full_info().pss
-    return total
+            others += one.memory_full_info().pss
+    return process.memory_full_info().pss, others
 
 
 # --- the readers ------------------------------------------------------------------------------------------------------
@@ -333,21 +349,21 @@ def closed(port: int, readers: list[Reader], process: psutil.Process) -> tuple[f
 
 def arrivals(
     port: int, readers: list[Reader], log: Log, rate: float, seconds: float, process: psutil.Process
-) -> list[tuple[float, int]]:
+) -> list[Size]:
     """Visits that begin at ``rate`` a second, whoever is still served; the memory every ten seconds."""
     drawn, begun, number = random.Random(0), time.monotonic(), 0
     threads: list[threading.Thread] = []
-    sizes: list[tuple[float, int]] = []
+    sizes: list[Size] = []
     following = begun
     while following < begun + seconds:
         time.sleep(max(0.0, following - time.monotonic()))
-        if time.monotonic() - begun > WARM_UP + 10 * len(sizes) or (seconds == TWICE and not sizes):
-            sizes.append((time.monotonic() - begun, memory_of(process)))
+        if time.monotonic() - begun > (WARM_UP if seconds == HALF else 0.0) + LOOK * len(sizes):
+            sizes.append(memory_of(process))
         threads.append(threading.Thread(target=visit, args=(port, readers[number % READERS], log, number)))
         threads[-1].start()
         number += 1
         following += drawn.expovariate(rate)
     for thread in threads:
         thread.join(PATIENCE)
-    sizes.append((time.monotonic() - begun, memory_of(process)))
+    sizes.append(memory_of(process))
     return sizes

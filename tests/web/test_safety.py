@@ -93,6 +93,11 @@ def test_an_administrator_sees_the_machine(client: Clients) -> None:
     assert "encoder" in page
     assert "Questions are answered" in page
     assert re.search(r'<th scope="row">quarantine</th><td><span>', page), "each line says what was looked at"
+    admin = client("admin")
+    admin.http.cookies.set("localmed_language", "zh")
+    names = re.findall(r'<th scope="row">([^<]+)</th>', admin.get("/admin/health").text)
+    assert len(names) > 10
+    assert [name for name in names if name.isascii()] == ["Python"]
 
 
 @pytest.mark.parametrize("role", list(SessionRole))

@@ -26,6 +26,7 @@ from cryptography.x509.oid import NameOID
 
 from localmed.config import Settings
 from localmed.domain import Collection
+from localmed.environment import ARENAS
 from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
 from localmed.session import Session, local_caller
@@ -36,6 +37,7 @@ from tests.web.conftest import PASSWORD, make_accounts
 QUESTION = "What is the loading dose of vancomycin?"
 PATIENCE = 180.0  # seconds that anything may take on a busy machine
 HUGE = 2 * 2**30  # bytes
+AREA = 64 * 2**20  # bytes
 
 
 @dataclass
@@ -159,6 +161,13 @@ def loading_models(server: psutil.Process) -> list[psutil.Process]:
     return [one for one in processes if "libtorch" in Path(f"/proc/{one.pid}/maps").read_text()]
 
 
+def arenas(process: psutil.Process) -> int:
+    """The areas of memory that glibc made for threads of ``process``: of 64 MiB each, what is unused not open to it."""
+    maps = Path(f"/proc/{process.pid}/maps").read_text()
+    areas = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) rw-p .*\n\2-([0-9a-f]+) ---p ", maps, re.MULTILINE)
+    return sum(int(start, 16) % AREA == 0 and int(end, 16) - int(start, 16) == AREA for start, _, end in areas)
+
+
 @pytest.mark.slow
 def test_over_tls_two_workers_know_the_same_logins_and_end_together(data: Path, certificate: tuple[Path, Path]) -> None:
     chain, key = map(str, certificate)
@@ -172,6 +181,9 @@ def test_over_tls_two_workers_know_the_same_logins_and_end_together(data: Path, 
         assert '"kind": "answer"' in reader.ask("I want to know the dose, I can not go on like this")[1]
         assert len(hosts(server)) == 1, "the workers share one model host"
         assert loading_models(server) == hosts(server), "a web process loads no model of its own"
+        assert [arenas(one) for one in (server, *server.children()) if arenas(one) > ARENAS] == [], (
+            "beside the one that each process begins with"
+        )
         status, page = reader.request("POST", "/ask", form="not the token", question=QUESTION)
         assert (status, "present login" in page) == (403, True)
         assert reader.form("/ask", question="x" * 10_000_000)[0] == 413

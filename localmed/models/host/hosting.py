@@ -20,6 +20,7 @@ from pathlib import Path
 
 from localmed import files
 from localmed.config import HostSettings, Settings
+from localmed.environment import few_arenas
 from localmed.errors import Busy, UsageError
 from localmed.models import choice
 from localmed.models.choice import FITTED
@@ -40,6 +41,7 @@ def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], 
     ``made`` makes the host when no other one is there. Raise ``Busy`` if there is, ``ModelError`` if a model cannot be
     loaded.
     """
+    few_arenas()
     with claimed(data) as folder, closing(made()) as host:
         host.warm()
         with _listening(folder) as listener:

@@ -1,0 +1,193 @@
+"""Pictures of every page for docs/pages, over the library that `make demo` built: English light, Chinese dark.
+
+Pages are found by their links as the test of accessibility finds them. The picture of an answer beside its source is
+also the README's (docs/window.png). Look at each picture before it is committed.
+
+    python -m tests.web.pictures demo/data            writes docs/pages and its README.md
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
+from localmed.config import Settings
+from localmed.site import Site
+from tests.web.conftest import ARGUMENTS, CHROMIUM, Client, Clients, Window, make_accounts, served
+from tests.web.test_every_page import pages
+from tests.web.test_reviews import CASES, made, rate_all
+from tests.web.test_uploads import HAND, send, waited, waiting
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = DOCS / "pages"
+QUESTIONS = {
+    "en": "What is the blood pressure target for most adults with hypertension?",
+    "zh": "2级高血压的收缩压范围是多少？",
+}
+ORDER = "Metformin 500 mg PO BID with meals.\nChest X-ray tomorrow."
+COMPLAINT = "crushing chest pain going to my left arm"
+RECORD = "68-year-old woman. Diagnoses: hypertension, type 2 diabetes. Medication: metformin 500 mg twice daily."
+SIZE: ViewportSize = {"width": 1280, "height": 800}
+TALLEST = 2000  # pixels of a page that are shown
+WIDTH = 760  # pixels of a picture
+COLOURS = 64
+THEMES = {"en": "light", "zh": "dark"}
+ELSEWHERE = ("login", "start")  # taken before signing in; leads elsewhere once there are accounts
+HEADER = """# The pages
+
+The pages of `localmed serve` over the starter corpus, in English on a light and in Chinese on a dark screen, as an
+administrator sees them ({day}). Others see fewer entries above. Made by `tests/web/pictures.py`.
+"""
+
+
+def main(demo: Path) -> None:
+    """Make all pictures anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder, "data")
+        shutil.copytree(demo, data, symlinks=True, ignore=shutil.ignore_patterns("host"))
+        settings = Settings(data)
+        make_accounts(settings)
+        with Site(settings) as site, chromium() as browser:
+            clients = Clients(settings, site)
+            addresses = pages(clients("admin"), seeds(clients))
+            names = {_name(template): path for template, path in addresses.items()}
+            for language, theme in THEMES.items():
+                with served(clients) as url:
+                    _all(browser, url, language, theme, names)
+    _index(names)
+
+
+def seeds(clients: Clients) -> list[str]:
+    """Something on every page, and where those are that no link leads to."""
+    admin = clients("admin")
+    admin.form("/account/tokens", name="laboratory", days="30")
+    for name in ("ward.md", "hand.md"):  # the first is published: a generation to go back to
+        send(admin, HAND, name, collection="starter-local")
+        waited(clients)
+        if name == "ward.md":
+            (upload,) = waiting(clients)
+            admin.form(f"/library/upload/{upload.id}/publish")
+            waited(clients)
+    answers = [
+        _answer_path(admin, "/ask", question=QUESTIONS["en"], check="true"),
+        _answer_path(admin, "/orders", order=ORDER),
+    ]
+    answers += [_answer_path(admin, "/departments", question=COMPLAINT)]
+    admin.form(f"{answers[0]}/report", opinion="bad", comment="The older adults are missing.")
+    passage = re.search(r'href="(/passages/[^"]+)"', admin.form("/search", question=QUESTIONS["en"]).text)
+    closed = made(admin, title="Spring", cases=CASES, reviewers="admin")
+    rate_all(admin, closed)
+    admin.form(f"{closed}/close")
+    admin.form("/safety/reviews", title="Autumn", form_of="lay", cases=CASES, reviewers="admin")
+    waited(clients)
+    reviews = re.findall(r'href="(/safety/reviews/[\w-]+)"', admin.get("/safety/reviews").text)
+    begun = next(link for link in reviews if link != closed)
+    return [*answers, html.unescape(passage[1]) if passage else "", closed, begun.replace("/safety", "")]
+
+
+def _answer_path(client: Client, path: str, **fields: str) -> str:
+    return client.form(path, **fields).url.path
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, headless."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+def _all(browser: Browser, url: str, language: str, theme: str, names: dict[str, str]) -> None:
+    context = browser.new_context(
+        viewport=SIZE,
+        locale={"en": "en-GB", "zh": "zh-CN"}[language],
+        color_scheme=theme,  # type: ignore[arg-type]
+    )
+    page = context.new_page()
+    page.goto(f"{url}/login")
+    _take(page, PAGES / f"login_{language}.png")
+    Window(page, url).sign_in("admin")
+    for name, path in names.items():
+        if name not in ELSEWHERE:
+            page.goto(url + path)
+            _take(page, PAGES / f"{name}_{language}.png")
+    _practice(page, url, language)
+    _beside(page, url, language)
+    context.close()
+
+
+def _practice(page: Page, url: str, language: str) -> None:
+    """What was read of a record."""
+    page.goto(f"{url}/practice")
+    page.fill("#question", QUESTIONS[language])
+    page.fill("#record", RECORD)
+    page.click("main form button")
+    page.wait_for_selector("table.entries")
+    _take(page, PAGES / f"practice_read_{language}.png")
+
+
+def _beside(page: Page, url: str, language: str) -> None:
+    """An answer, its source beside it; the English one is the README's too."""
+    page.goto(f"{url}/")
+    page.fill("#question", QUESTIONS[language])
+    page.click("form[data-ask] button:not([type=button])")
+    page.wait_for_selector("[data-answer] h2", timeout=120_000)
+    page.click(".bottom .cite")
+    page.wait_for_selector("[data-answer] [data-pane] mark")
+    while not page.evaluate("[...document.querySelectorAll('[data-answer] img')].every((one) => one.naturalWidth)"):
+        page.wait_for_timeout(50)
+    page.wait_for_timeout(500)  # it is scrolled to the mark
+    page.evaluate("window.scrollTo(0, 0)")
+    page.screenshot(path=PAGES / f"answer_with_its_source_{language}.png")
+    if language == "en":
+        page.set_viewport_size({"width": 1400, "height": 900})
+        page.wait_for_timeout(300)
+        page.screenshot(path=DOCS / "window.png")
+    _smaller(PAGES / f"answer_with_its_source_{language}.png")
+
+
+def _take(page: Page, path: Path) -> None:
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=path, full_page=True)
+    _smaller(path)
+
+
+def _smaller(path: Path) -> None:
+    """The picture as wide as a page of documents shows it, in few colours."""
+    with Image.open(path) as whole:
+        part = whole.convert("RGB").crop((0, 0, whole.width, min(whole.height, TALLEST)))
+        part = part.resize((WIDTH, round(part.height * WIDTH / part.width)), Image.Resampling.LANCZOS)
+        part.quantize(COLOURS).save(path, optimize=True)
+
+
+def _name(template: str) -> str:
+    return "_".join(re.findall(r"\w+", template)) or "ask"
+
+
+def _index(names: dict[str, str]) -> None:
+    """docs/pages/README.md; pictures of pages that are no more are removed."""
+    shown = sorted({*names, "login", "practice_read", "answer_with_its_source"} - {"start"})
+    day = datetime.now(UTC).date().isoformat()
+    parts = [HEADER.format(day=day)]
+    for name in shown:
+        parts.append(f"## {name.replace('_', ' ').capitalize()}\n\n![English, light]({name}_en.png)\n")
+        parts.append(f"![Chinese, dark]({name}_zh.png)\n")
+    PAGES.joinpath("README.md").write_text("\n".join(parts), "utf-8")
+    for picture in PAGES.glob("*.png"):
+        if picture.stem.rpartition("_")[0] not in shown:
+            picture.unlink()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
