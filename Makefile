@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 $(VENV)/.installed-all: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,llama,workstation,eval,nlp,ocr,ray]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,llama,workstation,eval,nlp,ocr,ray,train]"
 	touch $@
 
 install: $(VENV)/.installed

@@ -185,7 +185,7 @@ CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
 DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
 BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("minilm", "e5"), "terms": (NONE,),
-    "reranker": ("maxsim", NONE), "entailment": (NONE, CHAT)}  # fmt: skip
+    "reranker": ("maxsim", NONE), "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
 ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from localmed.ingest.pipeline import Progress
     from localmed.models.host.server import Host
     from localmed.models.host.server import Status as HostStatus
+    from localmed.models.llama.adapter import LlamaChat
 
 Made = TypeVar("Made")
 Own = tuple[Calibration, ...] | None  # a site's calibrations; None: those that are kept
@@ -207,6 +208,16 @@ class Site:
         if "chat" in self._stopped:
             return None
         return self._chat or self._hosted.chat or self._once("chat", self._own_chat)
+
+    @property
+    def planner(self) -> CountingChat | None:
+        """The model tuned to plan sources (``localmed train``), if one was chosen; it serves that role alone."""
+        name = NONE if "planner" in self._stopped else self.serving["planner"]
+        return self._once(f"planner {name}", lambda: self.writer(name))
+
+    def writer(self, name: str) -> LlamaChat | None:
+        """The registered chat model or planner ``name``, in a child process of its own that the caller closes."""
+        return choice.written_by(name, self.settings.chat, self.registry)
 
     @property
     def entailment(self) -> Entailment:

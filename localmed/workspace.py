@@ -19,6 +19,7 @@ from localmed.agents import judging
 from localmed.agents.appraisal import APPRAISAL
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
+from localmed.agents.planning import PLAN
 from localmed.agents.relevance_rules import RelevanceRules
 from localmed.agents.role_rules import CachingEncoder, Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
@@ -53,6 +54,8 @@ class SiteModels(Models, Protocol):
 
     @property
     def chat(self) -> CountingChat | None: ...  # noqa: D102
+    @property
+    def planner(self) -> CountingChat | None: ...  # noqa: D102
     @property
     def chat_chosen(self) -> bool: ...  # noqa: D102
     @property
@@ -186,10 +189,13 @@ class Workspace:
     def provenance(self, judged: bool = False) -> Provenance:
         """What answers now; the judge of entailment where a model's words or (``judged``) claims are held to it."""
         identity, reranker, chat = self._site.encoder.identity, self._site.reranker, self._site.chat
-        by_chat = chat is not None and any(self.roles.by(role) == "chat" for role in ROLES.values())
+        by_chat = chat is not None and any(
+            self.roles.by(role) == "chat" for role in ROLES.values() if role.name not in self.roles.own
+        )
         models = [("encoder", f"{identity.name} {identity.version}")]
         models += [("reranker", reranker.name)] if reranker else []
         models += [("chat", chat.identity.name)] if chat and by_chat else []
+        models += [("planner", self._site.planner.identity.name)] if self._site.planner else []
         models += [("entailment", self._site.entailment.name)] if by_chat or judged else []
         return Provenance(
             generation=self.library.path.name,
@@ -240,9 +246,10 @@ class Workspace:
         settings, model = self.settings, self._site.chat
         watch = Watch(cancelled=hooks.models_over, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
+        own = {PLAN.name: ChatRoles(planner, watch)} if (planner := self._site.planner) else {}
         rules = RoleRules(self.library, self._site)
         usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
-        return role_table(ROLES, usual, settings.roles, rules, chat, self._site.unfit_roles)
+        return role_table(ROLES, usual, settings.roles, rules, chat, self._site.unfit_roles, own)
 
     @cached_property
     def finder(self) -> HybridSearch:

@@ -7,7 +7,8 @@ asking is plain retrieval-augmented generation (LINS, MAIRAG: agents are switche
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from localmed.agents import (
@@ -39,12 +40,13 @@ ROLES: Mapping[str, Role] = {
 
 @dataclass(frozen=True, slots=True)
 class RoleTable:
-    """``Performer`` of all roles: each by the chat model or by its rules, as ``serves`` says."""
+    """``Performer`` of all roles: each by its own model, else the chat model, or by its rules, as ``serves`` says."""
 
     roles: Mapping[str, Role]
     serves: Mapping[str, By]
     rules: Rules
     chat: Performer | None = None
+    own: Mapping[str, Performer] = field(default_factory=dict)  # by role: a model tuned for it
 
     @property
     def on(self) -> frozenset[str]:
@@ -54,22 +56,25 @@ class RoleTable:
     def by(self, role: Role) -> By:
         """Who serves ``role`` in fact: a chat model that is not there serves nothing."""
         by = self.serves.get(role.name, "off")
-        if by == "chat" and self.chat is None:
+        if by == "chat" and self._writer(role) is None:
             return "rules" if role.name in self.rules else "off"
         return by
+
+    def _writer(self, role: Role) -> Performer | None:
+        return self.own.get(role.name, self.chat)
 
     def perform(self, role: Role, task: Any) -> Any:
         """See ``Performer.perform``; raise ``UsageError`` for a role that is off."""
         by = self.by(role)
-        if by == "chat" and self.chat is not None:
-            return self.chat.perform(role, task)
+        if by == "chat" and (writer := self._writer(role)):
+            return writer.perform(role, task)
         if by == "rules":
             return self.rules[role.name](task)
         raise UsageError("agents.role_off", role=role.name)
 
     def without_chat(self) -> RoleTable:
         """The same roles by their rules alone."""
-        return replace(self, chat=None)
+        return replace(self, chat=None, own={})
 
 
 def role_table(
@@ -79,11 +84,12 @@ def role_table(
     rules: Rules,
     chat: Performer | None,
     unfit: Collection[str] = (),
+    own: Mapping[str, Performer] = MappingProxyType({}),
 ) -> RoleTable:
     """Who serves ``roles``: ``usual`` for all but those that ``chosen`` (the settings' ``[roles]``) names.
 
     ``RULES_FIRST`` are served by rules unless they are named, and so are those for which the chat model is ``unfit``;
-    what has no rules is then off.
+    what has no rules is then off. A role that has a model of its ``own`` is served by it.
 
     A role that cannot be served as usual (a chat model for rules only, or the other way round) is served as it can be;
     raise ``BadSettings`` where the settings ask for what there is not.
@@ -92,12 +98,12 @@ def role_table(
     for name, role in roles.items():
         there = {"chat": role.form is not None, "rules": name in rules, "off": True}
         possible = [by for by in CHOICES if there[by]]
-        serving = [by for by in possible if by != "chat" or name not in unfit]
-        served = "rules" if name in RULES_FIRST else usual
+        serving = [by for by in possible if by != "chat" or name in own or name not in unfit]
+        served = "chat" if name in own else "rules" if name in RULES_FIRST else usual
         by = chosen.get(name, served if served in serving else serving[0])
         if by not in possible:
             raise BadSettings("agents.role_by", role=name, by=by, possible=tuple(possible))
         serves[name] = by  # type: ignore[assignment]
     if unknown := set(chosen) - set(roles):
         raise BadSettings("agents.no_role", role=sorted(unknown)[0], roles=tuple(roles))
-    return RoleTable(roles, serves, rules, chat)
+    return RoleTable(roles, serves, rules, chat, own)

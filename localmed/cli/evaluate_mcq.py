@@ -94,7 +94,7 @@ def _measured(
     from localmed.evaluation import mcq, mcq_report
 
     chosen = _arms(arms)
-    sets = [_set(name, size, seed) for name in named]
+    sets = [set_named(name, size, seed) for name in named]
     if len({questions.name for questions in sets}) < len(sets):
         raise UsageError("evaluation.mcq_twice")
     how = {"seed": seed if order_seed is None else order_seed, "every_order": every_order, "samples": samples}
@@ -122,7 +122,8 @@ def _arms(names: str) -> tuple[str, ...]:
     return chosen
 
 
-def _set(name: str, size: int | None, seed: int) -> McqSet:
+def set_named(name: str, size: int | None, seed: int) -> McqSet:
+    """The set ``FORMAT:PATH``, or ``size`` of its questions drawn by ``seed``."""
     from localmed.evaluation import mcq_files
 
     shape, colon, file = name.partition(":")

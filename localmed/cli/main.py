@@ -70,6 +70,7 @@ COMMANDS = {
     "evidence": Entry("evidence", short_help="What a buyer or auditor asks for, in one signed folder."),
     "audit": Entry("audit", short_help="Check, export and keep the head of the log of who did what."),
     "eval": Entry("evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
+    "train": Entry("train", short_help="Train a planner of sources on questions with known answers."),
     "review": Entry("review", short_help="Have people rate answers, blinded; read the filled forms."),
 }
 

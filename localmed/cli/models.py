@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from localmed.session import Session
     from localmed.site import Site
 
-ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
+ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
 
 
 @click.group("models", invoke_without_command=True)

@@ -34,14 +34,23 @@ def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> list[Any]:
         if _parsed(head) != dict(made_with):
             raise UsageError("evaluation.other_run", file=str(file))
         kept = [value for value in map(_parsed, lines) if value is not None]
-    with _writable(file):
+    with writable(file):
         files.replace(file, _lines(dict(made_with), *kept).encode())
     return kept
 
 
+def read(file: Path) -> tuple[Mapping[str, Any], list[Any]]:
+    """What the pieces of ``file`` were made with, and the pieces; raise ``InputError`` where it cannot be read."""
+    head, *lines = _text(file).split("\n")
+    made_with = _parsed(head)
+    if not isinstance(made_with, dict):
+        raise InputError("evaluation.rows", file=str(file))
+    return made_with, [value for value in map(_parsed, lines) if value is not None]
+
+
 def keep(file: Path, value: Any) -> None:
     """Add a finished piece."""
-    with _writable(file), file.open("a", encoding="utf-8") as opened:
+    with writable(file), file.open("a", encoding="utf-8") as opened:
         opened.write(_lines(value))
         opened.flush()
         os.fsync(opened.fileno())
@@ -66,7 +75,8 @@ def _lines(*values: Any) -> str:
 
 
 @contextmanager
-def _writable(file: Path) -> Iterator[None]:
+def writable(file: Path) -> Iterator[None]:
+    """Raise ``InputError`` where ``file`` cannot be written."""
     try:
         yield
     except OSError as error:

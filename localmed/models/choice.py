@@ -16,7 +16,7 @@ from localmed.errors import BadSettings, ModelError, UnknownName, UsageError
 from localmed.models.checkpoint import ENGLISH, Checkpoint
 
 if TYPE_CHECKING:
-    from localmed.models.llama.adapter import ChatFile
+    from localmed.models.llama.adapter import ChatFile, LlamaChat
     from localmed.models.registry.registration import Model, Registrations
     from localmed.models.registry.registry import Registry
     from localmed.ports import CountingChat, Embedder, Entailment, Reranker
@@ -174,13 +174,17 @@ def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) 
             raise BadSettings("settings.server_model")
         key = os.environ.get(KEY, "").strip()  # a file that it was read from may end in a line's end
         return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key)
-    name = chosen.get("chat", NONE)
+    return written_by(chosen.get("chat", NONE), settings, registry)
+
+
+def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:
+    """The registered chat model or planner ``name`` in a child of its own; None for ``NONE``."""
     if name == NONE:
         return None
     return _llama(name, settings, registry)
 
 
-def _llama(name: str, settings: ChatSettings, registry: Registry) -> CountingChat:
+def _llama(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat:
     from localmed.models.llama.adapter import LlamaChat
 
     return LlamaChat(_file(registry, name, settings), settings, lambda: _admitted(registry, name))

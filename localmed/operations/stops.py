@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from localmed.session import Session
 
 WORKFLOWS = ("ask", "plan", "ebm", "explain", "departments", "verify")
-MODELS = ("chat", "reranker", "entailment")  # roles
+MODELS = ("chat", "reranker", "entailment", "planner")  # roles
 WORKFLOW, MODEL, COLLECTION = KINDS = ("workflow", "model", "collection")
 STOP, LIFT = "safety stop", "safety lift"  # in the audit log
 LONGEST_REASON = 500  # characters

@@ -57,3 +57,18 @@ def test_a_role_that_is_off_is_not_performed() -> None:
 def test_settings_that_ask_for_what_there_is_not(settings: dict[str, str]) -> None:
     with pytest.raises(BadSettings):
         chosen("rules", settings)
+
+
+def test_a_role_with_a_model_of_its_own_is_served_by_it() -> None:
+    class Tuned:
+        def perform(self, role: Role, task: Any) -> Any:
+            return ("tuned", task)
+
+    own = {RELEVANCE.name: Tuned()}
+    for usual in ("rules", "chat"):
+        served = role_table(KNOWN, usual, {}, RULES, None, {RELEVANCE.name}, own)
+        assert served.by(RELEVANCE) == "chat"
+        assert served.perform(RELEVANCE, 1) == ("tuned", 1)
+        assert served.perform(KEYWORDS, 1) == ("rules", 1), "the others are served as before"
+        assert served.without_chat().perform(RELEVANCE, 1) == ("rules", 1), "what it writes may be unusable"
+    assert role_table(KNOWN, "chat", {"relevance": "rules"}, RULES, Model(), (), own).by(RELEVANCE) == "rules"

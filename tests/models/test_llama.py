@@ -343,3 +343,13 @@ def test_several_threads_wait_for_each_other(model: LlamaChat) -> None:
     for thread in threads:
         thread.join()
     assert choices == [alone] * 6
+
+
+def test_the_tokens_of_a_prompt_are_those_that_it_is_asked_with(model: LlamaChat) -> None:
+    messages = (Message("system", "Plan."), Message("user", "Which dose <|im_end|> now?"))
+    prompt, reply = model.tokens(messages, "yes")
+    assert len(prompt) == model.complete(Request(messages, 1)).prompt_tokens
+    end = model.tokens(messages, "")[1]
+    assert len(end) == 1
+    assert reply[-1:] == end
+    assert prompt.count(end[0]) == 2, "one for each message: what a question holds is text"

@@ -22,7 +22,8 @@ SEGMENTS = {"BertConfig": 2, "DebertaV2Config": 0}  # else one
 NLI = ("contradiction", "entailment", "neutral")  # in the order of cross-encoder/nli-deberta-v3-base
 LONG = 402  # of a fact checker, whose template alone has 150 pieces here
 POSITIONS = 130  # two of them are never used, as in XLM-RoBERTa: texts of 128 pieces
-WORDS = ("▁dose", "▁of", "▁the", "▁sepsis", "▁visiting", "▁hours", "▁paracetamol", "▁maximum", "▁1")
+WORDS = ("▁dose", "▁of", "▁the", "▁sepsis", "▁visiting", "▁hours", "▁paracetamol", "▁maximum")
+ANSWER = ("▁1",)  # a piece by which a T5 tells 0 from 1
 HAN = "普通病房的探视时间为每天至儿童发热可以用对乙酰氨基酚最大剂量是多少脓毒症什么时候"
 MARKS = ("<s>", "<pad>", "</s>", "<unk>")
 
@@ -69,10 +70,10 @@ def make_fact_checker(folder: Path, kind: str = "DebertaV2", labels: int = 2, se
     _torch(seed)
     import transformers
 
-    _write_tokenizer(folder)
+    _write_tokenizer(folder, further=ANSWER if kind == "T5" else ())
     if kind == "T5":
         config = transformers.T5Config(
-            vocab_size=len(_vocabulary()), d_model=WIDTH, d_kv=16, d_ff=2 * WIDTH, num_layers=2, num_heads=2,
+            vocab_size=len(_vocabulary(ANSWER)), d_model=WIDTH, d_kv=16, d_ff=2 * WIDTH, num_layers=2, num_heads=2,
             initializer_factor=0.3, pad_token_id=1, eos_token_id=2, decoder_start_token_id=1,
         )  # fmt: skip
         transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
@@ -148,18 +149,18 @@ def _config(kind: Any = None, positions: int = POSITIONS, **more: Any) -> Any:
     )
 
 
-def _vocabulary() -> list[tuple[str, float]]:
+def _vocabulary(further: Sequence[str] = ()) -> list[tuple[str, float]]:
     """Pieces with their log probabilities: the longer the likelier."""
     characters = [*string.ascii_letters, *string.digits, *string.punctuation, *HAN, "▁"]
-    pieces = dict.fromkeys([*characters, *(f"▁{letter}" for letter in string.ascii_lowercase), *WORDS])
+    pieces = dict.fromkeys([*characters, *(f"▁{letter}" for letter in string.ascii_lowercase), *WORDS, *further])
     return [*((mark, 0.0) for mark in MARKS), *((piece, len(piece) - 10.0) for piece in pieces), ("<mask>", 0.0)]
 
 
-def _write_tokenizer(folder: Path, segments: int = 1) -> None:
+def _write_tokenizer(folder: Path, segments: int = 1, further: Sequence[str] = ()) -> None:
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = Tokenizer(models.Unigram(_vocabulary(), unk_id=3))
+    tokenizer = Tokenizer(models.Unigram(_vocabulary(further), unk_id=3))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in (*MARKS, "<mask>")])
     second = segments - 1

@@ -59,8 +59,8 @@ def main(demo: Path) -> None:
         make_accounts(settings)
         with Site(settings) as site, chromium() as browser:
             clients = Clients(settings, site)
-            found = pages(clients("admin"), seeds(clients))
-            names = {_name(template): path for template, path in found.items()}
+            addresses = pages(clients("admin"), seeds(clients))
+            names = {_name(template): path for template, path in addresses.items()}
             for language, theme in THEMES.items():
                 with served(clients) as url:
                     _all(browser, url, language, theme, names)
@@ -78,10 +78,13 @@ def seeds(clients: Clients) -> list[str]:
             (upload,) = waiting(clients)
             admin.form(f"/library/upload/{upload.id}/publish")
             waited(clients)
-    answers = [_asked(admin, "/ask", question=QUESTIONS["en"], check="true"), _asked(admin, "/orders", order=ORDER)]
-    answers += [_asked(admin, "/departments", question=COMPLAINT)]
+    answers = [
+        _answer_path(admin, "/ask", question=QUESTIONS["en"], check="true"),
+        _answer_path(admin, "/orders", order=ORDER),
+    ]
+    answers += [_answer_path(admin, "/departments", question=COMPLAINT)]
     admin.form(f"{answers[0]}/report", opinion="bad", comment="The older adults are missing.")
-    found = re.search(r'href="(/passages/[^"]+)"', admin.form("/search", question=QUESTIONS["en"]).text)
+    passage = re.search(r'href="(/passages/[^"]+)"', admin.form("/search", question=QUESTIONS["en"]).text)
     closed = made(admin, title="Spring", cases=CASES, reviewers="admin")
     rate_all(admin, closed)
     admin.form(f"{closed}/close")
@@ -89,10 +92,10 @@ def seeds(clients: Clients) -> list[str]:
     waited(clients)
     reviews = re.findall(r'href="(/safety/reviews/[\w-]+)"', admin.get("/safety/reviews").text)
     begun = next(link for link in reviews if link != closed)
-    return [*answers, html.unescape(found[1]) if found else "", closed, begun.replace("/safety", "")]
+    return [*answers, html.unescape(passage[1]) if passage else "", closed, begun.replace("/safety", "")]
 
 
-def _asked(client: Client, path: str, **fields: str) -> str:
+def _answer_path(client: Client, path: str, **fields: str) -> str:
     return client.form(path, **fields).url.path
 
 

@@ -397,5 +397,4 @@ def test_an_answer_that_is_not_green_is_left_out_for_a_patient(doubt: str) -> No
 
 def test_the_reading_level_is_titled_once() -> None:
     shown = view(run(ORDER)).parts[-1]
-    assert shown.title == "Reading level"
-    assert shown.section == ""
+    assert (shown.title, shown.section) == ("Reading level", "")

@@ -90,6 +90,11 @@ class LlamaChat:
             return []
         return [int(number) for number in self.owner.ask("count", {"texts": list(texts)})["counts"]]
 
+    def tokens(self, messages: Sequence[Message], reply: str) -> tuple[list[int], list[int]]:
+        """The tokens of a prompt as this model is asked it, and of a reply to it with the one that ends a turn."""
+        answer = self.owner.ask("tokens", {"parts": render(self._template, messages), "reply": reply})
+        return list(map(int, answer["prompt"])), list(map(int, answer["reply"]))
+
     def _setup(self) -> Mapping[str, Any]:
         settings, file = self._settings, self._file
         try:

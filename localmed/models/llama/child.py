@@ -3,7 +3,8 @@
 Started by ``process.py`` as ``python -m localmed.models.llama.child PARENT_PID``. JSON messages, one a line::
 
     in    first the settings of ``engine.Setup`` with the limits, then any number of
-          ["complete", id, {...}]  ["choose", id, {...}]  ["count", id, {...}]  and, while one runs, ["cancel", id]
+          ["complete", id, {...}]  ["choose", id, {...}]  ["count", id, {...}]  ["tokens", id, {...}]
+          and, while one runs, ["cancel", id]
     out   ["loading"]*  ["ready", {...}]  and for each request  ["token", text]* where it is heard,  ["beat"]*
           ["chosen", of how many branches, of how many] for each batch of a choice
           then one of   ["done", {...}]  ["error", class, what, remedy]
@@ -180,7 +181,17 @@ def _count(model: engine.Engine, values: dict[str, Any], check: Callable[[], Non
     return {"counts": counts}
 
 
-_DOES: dict[str, Callable[..., dict[str, Any]]] = {"complete": _complete, "choose": _choose, "count": _count}
+def _tokens(model: engine.Engine, values: dict[str, Any], _check: Callable[[], None], _send: Any) -> dict[str, Any]:
+    reply = model.continuation(values["parts"], values["reply"])
+    return {"prompt": model.tokens(values["parts"]), "reply": [*reply, model.end]}
+
+
+_DOES: dict[str, Callable[..., dict[str, Any]]] = {
+    "complete": _complete,
+    "choose": _choose,
+    "count": _count,
+    "tokens": _tokens,
+}
 
 
 def _fits(prompt: int, reply: int, context: int) -> None:

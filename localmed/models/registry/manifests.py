@@ -33,7 +33,8 @@ from localmed.errors import BadSettings, InputError, toml_place
 from localmed.files import contents
 
 FOLDER = Path(__file__).parent.parent / "shipped"
-ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
+ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
+WRITERS = ("chat", "planner")  # roles of models that write: a GGUF with a template
 LIBRARIES = {  # by role, where there are several; usual first
     "encoder": ("sentence-transformers", "FlagEmbedding"),
     "entailment": ("", "FactCG", "MiniCheck", "LettuceDetect", "GGUF"),  # none: a classifier of three named labels

@@ -19,7 +19,7 @@ from localmed.errors import InputError, LimitExceeded, UsageError, reason
 from localmed.models import templates
 from localmed.models.registry.header import Header
 from localmed.models.registry.inspecting import INSPECTED, inspect
-from localmed.models.registry.manifests import NAME, ROLES, ModelManifest
+from localmed.models.registry.manifests import NAME, ROLES, WRITERS, ModelManifest
 from localmed.models.registry.registration import StoredFile
 
 RESERVED = {DEFAULT, *(name for names in BUILT_IN.values() for name in names)}  # mean something in models use
@@ -68,7 +68,7 @@ def inspected(choice: Choice) -> Header | None:
     paths = [path for path in choice.files.values() if path.suffix.lower() in INSPECTED]
     headers = {path: inspect(path) for path in paths}
     header = _joined(headers)
-    if choice.role == "chat" and (not header or header.format != "gguf"):
+    if choice.role in WRITERS and (not header or header.format != "gguf"):
         raise InputError("model.no_gguf_for_chat", name=choice.name)
     architecture = choice.manifest.shape.architecture if choice.manifest else ""
     if header and architecture and header.architecture != architecture:
@@ -83,7 +83,7 @@ def template_of(choice: Choice, template: str) -> str:
     ``UsageError`` for a chat model without one.
     """
     judges = choice.role == "entailment" and any(name.lower().endswith(".gguf") for name in choice.files)
-    if choice.role != "chat" and not judges:
+    if choice.role not in WRITERS and not judges:
         return ""
     name = template or (choice.manifest.template if choice.manifest else "")
     if not name:

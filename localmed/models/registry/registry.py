@@ -42,7 +42,7 @@ from localmed.models.registry.registration import Model, Registrations, Stamp, S
 
 SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library's own files
 # An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
-SERVED_BY = {"reranker": ("reranker", "encoder")}
+SERVED_BY = {"reranker": ("reranker", "encoder"), "planner": ("planner", "chat")}
 WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # decide on a model's output
 PIECE = 4 * 2**20  # bytes read at a time: 4 ms of hashing, so that Ctrl-C and the progress bar are prompt
 

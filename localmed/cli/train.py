@@ -1,0 +1,300 @@
+"""``localmed train``: a planner of sources, from questions with known answers to a registered model (Omni-RAG)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli import reporting
+from localmed.cli.common import filter_options, json_option, opened, print_json, progress
+from localmed.cli.speaking import say
+from localmed.cli.train_task import question_options, task_of
+from localmed.domain import message
+from localmed.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    from localmed.evaluation.sets import Question
+    from localmed.session import Session
+    from localmed.training.exploring import Explorer
+    from localmed.training.learning import Base, Example
+
+EXPLORED, PAIRS, COMPARED, EXPORTED = "explored.jsonl", "pairs.jsonl", "compared.jsonl", "export.json"
+out_option = reporting.out_option(help="The run's folder: every stage reads and writes there.", required=True)
+dry_option = click.option("--dry-run", is_flag=True, help="Say what it would cost, and do nothing.")
+
+
+@click.group("train")
+def command() -> None:
+    """Train a planner of sources on questions with known answers (source-planning optimisation).
+
+    explore, then learn, then export, then compare: each goes on where it was interrupted. The run's folder holds the
+    questions' texts, the queries and the plans, and nothing else does: no log, no name, no report.
+    """
+
+
+# --- explore ----------------------------------------------------------------------------------------------------------
+
+
+@command.command("explore")
+@question_options
+@click.option("--candidates", type=click.IntRange(1, 12), default=6, metavar="N",
+              help="Queries that the chat model writes for a source (default: the paper's 6).")  # fmt: skip
+@out_option
+@reporting.resume_option
+@dry_option
+@filter_options
+@click.pass_context
+def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candidates: int, **choices: Any) -> None:
+    """Write queries for every source, search each once, judge what it finds, and make plans to learn from.
+
+    The chat model writes with a temperature, each time shown what it wrote before; the question and its keywords stand
+    beside. A query is positive if its passages lead to the right answer more surely than none do.
+    """
+    from localmed.training import exploring, pairs
+
+    seed = choices["seed"]
+    with task_of(ctx, **choices) as task:
+        chat = task.session.site.chat
+        assert chat
+        explorer = exploring.Explorer(chat, task.readable, task.search, task.judge, task.keywords, candidates, seed)
+        if dry_run:
+            _estimate(explorer, task.questions)
+            return
+        reporting.writable(out, EXPLORED)
+        made = {**task.made(seed), "candidates": str(candidates), "texts": _texts(task.questions)}
+        kept = exploring.begin(out / EXPLORED, made, resume)
+        with reporting.resumable(out), progress(True) as (started, advance):
+            started(len(task.questions))
+            explored = exploring.run(explorer, task.questions, out / EXPLORED, kept, advance)
+        built = pairs.build(explored, task.questions, task.readable, seed)
+        pairs.write(out / PAIRS, {**made, "explored": _sha256(out / EXPLORED)}, built)
+        task.session.note("train", f"explore, {len(task.questions)} questions", "finished")
+    _tell_explored(explored, built, len(task.questions))
+    say("cli.written_to", out=str(out), files=(EXPLORED, PAIRS))
+
+
+def _texts(questions: tuple[Question, ...]) -> str:
+    """What tells later which questions were explored, without their texts."""
+    from localmed.domain import digest
+
+    return " ".join(digest(question.text)[:12] for question in questions)
+
+
+def _sha256(file: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _estimate(explorer: Explorer, questions: tuple[Question, ...]) -> None:
+    """Print what exploring costs, by doing two questions."""
+    import time
+
+    count, sources = len(questions), len(explorer.sources)
+    requests = [request for question in questions for request in explorer.requests(question)]
+    read = sum(explorer.chat.count([part.content for request in requests for part in request.messages]))
+    for question in questions[:2]:  # the models are loaded at the first
+        began = time.perf_counter()
+        rows = list(explorer.units(question, {}))
+        seconds = time.perf_counter() - began
+    calls, written = count * sources, len(requests) * requests[0].max_tokens
+    minutes, judged = seconds * count / 60, len(rows) * count
+    say(
+        "training.cost",
+        questions=count,
+        calls=calls,
+        most_calls=2 * calls,
+        read=read,
+        written=written,
+        judged=judged,
+        minutes=minutes,
+    )
+
+
+def _tell_explored(explored: Any, built: Any, count: int) -> None:
+    from localmed.training.exploring import Judged
+
+    base = {row.question: row for row in explored if isinstance(row, Judged) and not row.source}
+    judged = [row for row in explored if isinstance(row, Judged) and row.source]
+    positive = sum(row.better(base[row.question]) for row in judged)
+    both = sum(bool(pair.negative) for pair in built)
+    say("training.explored", questions=count, judged=len(judged), positive=positive, plans=len(built), both=both)
+
+
+# --- learn ------------------------------------------------------------------------------------------------------------
+
+
+@command.command("learn")
+@click.option("--base", "name", default="", metavar="NAME",
+              help="The registered chat model that is trained (default: the one that serves).")  # fmt: skip
+@click.option("--epochs", type=click.FloatRange(0.1, 20), default=2.0, metavar="N",
+              help="Times that the positive plans are read (default: 2); pairs are read half as often.")  # fmt: skip
+@click.option("--save-steps", type=click.IntRange(1), default=5, metavar="N", help="Between checkpoints (default: 5).")
+@reporting.seed_option
+@out_option
+@dry_option
+@click.pass_context
+def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: int, out: Path, dry_run: bool) -> None:
+    """Train adapters for the base model: on the positive plans, then on pairs of a positive and a negative plan.
+
+    Needs the extra "train". On a processor for small models (135M: about 3 s an example and core); else on one GPU. An
+    interrupted call goes on from its last checkpoint; a finished stage is not done again.
+    """
+    from localmed.training import learning, pairs
+
+    learning.require()
+    _, built = pairs.read(out / PAIRS)
+    recipe = learning.Recipe(sft_epochs=epochs, dpo_epochs=epochs / 2, save_steps=save_steps, seed=seed)
+    with opened(ctx) as session:
+        session.may_change()
+        base = _base(session, name)
+        examples = _examples(session, base, built)
+        fitting = [example for example in examples if example.longest <= recipe.most_tokens]
+        tokens = [sum(example.longest for example in learning.of_stage(stage, fitting)) for stage in learning.STAGES]
+        epochs_of = {learning.SFT: recipe.sft_epochs, learning.DPO: recipe.dpo_epochs}
+        if dry_run:
+            for stage, count in zip(learning.STAGES, tokens, strict=True):
+                chosen = learning.of_stage(stage, fitting)
+                say("training.cost_learn", stage=stage, count=len(chosen), tokens=int(count * epochs_of[stage]))
+            return
+        with reporting.resumable(out), progress(True) as (started, advance):
+            steps = sum(len(learning.of_stage(stage, fitting)) * epochs_of[stage] for stage in learning.STAGES)
+            started(int(steps))
+            manifests = learning.learn(base, recipe, examples, _sha256(out / PAIRS), out, advance)
+        session.note("train", f"learn, {len(examples)} plans", "finished")
+    for stage, manifest in manifests.items():
+        losses = manifest["losses"] or [0.0]
+        say("training.learned", stage=stage, count=manifest["examples"], steps=manifest["steps"], first=losses[0],
+            last=losses[-1])  # fmt: skip
+
+
+def _base(session: Session, name: str) -> Base:
+    """The registered chat model ``name``, after a look at its hash; raise ``ModelError`` if it cannot be trained."""
+    from localmed.training import exporting
+    from localmed.training.learning import Base
+
+    registry = session.site.registry
+    chosen = name or session.site.serving["chat"]
+    stored = registry.opened(chosen)
+    exporting.check(stored.model.header.architecture if stored.model.header else "")
+    sha256 = next(file.sha256 for file in stored.model.files if stored.gguf.name == Path(file.name).name)
+    return Base(chosen, stored.gguf, sha256)
+
+
+def _examples(session: Session, base: Base, built: Any) -> list[Example]:
+    """The pairs in the base model's tokens, as it is asked when it serves."""
+    from localmed.training.learning import Example
+
+    writer = session.site.writer(base.name)
+    assert writer
+    try:
+        return [
+            Example(tuple(prompt), tuple(chosen), tuple(rejected))
+            for pair in built
+            for prompt, chosen in (writer.tokens(pair.messages, pair.positive),)
+            for rejected in (writer.tokens(pair.messages, pair.negative)[1] if pair.negative else (),)
+        ]
+    finally:
+        writer.close()
+
+
+# --- export -----------------------------------------------------------------------------------------------------------
+
+
+@command.command("export")
+@click.option("--as", "name", required=True, metavar="NAME", help="What the planner is called in the registry.")
+@out_option
+@click.pass_context
+def export(ctx: click.Context, name: str, out: Path) -> None:
+    """Merge the trained adapter into its base model's GGUF, and register that as a planner.
+
+    To let it plan: localmed models use planner NAME.
+    """
+    from localmed.operations import changes
+    from localmed.training import exporting, learning
+
+    manifest = _manifest(out / learning.DPO / learning.MANIFEST)
+    target = out / f"{name}.gguf"
+    with opened(ctx) as session, progress(True) as (started, advance):
+        session.may_change()
+        base = _base(session, manifest["base"]["name"])
+        if base.sha256 != manifest["base"]["sha256"]:
+            raise ModelError("training.other_base", name=base.name)
+        merged = exporting.merge(base.path, out / learning.DPO / "adapter", target, advance)
+        facts = {**manifest, "stage": "export", "file": target.name, "sha256": _sha256(target), "matrices": merged}
+        (out / EXPORTED).write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+        template = session.site.registry.model(base.name).template
+        model = changes.add_model(session, target, name, "planner", template, advance, started)
+    say("training.exported", name=model.name, sha256=facts["sha256"][:12], count=merged)
+
+
+def _manifest(file: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        raise InputError("training.not_learned", file=str(file)) from None
+    return manifest
+
+
+# --- compare ----------------------------------------------------------------------------------------------------------
+
+
+@command.command("compare")
+@click.option("--planner", "name", required=True, metavar="NAME", help="The trained planner's name in the registry.")
+@question_options
+@out_option
+@reporting.resume_option
+@filter_options
+@json_option
+@click.pass_context
+def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: bool, **choices: Any) -> None:
+    """Plan held-out questions by the trained planner, by the chat model prompted, and by rules; test the difference.
+
+    Questions that were explored in the same folder are left out. Writes ids and counts, no text. Needs the extra
+    "eval".
+    """
+    from localmed.agents.chat import ChatRoles
+    from localmed.agents.planning import PLAN
+    from localmed.domain import digest
+    from localmed.evaluation import measures
+    from localmed.training import comparing, exploring
+
+    measures.require()
+    made_before, _ = exploring.read(out / EXPLORED)
+    trained = set(str(made_before.get("texts", "")).split())
+    with task_of(ctx, **choices) as task:
+        questions = tuple(question for question in task.questions if digest(question.text)[:12] not in trained)
+        planner, chat = task.session.site.writer(name), task.session.site.chat
+        if planner is None or chat is None or len(questions) < measures_least():
+            raise InputError("training.none_held_out")
+        rules = task.driver.services.roles.without_chat()
+        planners = {comparing.PROMPTING: ChatRoles(chat), comparing.TUNED: ChatRoles(planner)}
+        bench = comparing.Bench(
+            planners, lambda plan: rules.perform(PLAN, plan), task.readable, task.gather, task.judge
+        )
+        made = {**task.made(choices["seed"]), "planner": f"{name} {planner.identity.sha256}"}
+        kept = comparing.begin(out / COMPARED, made, resume)
+        try:
+            with reporting.resumable(out), progress(not as_json) as (started, advance):
+                started(len(questions) * len(comparing.ARMS))
+                compared = comparing.run(bench, questions, out / COMPARED, kept, advance)
+        finally:
+            planner.close()
+        task.session.note("train", f"compare, {len(questions)} questions", "finished")
+    result = comparing.compare(compared, len(task.questions) - len(questions), made, choices["seed"])
+    reporting.write(out, result, {}, lambda _: None)
+    if as_json:
+        print_json(result)
+        return
+    reporting.table(message("training.title"), *comparing.table(result))
+    reporting.tell(comparing.facts(result), out, "report.json", COMPARED)
+
+
+def measures_least() -> int:
+    """The questions that an interval needs."""
+    from localmed.evaluation.sets import LEAST_QUESTIONS
+
+    return LEAST_QUESTIONS

@@ -1,0 +1,283 @@
+"""Planning learning (Omni-RAG, source planning optimisation, 4.2.3): supervised fine-tuning, then preference pairs.
+
+Low-rank adapters (LoRA) are trained on the base model's own GGUF, dequantised: first on the positive plans (SFT), then
+on pairs of a positive and a negative plan (DPO, Rafailov et al. 2023), whose reference is the model after SFT. Prompts
+and plans are cut into tokens by the process that will serve the planner, so that it is trained on what it is asked.
+
+Each stage keeps checkpoints and ends with an adapter and ``manifest.json``, written last: what it was made of and with.
+A stage that is finished is not done again; one that was interrupted goes on from its last whole checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from localmed import files
+from localmed.errors import InputError, ModelError, UsageError
+from localmed.training.exporting import PARTS
+
+PACKAGES = ("trl", "peft", "transformers", "torch", "datasets")
+SFT, DPO = STAGES = ("sft", "dpo")
+MANIFEST = "manifest.json"
+IGNORED = -100  # a label that counts for nothing
+KEPT = 2  # checkpoints: one that an interruption cut off, and the one before
+
+Advance = Callable[[float, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How it is trained. Defaults are usual ones for LoRA; the paper names none of a small model's."""
+
+    sft_epochs: float = 2.0
+    dpo_epochs: float = 1.0
+    sft_rate: float = 2e-4
+    dpo_rate: float = 2e-5
+    beta: float = 0.1
+    rank: int = 16
+    alpha: int = 32
+    batch: int = 4  # examples a step, read one by one
+    save_steps: int = 5
+    most_tokens: int = 4096  # of prompt and plan; longer ones are left out
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The model that is trained: a registered GGUF file."""
+
+    name: str
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The tokens of a prompt, of its positive plan, and of its negative one (() where there is none)."""
+
+    prompt: tuple[int, ...]
+    chosen: tuple[int, ...]
+    rejected: tuple[int, ...]
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the prompt with the longer plan."""
+        return len(self.prompt) + max(len(self.chosen), len(self.rejected))
+
+
+def require() -> None:
+    """Raise ``ModelError`` if what trains is not installed."""
+    try:
+        import peft
+        import trl  # noqa: F401
+
+        assert peft
+    except ImportError:
+        raise ModelError("training.not_installed") from None
+
+
+def of_stage(stage: str, examples: Sequence[Example]) -> list[Example]:
+    """Those that a stage learns from."""
+    return [example for example in examples if stage == SFT or example.rejected]
+
+
+def learn(
+    base: Base, recipe: Recipe, examples: Sequence[Example], data: str, folder: Path, advance: Advance
+) -> Mapping[str, Mapping[str, Any]]:
+    """Train both stages in ``folder``; returns their manifests. ``data`` is the hash of the pairs."""
+    fitting = [example for example in examples if example.longest <= recipe.most_tokens]
+    facts = {
+        "base": {"name": base.name, "sha256": base.sha256},
+        "pairs": data,
+        "recipe": asdict(recipe),
+        "too_long": len(examples) - len(fitting),
+        "versions": {name: version(name) for name in PACKAGES},
+    }
+    manifests: dict[str, Mapping[str, Any]] = {}
+    for stage in STAGES:
+        chosen = of_stage(stage, fitting)
+        if not chosen:
+            raise InputError("training.no_pairs", stage=stage)
+        made = {"stage": stage, "examples": len(chosen), **facts}
+        before = folder / SFT / "adapter" if stage == DPO else None
+        manifests[stage] = _stage(base, recipe, chosen, made, folder / stage, before, advance)
+    return manifests
+
+
+def _stage(
+    base: Base,
+    recipe: Recipe,
+    examples: Sequence[Example],
+    made: Mapping[str, Any],
+    folder: Path,
+    before: Path | None,
+    advance: Advance,
+) -> Mapping[str, Any]:
+    """The manifest of a stage, trained unless it is finished."""
+    finished = _finished(folder, made)
+    if finished:
+        return finished
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries, on what they will rename
+        trainer = _trainer(base, recipe, examples, folder, before, advance)
+        result = trainer.train(resume_from_checkpoint=_last(folder))
+        trainer.model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"])
+    losses = [round(entry["loss"], 4) for entry in trainer.state.log_history if "loss" in entry]
+    manifest = {**made, "steps": result.global_step, "losses": losses, "adapter": _hashes(folder / "adapter")}
+    files.replace(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    return manifest
+
+
+def _finished(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The manifest of a finished stage; raise ``UsageError`` for a stage that was begun with something else."""
+    begun = folder / "made.json"
+    if begun.exists() and json.loads(begun.read_text("utf-8")) != made:
+        raise UsageError("evaluation.other_run", file=str(begun))
+    if (folder / MANIFEST).exists():
+        manifest: Mapping[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+        if _hashes(folder / "adapter") == manifest["adapter"]:
+            return manifest
+    folder.mkdir(parents=True, exist_ok=True)
+    files.replace(begun, json.dumps(made).encode())
+    return None
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of each file of an adapter but its page for the hub, which holds nothing."""
+    import hashlib
+
+    paths = sorted(path for path in folder.glob("*") if path.suffix in (".json", ".safetensors"))
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def _last(folder: Path) -> str | None:
+    """The newest checkpoint that is whole (its state is written last); those cut off are removed."""
+    by_step = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
+    for checkpoint in by_step:
+        try:
+            json.loads((checkpoint / "trainer_state.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            shutil.rmtree(checkpoint)
+            continue
+        return str(checkpoint)
+    return None
+
+
+# --- what only runs where the extra "train" is installed -----------------------------------------------------------
+
+
+def _trainer(
+    base: Base, recipe: Recipe, examples: Sequence[Example], folder: Path, before: Path | None, advance: Advance
+) -> Any:
+    """A trainer of trl: of positive plans, or of pairs where there is an adapter from ``before``."""
+    os.environ["TQDM_DISABLE"] = "1"  # localmed shows how far it is
+    from datasets import disable_progress_bars
+    from transformers import PrinterCallback, TrainerCallback, set_seed
+
+    class Telling(TrainerCallback):  # type: ignore[misc]
+        """Tells how far the stage is."""
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            advance(recipe.batch, folder.name)
+
+    disable_progress_bars()
+    set_seed(recipe.seed)
+    make = _supervised if before is None else _preferring
+    common = {"model": _model(base, recipe, before), "processing_class": _tokenizer(), "callbacks": [Telling()]}
+    trainer = make(recipe, examples, _arguments(recipe, folder), common)
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def _supervised(recipe: Recipe, examples: Sequence[Example], arguments: Mapping[str, Any], common: Any) -> Any:
+    import trl
+    from datasets import Dataset
+
+    data = [
+        {"input_ids": [*one.prompt, *one.chosen], "labels": [IGNORED] * len(one.prompt) + list(one.chosen)}
+        for one in examples
+    ]
+    args = trl.SFTConfig(num_train_epochs=recipe.sft_epochs, learning_rate=recipe.sft_rate, **arguments)
+    return trl.SFTTrainer(args=args, train_dataset=Dataset.from_list(data), **common)
+
+
+def _preferring(recipe: Recipe, examples: Sequence[Example], arguments: Mapping[str, Any], common: Any) -> Any:
+    import trl
+    from datasets import Dataset
+
+    class Preferring(trl.DPOTrainer):  # type: ignore[misc]
+        """Takes tokens, where trl would cut texts into them."""
+
+        def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
+            return dataset
+
+    data = [
+        {"prompt_ids": list(one.prompt), "chosen_ids": list(one.chosen), "rejected_ids": list(one.rejected)}
+        for one in examples
+    ]
+    rates = {"num_train_epochs": recipe.dpo_epochs, "learning_rate": recipe.dpo_rate, "beta": recipe.beta}
+    return Preferring(args=trl.DPOConfig(**rates, **arguments), train_dataset=Dataset.from_list(data), **common)
+
+
+def _arguments(recipe: Recipe, folder: Path) -> dict[str, Any]:
+    """What both stages are run with."""
+    return {
+        "output_dir": str(folder),
+        "per_device_train_batch_size": 1,
+        "gradient_accumulation_steps": recipe.batch,
+        "save_steps": recipe.save_steps,
+        "save_total_limit": KEPT,
+        "logging_steps": 1,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "gradient_checkpointing": False,
+        "seed": recipe.seed,
+        "use_cpu": not _gpu(),
+        "bf16": False,
+        "max_length": recipe.most_tokens,
+        "dataloader_pin_memory": False,
+    }
+
+
+def _gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def _model(base: Base, recipe: Recipe, before: Path | None) -> Any:
+    """The base model, dequantised, with a fresh adapter or the one from ``before``."""
+    import torch
+    from peft import LoraConfig, PeftModel, get_peft_model
+    from transformers import AutoModelForCausalLM, GgufConfig
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    dense = GgufConfig(gguf_file=base.path.name, dequantize=True)  # what is packed cannot be trained
+    model = AutoModelForCausalLM.from_pretrained(
+        str(base.path.parent), gguf_file=base.path.name, quantization_config=dense, dtype=torch.bfloat16
+    )
+    if before is not None:
+        return PeftModel.from_pretrained(model, str(before), is_trainable=True)
+    modules = [name.rpartition(".")[2] for name in PARTS]
+    config = LoraConfig(r=recipe.rank, lora_alpha=recipe.alpha, target_modules=modules, task_type="CAUSAL_LM")
+    return get_peft_model(model, config)
+
+
+def _tokenizer() -> Any:
+    """A tokenizer that cuts nothing: a trainer asks for one, and takes the number that fills rows up from it."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(WordLevel({"<pad>": 0}, unk_token="<pad>"))  # noqa: S106  (a token, not a secret)
+    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<pad>", unk_token="<pad>")  # noqa: S106
