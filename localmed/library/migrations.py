@@ -230,9 +230,11 @@ def _make(path: Path) -> None:
 
 
 def require_file(path: Path) -> None:
-    """Raise ``sqlite3.OperationalError`` for a pipe, at which SQLite would wait for ever."""
+    """Raise what SQLite raises for what it cannot open, where it would wait for ever: for a pipe."""
     if path.exists() and not path.is_file():
-        raise sqlite3.OperationalError(os.strerror(errno.ENODEV))
+        error = sqlite3.OperationalError(os.strerror(errno.ENODEV))
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
 
 
 def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tuple[Any, ...]]:

@@ -58,6 +58,10 @@ BESIDE = {
     ("serve", "tls_key"): ("--tls-cert", "{ends}"),
     ("eval retrieval", "queries"): ("--qrels", "{ends}"),
     ("eval retrieval", "qrels"): ("--queries", "{queries}"),
+    ("train explore", "queries"): ("--qrels", "{ends}", "--out", "{out}"),
+    ("train explore", "qrels"): ("--queries", "{queries}", "--out", "{out}"),
+    ("train compare", "queries"): ("--qrels", "{ends}", "--out", "{out}", "--planner", "small"),
+    ("train compare", "qrels"): ("--queries", "{queries}", "--out", "{out}", "--planner", "small"),
 }
 SECONDS = 30  # for a machine that others use too; alone it takes less than one
 FILE_OR_FOLDER = {"import": ("-c", "ward")}

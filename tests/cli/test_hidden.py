@@ -154,6 +154,8 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "review export": "{files}/lines.jsonl", "review import": "{files}/sheet.csv --key {files}/kept.json",
     "eval mcq": "--set jsonl:{files}/lines.jsonl --out {new}",
     "eval badges": "", "eval claims": "", "eval links": "", "eval retrieval": "", "eval stance": "",
+    "train explore": "--set jsonl:{files}/lines.jsonl --out {new}", "train learn": "--out {new}",
+    "train export": "--as x --out {new}", "train compare": "--planner x --set jsonl:{files}/lines.jsonl --out {new}",
 }  # fmt: skip
 VALUES = {  # of options that take a text, by name; else "sepsis"
     "--collection": "ward", "--manifest": "{files}/sheet.csv", "--answer": "{files}/kept.json", "--from": "2020",

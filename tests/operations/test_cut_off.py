@@ -22,7 +22,7 @@ from localmed.operations.audit import Audit
 from tests.fakes import HashedWords, documents, import_into, opened, write
 
 EVENTS = ("open", "os.rename", "fcntl.flock", "sqlite3.connect")
-MOST = 60  # steps; a withdrawal has fewer
+MOST = 90  # steps; a withdrawal has fewer
 
 
 @pytest.fixture
