@@ -95,11 +95,11 @@ def run(place: Place) -> list[Row]:
         unloaded, half, twice = Log(), Log(), Log()
         for number in range(UNLOADED):
             visit(port, readers[number % READERS], unloaded, number)
-        capacity, answered = closed(port, readers, process)
+        capacity, answered, wrong = closed(port, readers, process)
         memory = arrivals(port, readers, half, capacity / 2, HALF, process)
         after = arrivals(port, readers, twice, 2 * capacity, TWICE, process)
     rows = [*_latencies(unloaded, load), _half(unloaded, half, capacity), _twice(twice)]
-    return [*rows, *_memory(memory, after), _throughput(alone, answered)]
+    return [*rows, *_memory(memory, after), _throughput(alone, answered, wrong)]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -162,15 +162,15 @@ def _mib(*sizes: int) -> str:
     return ", then ".join(f"{size / 2**20:.0f}" for size in sizes)
 
 
-def _throughput(alone: Rate, answered: Rate) -> Row:
+def _throughput(alone: Rate, answered: Rate, wrong: Counter[str]) -> Row:
     how = (
         f"{answered.a_second:.2f} a second by {AT_WORK} readers, {alone.a_second:.2f} by one thread with a session, "
         f"{CAPACITY:.0f} s each, the readers' programs on the same cores; processor time of an answer "
-        f"{answered.processor:.2f} s served, {alone.processor:.2f} s in one thread"
+        f"{answered.processor:.2f} s served, {alone.processor:.2f} s in one thread; errors: {_counts(wrong)}"
     )
     ratio = answered.a_second / alone.a_second
     return Row("window, answers a second against a session in one thread", ">= 0.9x", f"{ratio:.2f}x",
-               met(ratio >= 0.9), how)  # fmt: skip
+               met(ratio >= 0.9 and not wrong), how)  # fmt: skip
 
 
 def _counts(counted: Counter[str]) -> str:
@@ -205,11 +205,12 @@ def _signed_in(data: Path, account: Account) -> Reader:
 
 @contextmanager
 def server(data: Path, *options: str) -> Iterator[tuple[int, psutil.Process]]:
-    """``localmed serve`` on a free port of the loopback, answering; ended afterwards."""
+    """``localmed serve`` on a free port of the loopback, answering; ended afterwards. Its log lies beside ``data``."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "localmed", "--data", str(data), "serve", "--port", str(port), *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with data.with_suffix(".log").open("ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < deadline:
@@ -319,8 +320,8 @@ def processor_of(process: psutil.Process) -> float:
     return float(sum(sum(one[:4]) for one in times))  # of itself and of children that were waited for
 
 
-def closed(port: int, readers: list[Reader], process: psutil.Process) -> tuple[float, Rate]:
-    """Visits a second, and answers alone, that readers who never pause get done."""
+def closed(port: int, readers: list[Reader], process: psutil.Process) -> tuple[float, Rate, Counter[str]]:
+    """Visits a second, and answers alone, that readers who never pause get done; and what went wrong."""
 
     def together(step: Callable[[Reader, int], object]) -> float:
         rates: list[float] = []
@@ -343,8 +344,7 @@ def closed(port: int, readers: list[Reader], process: psutil.Process) -> tuple[f
     visits = together(lambda reader, number: visit(port, reader, Log(), number, 0.0))
     used = processor_of(process)
     answers = together(ask)
-    assert not log.wrong, log.wrong
-    return visits, Rate(answers, (processor_of(process) - used) / len(log.seconds["answer"]))
+    return visits, Rate(answers, (processor_of(process) - used) / len(log.seconds["answer"])), log.wrong
 
 
 def arrivals(
