@@ -116,11 +116,11 @@ def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, .
         raise UsageError("training.questions")
     limited = search_filter(**filters)
     with opened(ctx) as session, session.workspace() as workspace:
-        asked = _by_documents(workspace, limited, queries, qrels, size, seed) if queries and qrels else None
+        judged = _by_documents(workspace, limited, queries, qrels, size, seed) if queries and qrels else None
         if session.site.chat is None:
             raise ModelError("training.no_chat")
         driver, sources = Driver(workspace.services(SILENT)), workspace.sources(limited)
-        questions, judge = asked or _by_reader(session, workspace, named, size, seed)
+        questions, judge = judged or _by_reader(session, workspace, named, size, seed)
         yield Task(session, workspace, driver, limited, sources, questions, judge)
 
 

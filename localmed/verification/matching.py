@@ -93,7 +93,9 @@ def window(statement: str, passages: Sequence[Passage]) -> Window:
     chosen: list[Sentence] = []
     while candidates and len(chosen) < SENTENCES:
         best = max(candidates, key=lambda candidate: _adds(candidate, weighted, have, anchored))
-        if chosen and _adds(best, weighted, have, anchored) < GAIN * whole:
+        if chosen and _adds(best, weighted, have, anchored) < round(
+            GAIN * whole, 6
+        ):  # rounded as what it is held against
             break
         candidates.remove(best)
         chosen.append(best.sentence)
