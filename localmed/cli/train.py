@@ -14,6 +14,7 @@ from localmed.cli.speaking import say
 from localmed.cli.train_task import question_options, task_of
 from localmed.domain import message
 from localmed.errors import InputError, ModelError
+from localmed.library.intact import sha256_of
 
 if TYPE_CHECKING:
     from localmed.evaluation.sets import Question
@@ -70,7 +71,7 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
             started(len(task.questions))
             explored = exploring.run(explorer, task.questions, out / EXPLORED, kept, advance)
         built = pairs.build(explored, task.questions, task.readable, seed)
-        pairs.write(out / PAIRS, {**made, "explored": _sha256(out / EXPLORED)}, built)
+        pairs.write(out / PAIRS, {**made, "explored": sha256_of(out / EXPLORED)}, built)
         task.session.note("train", f"explore, {len(task.questions)} questions", "finished")
     _tell_explored(explored, built, len(task.questions))
     say("cli.written_to", out=str(out), files=(EXPLORED, PAIRS))
@@ -81,12 +82,6 @@ def _texts(questions: tuple[Question, ...]) -> str:
     from localmed.domain import digest
 
     return " ".join(digest(question.text)[:12] for question in questions)
-
-
-def _sha256(file: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _estimate(explorer: Explorer, questions: tuple[Question, ...]) -> None:
@@ -163,7 +158,7 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
         with reporting.resumable(out), progress(True) as (started, advance):
             steps = sum(len(learning.of_stage(stage, fitting)) * epochs_of[stage] for stage in learning.STAGES)
             started(int(steps))
-            manifests = learning.learn(base, recipe, examples, _sha256(out / PAIRS), out, advance)
+            manifests = learning.learn(base, recipe, examples, sha256_of(out / PAIRS), out, advance)
         session.note("train", f"learn, {len(examples)} plans", "finished")
     for stage, manifest in manifests.items():
         losses = manifest["losses"] or [0.0]
@@ -224,11 +219,12 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
         if base.sha256 != manifest["base"]["sha256"]:
             raise ModelError("training.other_base", name=base.name)
         merged = exporting.merge(base.path, out / learning.DPO / "adapter", target, advance)
-        facts = {**manifest, "stage": "export", "file": target.name, "sha256": _sha256(target), "matrices": merged}
-        (out / EXPORTED).write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
         template = session.site.registry.model(base.name).template
         model = changes.add_model(session, target, name, "planner", template, advance, started)
-    say("training.exported", name=model.name, sha256=facts["sha256"][:12], count=merged)
+        sha256 = model.files[0].sha256
+        facts = {**manifest, "stage": "export", "file": target.name, "sha256": sha256, "matrices": merged}
+        (out / EXPORTED).write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    say("training.exported", name=model.name, sha256=sha256[:12], count=merged)
 
 
 def _manifest(file: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from localmed.agents.evidence import object_of
 from localmed.agents.planning import DESCRIBED
+from localmed.agents.prompts import instructions
 from localmed.agents.source_plan import QUERIES, parse
 from localmed.domain import Evidence, Hit, digest
 from localmed.errors import Rejected
@@ -35,15 +36,7 @@ DRAWS = 2  # the second where the first repeats itself
 CHARACTERS = 120  # of a query; the paper's have 4 to 7 words
 TOKENS = 40  # of a query in JSON
 
-WRITE = {
-    "en": "You search a medical library for passages that hold the answer to a question. Write {count} short search "
-    "queries for one of its sources, each from another angle and none like another: other terms, a synonym, a broader "
-    "or a narrower topic. Fit them to what the source holds. "
-    'Reply with one JSON object: {{"queries": ["...", "..."]}}',
-    "zh": "你在医学资料库中检索能回答某个问题的段落。请为其中一个来源写出{count}条简短的检索式，角度各不相同，"
-    "互不重复：换用术语、同义词、更宽或更窄的主题，并适合该来源的内容。"
-    '只回复一个 JSON 对象：{{"queries": ["……", "……"]}}',
-}
+WRITE = instructions("source_queries")
 SOURCE = {"en": "Question: {question}\nSource: {source}", "zh": "问题：{question}\n来源：{source}"}
 BEFORE = {"en": "Already written, not to be repeated: {queries}", "zh": "已写过、不得重复：{queries}"}
 
@@ -187,7 +180,7 @@ class Explorer:
         described = f"{source}: {DESCRIBED[language][source]}"
         lines = [SOURCE[language].format(question=question.text, source=described)]
         lines += [BEFORE[language].format(queries=" ; ".join(before))] if before else []
-        system = Message("system", WRITE[language].format(count=self.candidates))
+        system = Message("system", WRITE[language].replace("{count}", str(self.candidates)))
         item = {"type": "string", "minLength": 3, "maxLength": CHARACTERS}
         schema = object_of({"queries": {"type": "array", "items": item, "minItems": self.candidates,
                                         "maxItems": self.candidates}})  # fmt: skip

@@ -22,6 +22,7 @@ from typing import Any
 
 from localmed import files
 from localmed.errors import InputError, ModelError, UsageError
+from localmed.library.intact import sha256_of
 from localmed.training.exporting import PARTS
 
 PACKAGES = ("trl", "peft", "transformers", "torch", "datasets")
@@ -152,10 +153,8 @@ def _finished(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None
 
 def _hashes(folder: Path) -> dict[str, str]:
     """The sha256 of each file of an adapter but its page for the hub, which holds nothing."""
-    import hashlib
-
     paths = sorted(path for path in folder.glob("*") if path.suffix in (".json", ".safetensors"))
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    return {path.name: sha256_of(path) for path in paths}
 
 
 def _last(folder: Path) -> str | None:

@@ -88,14 +88,13 @@ def window(statement: str, passages: Sequence[Passage]) -> Window:
         for sentence in split(one, at)
     ]
     whole = sum(weighted.values()) or 1.0
+    enough = round(GAIN * whole, 6)  # as what is held against it: the last bit of a sum hangs on its order
     have: set[str] = set()
     anchored: set[str] = set()
     chosen: list[Sentence] = []
     while candidates and len(chosen) < SENTENCES:
         best = max(candidates, key=lambda candidate: _adds(candidate, weighted, have, anchored))
-        if chosen and _adds(best, weighted, have, anchored) < round(
-            GAIN * whole, 6
-        ):  # rounded as what it is held against
+        if chosen and _adds(best, weighted, have, anchored) < enough:
             break
         candidates.remove(best)
         chosen.append(best.sentence)

@@ -271,8 +271,8 @@ def in_place(
         if quoted and fits and quoted.text not in shown:
             shown.add(quoted.text)
             complete.append(quoted)
-    beside = for_value.missing((question, record), complete, evidence)
     verdict = Verdict(Support.VERBATIM, JUDGE, FOR_VALUE)
+    beside = (one for one in for_value.missing((question, record), complete, evidence) if _fits(question, one, known))
     return (*complete, *(replace(one, verdict=verdict, section=AnswerSection.DOSES) for one in beside))
 
 

@@ -38,6 +38,7 @@ MAPPING = FieldMapping({"title": "title", "text": "p"}, {"record": "record"})
 SLACK = 20.0  # seconds beyond a file's time for starting and ending its child
 FLAT = 64 * 2**20  # bytes that the parent may grow by between file 100 and the last
 WARM = 100
+CHILD = "localmed.ingest.child"  # what reads files; other tests of this process may have started others meanwhile
 
 
 def run(place: Place, count: int = COUNT) -> list[Row]:
@@ -59,9 +60,6 @@ def run(place: Place, count: int = COUNT) -> list[Row]:
     _, late = psutil.wait_procs(since, timeout=ENDING)
     left = [child for child in late if child.status() != psutil.STATUS_ZOMBIE and CHILD in child.cmdline()]
     return _rows(done, memory, len(left))
-
-
-CHILD = "localmed.ingest.child"  # other tests of this process may have started others meanwhile
 
 
 def _cases(place: Place, count: int, done: int) -> Iterator[tuple[Path, str, str]]:
