@@ -14,7 +14,6 @@ from localmed.cli.speaking import say
 from localmed.cli.train_task import question_options, task_of
 from localmed.domain import message
 from localmed.errors import InputError, ModelError
-from localmed.library.intact import sha256_of
 
 if TYPE_CHECKING:
     from localmed.evaluation.sets import Question
@@ -71,7 +70,7 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
             started(len(task.questions))
             explored = exploring.run(explorer, task.questions, out / EXPLORED, kept, advance)
         built = pairs.build(explored, task.questions, task.readable, seed)
-        pairs.write(out / PAIRS, {**made, "explored": sha256_of(out / EXPLORED)}, built)
+        pairs.write(out / PAIRS, made, built, out / EXPLORED)
         task.session.note("train", f"explore, {len(task.questions)} questions", "finished")
     _tell_explored(explored, built, len(task.questions))
     say("cli.written_to", out=str(out), files=(EXPLORED, PAIRS))
@@ -158,7 +157,7 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
         with reporting.resumable(out), progress(True) as (started, advance):
             steps = sum(len(learning.of_stage(stage, fitting)) * epochs_of[stage] for stage in learning.STAGES)
             started(int(steps))
-            manifests = learning.learn(base, recipe, examples, sha256_of(out / PAIRS), out, advance)
+            manifests = learning.learn(base, recipe, examples, out / PAIRS, out, advance)
         session.note("train", f"learn, {len(examples)} plans", "finished")
     for stage, manifest in manifests.items():
         losses = manifest["losses"] or [0.0]

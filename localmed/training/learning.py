@@ -91,13 +91,13 @@ def of_stage(stage: str, examples: Sequence[Example]) -> list[Example]:
 
 
 def learn(
-    base: Base, recipe: Recipe, examples: Sequence[Example], data: str, folder: Path, advance: Advance
+    base: Base, recipe: Recipe, examples: Sequence[Example], pairs: Path, folder: Path, advance: Advance
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Train both stages in ``folder``; returns their manifests. ``data`` is the hash of the pairs."""
+    """Train both stages in ``folder``; returns their manifests. ``pairs`` is the file that the examples are of."""
     fitting = [example for example in examples if example.longest <= recipe.most_tokens]
     facts = {
         "base": {"name": base.name, "sha256": base.sha256},
-        "pairs": data,
+        "pairs": sha256_of(pairs),
         "recipe": asdict(recipe),
         "too_long": len(examples) - len(fitting),
         "versions": {name: version(name) for name in PACKAGES},

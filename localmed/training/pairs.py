@@ -24,6 +24,7 @@ from localmed.agents.roles import Writing
 from localmed.agents.source_plan import QUERIES, SourcePlan, parse, written
 from localmed.evaluation import rows
 from localmed.evaluation.sets import Question
+from localmed.library.intact import sha256_of
 from localmed.ports import Message
 from localmed.training.exploring import Drawn, Judged
 
@@ -89,8 +90,9 @@ def _some(queries: Sequence[str], draw: random.Random) -> tuple[str, ...]:
     return tuple(queries[place] for place in sorted(chosen))
 
 
-def write(file: Path, made: Mapping[str, Any], pairs: Sequence[Pair]) -> None:
-    """Write ``pairs`` behind a line with what they are ``made`` with, whole or not at all."""
+def write(file: Path, made: Mapping[str, Any], pairs: Sequence[Pair], explored: Path) -> None:
+    """Write ``pairs`` behind a line with what they are ``made`` with and of (``explored``), whole or not at all."""
+    made = {**made, "explored": sha256_of(explored)}
     lines = [json.dumps(value, ensure_ascii=False) + "\n" for value in (made, *map(asdict, pairs))]
     with rows.writable(file):
         files.replace(file, "".join(lines).encode())

@@ -140,5 +140,7 @@ def test_nothing_is_drawn_or_judged_twice_and_nothing_is_lost(tmp_path: Path) ->
 
 def test_pairs_are_read_as_they_were_written(tmp_path: Path) -> None:
     pair = pairs.Pair("q1", "How is asthma treated?", SOURCES, "<book> asthma </book>", "")
-    pairs.write(tmp_path / "pairs.jsonl", MADE, [pair])
-    assert pairs.read(tmp_path / "pairs.jsonl") == (MADE, [pair])
+    (tmp_path / "explored.jsonl").write_bytes(b"")
+    pairs.write(tmp_path / "pairs.jsonl", MADE, [pair], tmp_path / "explored.jsonl")
+    made = {**MADE, "explored": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}  # of nothing
+    assert pairs.read(tmp_path / "pairs.jsonl") == (made, [pair])
