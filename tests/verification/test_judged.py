@@ -130,6 +130,18 @@ def test_the_row_for_a_value_that_was_given_stands_beside_a_models_other_row(
     assert support.in_place((quoted,), (source,), question, record) == (quoted,), "rules chose their rows"
 
 
+def test_the_row_for_a_value_is_quoted_for_the_purpose_that_was_asked_about_only() -> None:
+    source = evidence("1", BANDS, "Prophylaxis of deep vein thrombosis")
+    other = judged("Enoxaparin 40 mg once a day is the standard dose with normal kidney function.", FOR, source=source)
+    record = "Creatinine clearance 20 mL/min."
+    for question, expected in (
+        ("Which dose of enoxaparin for the prophylaxis of deep vein thrombosis?", [ROW]),
+        ("Which dose of enoxaparin for the treatment of deep vein thrombosis?", []),
+    ):
+        shown = support.in_place((other,), (source,), question, record)
+        assert [statement.text for statement in shown[1:]] == expected, question
+
+
 def test_what_is_quoted_in_place_is_for_the_patients_values() -> None:
     source = evidence("1", BANDS, "Prophylaxis")
     kept = judged("Renal function decides.", FOR, source=source)
