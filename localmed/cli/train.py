@@ -238,10 +238,10 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
 
 def _exported_before(session: Session, name: str, target: Path) -> Model | None:
     """The planner ``name`` where it is registered with the bytes of ``target``: an export was cut off at its end."""
-    from localmed.library.intact import sha256_of
+    from localmed.training import exporting
 
     model = session.site.registry.registrations.models.get(name)
-    return model if model and model.role == "planner" and model.files[0].sha256 == sha256_of(target) else None
+    return model if model and model.role == "planner" and exporting.is_file(target, model.files[0].sha256) else None
 
 
 def _manifest(file: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from localmed.errors import ModelError
+from localmed.library.intact import sha256_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -76,6 +77,11 @@ def merge(base: Path, adapter: Path, target: Path, advance: Callable[[float, str
     writer.close()
     part.replace(target)
     return merged
+
+
+def is_file(path: Path, sha256: str) -> bool:
+    """Whether the file ``path`` has the hash ``sha256``."""
+    return sha256_of(path) == sha256
 
 
 def _copy_header(reader: Any, writer: Any) -> None:
