@@ -49,16 +49,16 @@ def test_a_judge_overrules_words_and_nothing_else(text: str, stance: Stance, exp
 
 
 @pytest.mark.parametrize(
-    ("said", "turned"),
+    ("plain", "turned"),
     [
         ("躁动时可让患者独处。", "躁动时不让患者独处。"),
         ("术后当天可以进食。", "术后当天不许进食。"),
         ("烧伤创面可以涂牙膏。", "烧伤创面别用牙膏涂抹。"),
     ],
 )
-def test_a_turned_negation_of_everyday_words_is_seen(said: str, turned: str) -> None:
-    assert judged(turned, FOR, source=evidence("1", said, "须知")).withheld
-    assert judged(said, FOR, source=evidence("1", turned, "须知")).withheld
+def test_a_turned_negation_of_everyday_words_is_seen(plain: str, turned: str) -> None:
+    assert judged(turned, FOR, source=evidence("1", plain, "须知")).withheld
+    assert judged(plain, FOR, source=evidence("1", turned, "须知")).withheld
 
 
 def test_the_words_that_a_judge_marked_are_the_reason() -> None:
