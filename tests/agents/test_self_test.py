@@ -87,13 +87,13 @@ def test_rules_serve_what_a_model_is_unfit_for() -> None:
 def test_a_result_counts_for_what_was_asked_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, before = ChatIdentity("m", "sha", 0), dict(questions())
     tested.keep(tmp_path, model, ["safety"], before)
-    assert tested.unfit(tmp_path, model, questions()) == {"safety"}
+    assert tested.unfit(tmp_path, model, questions()) == frozenset({"safety"})
     changed = tmp_path / "self_test.toml"
     changed.write_text(self_test.FILE.read_text("utf-8").replace("The canteen opens at noon", "Lunch is at noon"))
     monkeypatch.setattr(self_test, "FILE", changed)
     questions.cache_clear()
     try:
-        assert tested.unfit(tmp_path, model, questions()) == {"safety", "relevance", "guideline_relevance"}
+        assert tested.unfit(tmp_path, model, questions()) == frozenset({"safety", "relevance", "guideline_relevance"})
     finally:
         questions.cache_clear()
     tested.keep(tmp_path, model, [], None)
@@ -102,7 +102,7 @@ def test_a_result_counts_for_what_was_asked_only(tmp_path: Path, monkeypatch: py
 
 def test_a_result_that_does_not_say_what_was_asked_is_none(tmp_path: Path) -> None:
     (tmp_path / tested.FILE).write_text('{"model": "m sha", "unfit": []}')
-    assert tested.unfit(tmp_path, ChatIdentity("m", "sha", 0), questions()) == set(questions())
+    assert tested.unfit(tmp_path, ChatIdentity("m", "sha", 0), questions()) == frozenset(questions())
 
 
 def test_what_is_asked_holds_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
