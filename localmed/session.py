@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from localmed.clinical.identifiers import unnamed
-from localmed.domain import Answer, Evidence, Kind, Message, SearchFilter, Status
+from localmed.domain import Answer, Evidence, Kind, Message, SearchFilter, Status, message
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
@@ -289,10 +289,10 @@ class Session:
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
         if workflow in self.settings.workflows.off:
-            raise UsageError("workflow.off", workflow=workflow)
+            raise UsageError("workflow.off", workflow=message(f"workflow_name.{workflow}"))
         for stop in stops.stops(self.data):
             if (stop.kind, stop.name) == (stops.WORKFLOW, workflow):
-                raise UsageError("workflow.stopped", workflow=workflow, reason=stop.reason)
+                raise UsageError("workflow.stopped", workflow=message(f"workflow_name.{workflow}"), reason=stop.reason)
 
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
         """Drive the flow called ``workflow`` to its answer."""

@@ -33,6 +33,7 @@ COLON = {"en": ": ", "zh": "："}  # a label and what it is of
 NOTHING = {"en": "none", "zh": "无"}  # an empty list
 BETWEEN = {"en": ". ", "zh": "。"}  # sentences
 REFERENCE = "@"
+_COMMAND = re.compile(r"\blocalmed (?!serve\b)[a-z]|(?<![\w-])--[a-z]|\bpip install|[Ii]nstall localmed")
 _TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table begins; no entry begins a line so
 
 Template = str | Mapping[str, str]
@@ -73,6 +74,13 @@ def sentences(parts: Iterable[Message], language: str) -> str:
 def known(code: str) -> bool:
     """Whether there are words for ``code``."""
     return _template(FALLBACK, code) is not None
+
+
+def names_command(code: str) -> bool:
+    """Whether the words of ``code`` tell to run a command, or to give it an option."""
+    template = _template(FALLBACK, code) or ""
+    forms = (template,) if isinstance(template, str) else template.values()
+    return any(_COMMAND.search(form) for form in forms)
 
 
 def catalogue(language: str) -> Mapping[str, Template]:

@@ -5,14 +5,14 @@ on pairs of a positive and a negative plan (DPO, Rafailov et al. 2023), whose re
 and plans are cut into tokens by the process that will serve the planner, so that it is trained on what it is asked.
 
 Each stage keeps checkpoints and ends with an adapter and ``manifest.json``, written last: what it was made of and with.
-A stage that is finished is not done again; one that was interrupted goes on from its last whole checkpoint.
+A stage that is finished is not done again; one that was interrupted goes on from its last whole checkpoint, and if that
+cannot be loaded from the one before, else from the start. What the libraries raise ends in ``ModelError``.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from localmed import files
-from localmed.errors import InputError, ModelError, UsageError
+from localmed.errors import InputError, LocalmedError, ModelError, UsageError
 from localmed.library.intact import sha256_of
+from localmed.training import checkpoints
 from localmed.training.exporting import PARTS
 
 PACKAGES = ("trl", "peft", "transformers", "torch", "datasets")
 SFT, DPO = STAGES = ("sft", "dpo")
 MANIFEST = "manifest.json"
 IGNORED = -100  # a label that counts for nothing
-KEPT = 2  # checkpoints: one that an interruption cut off, and the one before
 
 Advance = Callable[[float, str], object]
 
@@ -128,11 +128,15 @@ def _stage(
         return finished
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries, on what they will rename
-        trainer = _trainer(base, recipe, examples, folder, before, advance)
-        result = trainer.train(resume_from_checkpoint=_last(folder))
-        trainer.model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"])
+        try:
+            trainer = _trained(lambda: _trainer(base, recipe, examples, folder, before, advance), folder)
+            trainer.model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"])
+        except LocalmedError:
+            raise
+        except Exception as error:  # each library raises its own, torch RuntimeError
+            raise ModelError("training.failed", stage=folder.name, error=type(error).__name__) from error
     losses = [round(entry["loss"], 4) for entry in trainer.state.log_history if "loss" in entry]
-    manifest = {**made, "steps": result.global_step, "losses": losses, "adapter": _hashes(folder / "adapter")}
+    manifest = {**made, "steps": trainer.state.global_step, "losses": losses, "adapter": _hashes(folder / "adapter")}
     files.replace(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return manifest
 
@@ -157,17 +161,18 @@ def _hashes(folder: Path) -> dict[str, str]:
     return {path.name: sha256_of(path) for path in paths}
 
 
-def _last(folder: Path) -> str | None:
-    """The newest checkpoint that is whole (its state is written last); those cut off are removed."""
-    by_step = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
-    for checkpoint in by_step:
+def _trained(make: Callable[[], Any], folder: Path) -> Any:
+    """A trainer that has come to its end, from the newest checkpoint that can be loaded, else from the start."""
+    while True:
+        checkpoint, trainer = checkpoints.last(folder), make()
         try:
-            json.loads((checkpoint / "trainer_state.json").read_text("utf-8"))
-        except (OSError, ValueError):
-            shutil.rmtree(checkpoint)
-            continue
-        return str(checkpoint)
-    return None
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except Exception:  # whatever a loader raises at bytes that it does not know
+            if checkpoint is None or trainer.has_stepped:
+                raise
+            checkpoints.set_aside(checkpoint)
+        else:
+            return trainer
 
 
 # --- what only runs where the extra "train" is installed -----------------------------------------------------------
@@ -181,18 +186,25 @@ def _trainer(
     from datasets import disable_progress_bars
     from transformers import PrinterCallback, TrainerCallback, set_seed
 
-    class Telling(TrainerCallback):  # type: ignore[misc]
-        """Tells how far the stage is."""
+    class Following(TrainerCallback):  # type: ignore[misc]
+        """Tells how far the stage is, and seals what is saved."""
+
+        def on_step_begin(self, *_: Any, **__: Any) -> None:
+            trainer.has_stepped = True
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
             advance(recipe.batch, folder.name)
 
+        def on_save(self, _: Any, state: Any, *__: Any, **___: Any) -> None:
+            checkpoints.seal(folder / f"checkpoint-{state.global_step}")
+
     disable_progress_bars()
     set_seed(recipe.seed)
     make = _supervised if before is None else _preferring
-    common = {"model": _model(base, recipe, before), "processing_class": _tokenizer(), "callbacks": [Telling()]}
+    common = {"model": _model(base, recipe, before), "processing_class": _tokenizer(), "callbacks": [Following()]}
     trainer = make(recipe, examples, _arguments(recipe, folder), common)
     trainer.remove_callback(PrinterCallback)
+    trainer.has_stepped = False
     return trainer
 
 
@@ -233,7 +245,6 @@ def _arguments(recipe: Recipe, folder: Path) -> dict[str, Any]:
         "per_device_train_batch_size": 1,
         "gradient_accumulation_steps": recipe.batch,
         "save_steps": recipe.save_steps,
-        "save_total_limit": KEPT,
         "logging_steps": 1,
         "report_to": "none",
         "disable_tqdm": True,

@@ -77,7 +77,7 @@ def told_parts(error: LocalmedError, visit: Visit) -> tuple[Message, ...]:
     if isinstance(error, LibraryError | ModelError) and not visit.may(Right.MODELS):
         LOG.error(error.message.code)
         return LocalmedError("web.error.machine").messages
-    return error.messages
+    return tuple(pages.for_visitor(part, visit) for part in error.messages)
 
 
 def headers_of(error: LocalmedError) -> dict[str, str]:

@@ -13,6 +13,7 @@ from datetime import date
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
+from localmed.domain import message
 from localmed.errors import ModelError
 from localmed.operations import doctor, health
 from localmed.web import pages
@@ -51,7 +52,7 @@ def overview(visit: Models) -> Response:
     checks = list(doctor.examine(examined, doctor.checks_for(site.settings)))
     with suppress(ModelError):  # told by a check
         status = site.host_status()
-    faults = (*health.not_ready(site), *health.not_answering(site))
+    faults = tuple(message(f"web.fault.{name}") for name in (*health.not_ready(site), *health.not_answering(site)))
     return pages.page(
         visit, "health.html", checks=checks, serving=site.serving, host=status, faults=faults, day=date.today()
     )

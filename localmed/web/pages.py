@@ -28,6 +28,7 @@ from localmed.presentation import neutral
 from localmed.presentation.pages import environment
 from localmed.web.visits import THEMES, Visit
 
+REMEDY = ".remedy"  # ends the code of what to do about an error
 STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javascript; charset=utf-8"}
 
 
@@ -78,8 +79,9 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         languages=messages.LANGUAGES,
         themes=THEMES,
         text=texts(visit.language),
-        words=lambda line: neutral.words(line, visit.language),
+        words=lambda line: neutral.words(for_visitor(line, visit), visit.language) if line else "",
         listed=lambda names: joined(names, visit.language),
+        named=lambda kind, name: named(kind, name, visit.language),
         moment=moment,
         can=lambda right: visit.may(Right(right)),
         navigation=[place for place in NAVIGATION if visit.may(place.right)],
@@ -123,6 +125,32 @@ def texts(language: str) -> Callable[..., str]:
     return text
 
 
+def named(kind: str, name: str, language: str) -> str:
+    """What people call a ``workflow`` or a role of a ``model``; ``name`` where it has no words (a collection's)."""
+    code = f"workflow_name.{name}" if kind == "workflow" else f"model_name.{name}"
+    return neutral.words(message(code), language) if kind != "collection" and messages.known(code) else name
+
+
+def for_visitor(line: Message, visit: Visit) -> Message:
+    """``line`` as it is told in the window: what to do there (``web.remedy``) in place of a command to run.
+
+    A command that nothing in the window stands for is shown to administrators, who have the machine; others are told
+    to turn to them.
+    """
+    if line.code.endswith(REMEDY) and messages.names_command(line.code):
+        ours = f"web.remedy.{line.code.removesuffix(REMEDY).replace('.', '_')}"
+        if messages.known(ours):
+            return Message(ours, line.parameters)
+        return line if visit.may(Right.MODELS) else message("web.remedy.administrator")
+    return Message(line.code, tuple((name, _inner(value, visit)) for name, value in line.parameters))
+
+
+def _inner(value: Parameter, visit: Visit) -> Parameter:
+    if isinstance(value, tuple):
+        return tuple(_inner(item, visit) for item in value)
+    return for_visitor(value, visit) if isinstance(value, Message) else value
+
+
 def moment(time: str | float) -> str:
     """A stored time (ISO 8601, or seconds since 1970) by the clock of this machine, to the minute; "–" for none."""
     known = datetime.fromtimestamp(time) if isinstance(time, float) else datetime.fromisoformat(time) if time else None
@@ -136,7 +164,7 @@ def day(time: float) -> str:
 
 def lines(messages_: tuple[Message, ...], visit: Visit) -> list[str]:
     """``messages_`` in the visitor's language."""
-    return [neutral.words(line, visit.language) for line in messages_]
+    return [neutral.words(for_visitor(line, visit), visit.language) for line in messages_]
 
 
 def redirect(path: str, **query: str) -> Response:

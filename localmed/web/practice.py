@@ -5,19 +5,22 @@ The record is nowhere between the two pages but in the page itself: what was rea
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.formparsers import MultiPartParser
 from starlette.responses import Response
 
-from localmed.domain import Answer, SearchFilter
+from localmed.domain import Answer, Message, SearchFilter
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.errors import UsageError
 from localmed.hooks import Hooks
 from localmed.language import clean
 from localmed.messages import LANGUAGES
 from localmed.operations import records
+from localmed.presentation.neutral import words as words_of
+from localmed.presentation.practice import CODED
 from localmed.web import pages
 from localmed.web.ask import question_of, respond
 from localmed.web.streams import Tell
@@ -53,9 +56,27 @@ def read(
         record=shown,
         given=known is not None,
         notes=pages.lines(shown.notes, visit),
-        rows=[*shown.entries, *(RecordEntry(EntryKind.PROBLEM, "", "") for _ in range(MORE))],
+        rows=[
+            *(labelled(entry, visit.language) for entry in shown.entries),
+            *(RecordEntry(EntryKind.PROBLEM, "", "") for _ in range(MORE)),
+        ],
         kinds=list(EntryKind),
     )
+
+
+def labelled(entry: RecordEntry, language: str) -> RecordEntry:
+    """``entry`` with the reader's word for what is a code of ours: a sex, or whether somebody is pregnant."""
+    return replace(entry, text=_word(entry.kind, entry.text, language)) if entry.kind in CODED else entry
+
+
+def coded(entry: RecordEntry) -> RecordEntry:
+    """``entry`` with the code for a word of any language; unchanged where it is no such word."""
+    codes = {_word(entry.kind, code, name): code for code in records.CODES.get(entry.kind, ()) for name in LANGUAGES}
+    return replace(entry, text=codes.get(entry.text, entry.text))
+
+
+def _word(kind: EntryKind, code: str, language: str) -> str:
+    return words_of(Message(f"record.{CODED[kind]}_{code}"), language)
 
 
 def uploaded_record(record: str, file: UploadFile | None) -> PatientRecord | None:
@@ -100,7 +121,7 @@ def corrections(kinds: Lines, texts: Lines, before: Lines, words: Lines) -> list
         raise UsageError("web.error.malformed")
     lines = [" ".join(clean(text).split())[:ENTRY_CHARACTERS] for text in texts]
     return [
-        RecordEntry(EntryKind(name), line, source[:ENTRY_CHARACTERS] if line == same else line)
+        coded(RecordEntry(EntryKind(name), line, source[:ENTRY_CHARACTERS] if line == same else line))
         for name, line, same, source in zip(kinds, lines, before, words, strict=True)
         if line
     ]

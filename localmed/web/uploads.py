@@ -5,6 +5,7 @@ What was read is shown as the page of a dry run, in a frame that runs nothing (`
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import date
 from functools import partial
 from typing import Annotated
@@ -61,7 +62,7 @@ def looked(session: Session, waiting: list[Upload], language: str, hooks: Hooks)
         with PreviewPage(title, language, importing.thumbnails, date.today().isoformat(), __version__) as page:
             file: FilePreview | None = None
             for file in importing.preview(session, [uploads.file_of(session, upload)], upload.collection, None, hooks):
-                page.add(file)
+                page.add(dataclasses.replace(file, path=upload.name))  # where it waits is nobody's business
             content = "".join(page.chunks()).encode(errors="replace")
         replace(uploads.preview_of(session, upload), content)
         uploads.note_look(session, upload, _outcome(file), file is not None and file.outcome in TAKEN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -55,6 +56,17 @@ def killed(data: Path, begun: Callable[[], bool], *arguments: str) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(60)
+
+
+def unloadable(checkpoint: Path) -> None:
+    """Plant a checkpoint that is as it was written, of which torch can read nothing."""
+    from localmed.training import checkpoints
+
+    newest = checkpoints.last(checkpoint.parent)
+    assert newest, "the stage was killed after it sealed one"
+    shutil.copytree(newest, checkpoint)
+    (checkpoint / "optimizer.pt").write_bytes(b"PK\x03\x04 cut off")
+    checkpoints.seal(checkpoint)
 
 
 def keys(file: Path) -> list[tuple[str, ...]]:
@@ -124,19 +136,22 @@ def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path)
     learn = ("train", "learn", "--epochs", "8", "--save-steps", "1", "--out", str(out))
     assert "sft: 4 examples" in site.ok(*learn, "--dry-run").out
     for stage in ("sft", "dpo"):
-        state = out / stage / "checkpoint-1" / "trainer_state.json"
-        killed(site.data, state.exists, *learn)
+        seal = out / stage / "checkpoint-1" / "seal.json"
+        killed(site.data, seal.exists, *learn)
         assert not (out / stage / "manifest.json").exists()
     assert (out / "sft" / "manifest.json").exists(), "a finished stage is not done again"
+    unloadable(out / "dpo" / "checkpoint-998")
     (out / "dpo" / "checkpoint-999").mkdir()  # one that was cut off while it was written
-    site.ok(*learn)
+    (out / "dpo" / "checkpoint-999" / "trainer_state.json").write_text("{}")
+    site.ok("--debug", *learn)
     for stage, steps in (("sft", 8), ("dpo", 4)):
         manifest = json.loads((out / stage / "manifest.json").read_text())
         assert manifest["steps"] == len(manifest["losses"]) == steps, "steps before the interruption count"
         assert len(manifest["base"]["sha256"]) == len(manifest["pairs"]) == 64
         assert manifest["recipe"]["seed"] == 1
         assert manifest["versions"]["trl"]
-    assert not (out / "dpo" / "checkpoint-999").exists()
+    assert not list((out / "dpo").glob("checkpoint-99*"))
+    assert (out / "dpo" / "unloadable-checkpoint-998").is_dir(), "the one before it was taken"
 
     (out / "tiny-planner.part").write_bytes(b"cut off")
     site.ok("train", "export", "--as", "tiny-planner", "--out", str(out))

@@ -7,10 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
-from localmed.errors import LibraryError
+from localmed.domain import Message, message
+from localmed.errors import LibraryError, LocalmedError
+from localmed.messages import catalogue
 from localmed.session import Session
 from localmed.web import application, pages
+from localmed.web.visits import anybody
 from tests.web.conftest import Clients, make_accounts
 
 WEB = Path(application.__file__).parent
@@ -94,13 +98,42 @@ def test_an_error_page_keeps_the_navigation_of_whoever_is_signed_in(client: Clie
         assert 'href="/account"' in reply.text, path
 
 
-COMMANDS = re.compile(r"--[a-z]{2}|localmed (import|collections|documents|doctor|repair|serve)")
+COMMANDS = re.compile(
+    r"--[a-z]{2}|localmed (import|collections|documents|doctor|repair|models|host|generations|refresh)"
+)
 
 
 def test_a_reader_is_told_of_no_commands(client: Clients) -> None:
     reply = client("reader").get("/library/collections")
     assert "this needs" in reply.text
     assert not COMMANDS.search(pages_words(reply.text))
+
+
+def test_no_error_tells_a_reader_to_run_a_command() -> None:
+    """Whatever is raised, and also where it stands in another message, such as a job's outcome."""
+    nobody = anybody(Request({"type": "http", "headers": []}))
+    remedies = [
+        code for code, words in catalogue("en").items() if code.endswith(".remedy") and COMMANDS.search(str(words))
+    ]
+    assert len(remedies) > 90
+    for code in remedies:
+        line = pages.for_visitor(
+            message("job.failed", reason=LocalmedError(code.removesuffix(".remedy")).full_message), nobody
+        )
+        shown = message_codes(line)
+        assert code not in shown
+        shown = [one for one in shown if not one.endswith(".what")]  # some are about options, and only of commands
+        assert not any(COMMANDS.search(str(catalogue(name)[one])) for one in shown for name in ("en", "zh")), shown
+
+
+def message_codes(line: Message) -> list[str]:
+    inner = [value for _, value in line.parameters if isinstance(value, Message)]
+    return [line.code, *(code for value in inner for code in message_codes(value))]
+
+
+def test_a_term_that_cannot_be_looked_up_is_told_without_a_command(client: Clients) -> None:
+    reply = client("reader").form("/concepts", term="hypertension")
+    assert "no concept graph has been imported. The administrator can import one" in reply.text
 
 
 @pytest.mark.parametrize("user", ["reader", "librarian", "admin"])

@@ -53,6 +53,15 @@ def test_what_was_read_is_shown_and_goes_with_the_question(client: Clients) -> N
     assert "Kowalczyk" not in answer
 
 
+def test_a_chinese_page_shows_and_takes_chinese_words(client: Clients) -> None:
+    reader = client("reader")
+    reader.http.post("/preferences", data={"language": "zh", "back": "/"})
+    fields = entries(read_record(reader))
+    assert "male" not in fields["entry"]
+    assert "男" in fields["entry"]
+    assert "男，原文：" in ask(reader, fields)
+
+
 def test_a_correction_holds_and_the_record_does_not(client: Clients) -> None:
     reader = client("reader")
     fields = entries(read_record(reader))

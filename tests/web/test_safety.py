@@ -24,7 +24,7 @@ def test_a_stopped_workflow_answers_nobody_and_every_page_says_so(copied_clients
     safety, reader = copied_clients("safety"), copied_clients("reader")
     assert stop(safety, "workflow ask") == 200
     for page in (reader.get("/account"), safety.get("/safety"), reader.get("/history")):
-        assert "Stopped: ask · doses under review" in re.sub(r"\s+", " ", page.text)
+        assert "Stopped: Ask · doses under review" in re.sub(r"\s+", " ", page.text)
     reply = reader.http.post("/ask", data={"form": reader.token(), "question": "dose of paracetamol?"})
     assert reply.status_code == 403
     assert "doses under review" in reply.text

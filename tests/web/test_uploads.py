@@ -50,6 +50,7 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     preview = librarian.get(f"/library/upload/{upload.id}/preview")
     assert "alcohol gel" in preview.text
     assert "<script" not in preview.text
+    assert str(copied_clients.settings.data) not in preview.text
     policy = preview.headers["content-security-policy"]
     assert "sandbox" in policy
     assert "script-src" not in policy

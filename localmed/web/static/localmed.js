@@ -28,6 +28,15 @@
       form.addEventListener("submit", (event) => { if (!window.confirm(form.dataset.confirm)) event.preventDefault(); });
   });
 
+  // A change of the library takes a while, and is sent once: what it waits for is told while its page stands still.
+  document.addEventListener("submit", (event) => {
+    const form = event.target, busy = document.querySelector("[data-busy]");
+    if (event.defaultPrevented || form.method !== "post" || form.target || "stays" in form.dataset) return;
+    if (form.dataset.sent) return event.preventDefault();
+    form.dataset.sent = "true";
+    setTimeout(() => { busy.hidden = false; busy.scrollIntoView({ block: "nearest" }); }, 1500);
+  });
+
   // A page is long: it is scrolled to where its mark begins, which is where the picture has the colours of the marker.
   const MARKER = [[214, 158, 0], [255, 235, 110]]; // border and fill, see ingest/render.py
   const showMark = (sheet) => {
@@ -126,6 +135,7 @@
       for (const html of sentences) localmed.put(find("sentences").appendChild(document.createElement("li")), html);
     };
     const fail = (words) => { early([]); progress.hidden = true; failure.textContent = words; failure.hidden = false; };
+    document.querySelector("main > .notice[role=status]")?.remove(); // what was told of an earlier step
     failure.hidden = true;
     progress.hidden = false;
     progress.scrollIntoView({ block: "nearest" });
