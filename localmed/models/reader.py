@@ -50,15 +50,15 @@ class Pair:
 def pairs(loaded: Loaded, question: str, texts: Sequence[str]) -> list[Pair]:
     """``question`` with each of ``texts``, cut to what is read."""
     first, *rest = loaded.ids([PREFIXES["query"] + question, *(PREFIXES["passage"] + text for text in texts)])
-    asked = [*first[: QUESTION_TOKENS - 1], first[-1]] if len(first) > QUESTION_TOKENS else first
-    room = PAIR_TOKENS - len(asked)
-    return [Pair([*asked, *ids[1 : room + 1]], len(asked)) for ids in rest]
+    cut = [*first[: QUESTION_TOKENS - 1], first[-1]] if len(first) > QUESTION_TOKENS else first
+    room = PAIR_TOKENS - len(cut)
+    return [Pair([*cut, *ids[1 : room + 1]], len(cut)) for ids in rest]
 
 
-def logits(torch: Any, head: Mapping[str, Tensor], hidden: Tensor, mask: Tensor, asked: Sequence[int]) -> Any:
+def logits(torch: Any, head: Mapping[str, Tensor], hidden: Tensor, mask: Tensor, questions: Sequence[int]) -> Any:
     """The logit of each pair (B,), and of each token for being the answer (B, T), -inf outside the text."""
     places = torch.arange(hidden.shape[1])[None]  # (1, T)
-    question = places < torch.tensor(asked)[:, None]  # (B, T)
+    question = places < torch.tensor(questions)[:, None]  # (B, T)
     hidden, text = hidden.float(), mask & ~question
     of_question, of_text = _mean(hidden, question), _mean(hidden, text)
     features = (hidden[:, 0], of_question, of_text, of_question * of_text, (of_question - of_text).abs())
@@ -90,8 +90,8 @@ class Reader:
         made, torch = pairs(loaded, question, texts), loaded.network.torch
         scores = [0.0] * len(made)
         for places, hidden, mask in loaded.network.batches([pair.ids for pair in made]):
-            asked = [made[place].question for place in places]
-            for place, logit in zip(places, logits(torch, head, hidden, mask, asked)[0].tolist(), strict=True):
+            questions = [made[place].question for place in places]
+            for place, logit in zip(places, logits(torch, head, hidden, mask, questions)[0].tolist(), strict=True):
                 scores[place] = logit
         return scores
 
@@ -140,9 +140,9 @@ class ReadingMaxSim:
         scores = self._near.score(question, passages)
         nearest = sorted(range(len(passages)), key=lambda place: -scores[place])[:PASSAGES]
         pieces = [(place, piece) for place in nearest for piece in windows(passages[place])]
-        read = self._reader.score(question, [piece for _, piece in pieces])
+        readings = self._reader.score(question, [piece for _, piece in pieces])
         best = dict.fromkeys(nearest, -MOST_LOGIT)
-        for (place, _), logit in zip(pieces, read, strict=True):
+        for (place, _), logit in zip(pieces, readings, strict=True):
             best[place] = max(best[place], logit)
         return [score + GAIN * _sigmoid(best.get(place, -MOST_LOGIT)) for place, score in enumerate(scores)]
 

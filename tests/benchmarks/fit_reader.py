@@ -67,9 +67,9 @@ def gathered(session: Session) -> Iterator[tuple[str, Judged]]:
 
             for kind, text, evidence in questions(name):
                 yield judged(kind, text, evidence, own | starter)
-                gone = {one for one in own if any(plain(words)[:EVIDENCE] in texts[one][1] for words in evidence)}
-                if gone:
-                    yield judged("gone", text, (), (own | starter) - gone)
+                holders = {one for one in own if any(plain(words)[:EVIDENCE] in texts[one][1] for words in evidence)}
+                if holders:
+                    yield judged("gone", text, (), (own | starter) - holders)
 
 
 def narrowed(row: Judged, base: Fitted) -> Judged:

@@ -131,7 +131,7 @@ def _extractive(source: str, paths: Sequence[Path], left_out: bool, draw: random
     by_place = defaultdict(list)
     for number, (place, _) in enumerate(pool):
         by_place[place].append(number)
-    names = [found for entry in entries for found in _NAME.findall(entry.question)]
+    names = [name for entry in entries for name in _NAME.findall(entry.question)]
     draw.shuffle(entries)
     for entry in entries[: 2 * MOST[source]]:
         text, title = texts[entry.place], titles[entry.place]
@@ -144,8 +144,8 @@ def _extractive(source: str, paths: Sequence[Path], left_out: bool, draw: random
         )
 
         def others(numbers: Sequence[int], answer: str = answer) -> list[Window]:
-            found = [(titles[pool[n][0]], texts[pool[n][0]][slice(*pool[n][1])]) for n in numbers]
-            return [Window(title, text) for title, text in found if answer.casefold() not in text.casefold()]
+            windows = [(titles[pool[n][0]], texts[pool[n][0]][slice(*pool[n][1])]) for n in numbers]
+            return [Window(title, text) for title, text in windows if answer.casefold() not in text.casefold()]
 
         numbers = likest.ranked(entry.question)
         same = set(by_place[entry.place])
@@ -233,8 +233,8 @@ def _medquad(folder: Path, left_out: bool, draw: random.Random) -> Iterator[Grou
         root = ElementTree.parse(path)
         focus = (root.findtext("Focus") or "").strip()
         for pair in root.iter("QAPair"):
-            question, text = pair.find("Question"), (pair.findtext("Answer") or "").strip()
-            kind = question.get("qtype", "") if question is not None else ""
+            element, text = pair.find("Question"), (pair.findtext("Answer") or "").strip()
+            kind = element.get("qtype", "") if element is not None else ""
             if focus and kind in WORDINGS and text and held_back(focus.casefold()) is left_out:
                 pieces = [text[start:end] for start, end in sentences(text[:1500])]
                 pieces = [one for one in pieces if 30 < len(one) <= LONG[True] and not one.endswith("?") and _says(one)]

@@ -124,7 +124,7 @@ def main() -> None:
         value.requires_grad_(True)
     matrices = [weights[name] for name in upper if weights[name].ndim == 2]
     vectors = [weights[name] for name in upper if weights[name].ndim == 1]
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"params": matrices, "lr": RATE, "weight_decay": DECAY},
         {"params": vectors, "lr": RATE, "weight_decay": 0.0},
         {"params": list(head.values()), "lr": HEAD_RATE, "weight_decay": 0.0},
@@ -133,7 +133,7 @@ def main() -> None:
     network = replace(loaded.network, weights=weights)
     shown = groups(qa, medquad, False)
     began = written = time.monotonic()
-    rates, seen, means = [part["lr"] for part in parts], 0, list[float]()
+    rates, seen, means = [part["lr"] for part in parts], 0, list[tuple[float, float]]()
     for step, batch in enumerate(batches(loaded, shown, random.Random(SEED))):
         done = (time.monotonic() - began) / (60 * minutes)
         if done >= 1:
