@@ -24,7 +24,7 @@ def ask(window: Window, question: str = QUESTION) -> None:
     window.page.fill("#question", question)
     window.page.keyboard.press("Tab")
     window.page.click("form[data-ask] button:not([type=button])")
-    window.page.wait_for_selector("[data-answer] h2")
+    window.page.wait_for_selector("[data-answer] h2", timeout=60_000)  # the first loads the models
 
 
 def test_from_the_first_start_to_the_first_answer(
