@@ -52,6 +52,9 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
     table = [_row(row) for row in rows]
     print_table(text("models.list"), columns("name", "role", "size", "licence", "sha256"), table)
     say("models.hash_legend")
+    for row in rows:
+        if row["terms"]:
+            echo_wrapped(text("models.terms_of", name=row["name"], licence=row["licence"], terms=row["terms"]))
     pairs = tuple(message("cli.state", name=role, state=name) for role, name in serving.items())
     echo_wrapped(text("models.serving", roles=pairs))
 
@@ -182,7 +185,7 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
     A chat model is tested, some forty short questions, and serves only the roles in which it does what rules do; until
     it is, none.
 
-    That is minilm or e5 (encoder), maxsim (reranker) and chat (entailment: the chat model judges).
+    That is minilm or e5 (encoder), maxsim or, with e5, reader (reranker) and chat (entailment: the chat model judges).
     Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
     localmed reindex.
     """
@@ -202,7 +205,10 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         kept = session.site.chosen["encoder"] if built_with and session.site.keeps_encoder else ""
         hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
         unfit = session.site.unfit_roles if role == "chat" else frozenset()
+        manifest = session.site.registry.manifests.get(serving[role])
     say("models.serves_role", name=serving[role], role=role)
+    if manifest and manifest.terms:
+        echo_wrapped(text("models.terms_of", name=manifest.name, licence=manifest.licence, terms=manifest.terms))
     if fault:
         say("models.not_tested", reason=fault)
     elif role == "chat":

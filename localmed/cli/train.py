@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed import files
 from localmed.cli import reporting
 from localmed.cli.common import filter_options, json_option, opened, print_json, progress
 from localmed.cli.speaking import say
@@ -17,6 +18,7 @@ from localmed.errors import InputError, ModelError
 
 if TYPE_CHECKING:
     from localmed.evaluation.sets import Question
+    from localmed.models.registry.registration import Model
     from localmed.session import Session
     from localmed.training.exploring import Explorer
     from localmed.training.learning import Base, Example
@@ -66,11 +68,17 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
         reporting.writable(out, EXPLORED)
         made = {**task.made(seed), "candidates": str(candidates), "texts": _texts(task.questions)}
         kept = exploring.begin(out / EXPLORED, made, resume)
-        with reporting.resumable(out), progress(True) as (started, advance):
-            started(len(task.questions))
-            explored = exploring.run(explorer, task.questions, out / EXPLORED, kept, advance)
-        built = pairs.build(explored, task.questions, task.readable, seed)
-        pairs.write(out / PAIRS, made, built, out / EXPLORED)
+        explored: list[Any] = []
+        built: list[Any] = []
+        try:
+            with reporting.resumable(out), progress(True) as (started, advance):
+                started(len(task.questions))
+                for finished in exploring.run(explorer, task.questions, out / EXPLORED, kept, advance):
+                    explored += finished
+        finally:  # Ctrl-C included: what is finished can be learnt from
+            if explored:
+                built = pairs.build(explored, task.questions, task.readable, seed)
+                pairs.write(out / PAIRS, made, built, out / EXPLORED)
         task.session.note("train", f"explore, {len(task.questions)} questions", "finished")
     _tell_explored(explored, built, len(task.questions))
     say("cli.written_to", out=str(out), files=(EXPLORED, PAIRS))
@@ -219,11 +227,21 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
             raise ModelError("training.other_base", name=base.name)
         merged = exporting.merge(base.path, out / learning.DPO / "adapter", target, advance)
         template = session.site.registry.model(base.name).template
-        model = changes.add_model(session, target, name, "planner", template, advance, started)
+        model = _exported_before(session, name, target) or changes.add_model(
+            session, target, name, "planner", template, advance, started
+        )
         sha256 = model.files[0].sha256
         facts = {**manifest, "stage": "export", "file": target.name, "sha256": sha256, "matrices": merged}
-        (out / EXPORTED).write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+        files.replace(out / EXPORTED, (json.dumps(facts, indent=1) + "\n").encode(), 0o644)
     say("training.exported", name=model.name, sha256=sha256[:12], count=merged)
+
+
+def _exported_before(session: Session, name: str, target: Path) -> Model | None:
+    """The planner ``name`` where it is registered with the bytes of ``target``: an export was cut off at its end."""
+    from localmed.library.intact import sha256_of
+
+    model = session.site.registry.registrations.models.get(name)
+    return model if model and model.role == "planner" and model.files[0].sha256 == sha256_of(target) else None
 
 
 def _manifest(file: Path) -> dict[str, Any]:

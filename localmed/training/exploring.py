@@ -241,16 +241,16 @@ def _row(piece: Any) -> Drawn | Judged | None:
 
 def run(
     explorer: Explorer, questions: Sequence[Question], file: Path, kept: Kept, advance: Callable[[float, str], object]
-) -> list[Drawn | Judged]:
-    """Every row of ``questions``; a fresh one is in ``file`` before the next is made."""
-    made: list[Drawn | Judged] = []
+) -> Iterator[list[Drawn | Judged]]:
+    """The rows of each of ``questions`` once it is finished; a fresh row is in ``file`` before the next is made."""
     for question in questions:
+        finished: list[Drawn | Judged] = []
         for row in explorer.units(question, kept):
             if kept.get((row.question, row.source, getattr(row, "query", ""))) is not row:
                 rows.keep(file, asdict(row))
-            made.append(row)
+            finished.append(row)
         advance(1, explorer.judge.name)
-    return made
+        yield finished
 
 
 assert CANDIDATES >= QUERIES

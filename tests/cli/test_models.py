@@ -42,6 +42,12 @@ def test_the_list_before_anything_is_added(empty: Localmed) -> None:
     assert not empty.data.exists()
 
 
+def test_terms_are_told_in_the_list(empty: Localmed) -> None:
+    """What may not be used freely says so before anybody adds it."""
+    restricted = "CC-BY-NC-4.0: Not for commercial use"
+    assert f"bespoke-minicheck-7b, {restricted}" in " ".join(empty.ok("models").out.split())
+
+
 def test_from_a_stick_to_use(empty: Localmed, qwen: Path) -> None:
     added = empty.ok("models", "add", str(qwen), "--json").json
     assert (added["name"], added["registered"], added["template"]) == ("qwen3-8b", True, "qwen3")

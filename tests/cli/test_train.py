@@ -45,6 +45,20 @@ def written(folder: Path, name: str, questions: dict[str, tuple[str, str]]) -> t
 
 def killed(data: Path, begun: Callable[[], bool], *arguments: str) -> None:
     """Start a command and kill it, and what it started, with SIGKILL once it has ``begun``."""
+    process = started(data, begun, *arguments)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(60)
+
+
+def interrupted(data: Path, begun: Callable[[], bool], *arguments: str) -> int:
+    """Start a command and end it, and what it started, as Ctrl-C does once it has ``begun``; its exit code."""
+    process = started(data, begun, *arguments)
+    os.killpg(process.pid, signal.SIGINT)
+    return process.wait(SECONDS)
+
+
+def started(data: Path, begun: Callable[[], bool], *arguments: str) -> subprocess.Popen[bytes]:
+    """A command that has ``begun``."""
     process = subprocess.Popen(
         [*COMMAND, "--data", str(data), *arguments], env=environment(), start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -53,9 +67,7 @@ def killed(data: Path, begun: Callable[[], bool], *arguments: str) -> None:
     while not begun() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.02)
     assert begun()
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(60)
+    return process
 
 
 def unloadable(checkpoint: Path) -> None:
@@ -126,6 +138,11 @@ def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path)
     explored = out / "explored.jsonl"
     killed(site.data, lambda: lines_of(explored) > 6, *explore)
     before = keys(explored)
+    assert not (out / "pairs.jsonl").exists()
+    second = lambda: any(key[0] == "q2" for key in keys(explored))  # noqa: E731
+    assert interrupted(site.data, second, *explore, "--resume") == 130
+    assert 2 <= lines_of(out / "pairs.jsonl") < 6, "what is finished can be learnt from"
+    assert keys(explored)[: len(before)] == before
     site.ok(*explore, "--resume")
     assert keys(explored)[: len(before)] == before, "nothing lost"
     assert len(keys(explored)) == len({*keys(explored)}), "nothing drawn or judged twice"

@@ -43,6 +43,11 @@ def explorer(judge: Any, replies: Any, candidates: int = 2) -> Explorer:
     return Explorer(ScriptedChat(replies), SOURCES, search, judge, lambda _: ("asthma",), candidates)
 
 
+def explored_by(explorer: Explorer, questions: Any, file: Path, kept: Any) -> list[Drawn | Judged]:
+    """Every row, in its order."""
+    return [row for rows in exploring.run(explorer, questions, file, kept, lambda *_: None) for row in rows]
+
+
 def two(*_: Any) -> dict[str, Any]:
     return {"queries": ["steroids", "inhalers"]}
 
@@ -51,7 +56,7 @@ def test_queries_are_drawn_judged_and_made_into_plans(tmp_path: Path) -> None:
     judge = Counting("book: steroids", "guideline: asthma")
     file = tmp_path / "rows.jsonl"
     kept = exploring.begin(file, MADE, resume=False)
-    explored = exploring.run(explorer(judge, two), QUESTIONS[:1], file, kept, lambda *_: None)
+    explored = explored_by(explorer(judge, two), QUESTIONS[:1], file, kept)
     assert [row.queries for row in explored if isinstance(row, Drawn)] == [("steroids", "inhalers")] * 2
     judged = [row.query for row in explored if isinstance(row, Judged) and row.source == "book"]
     assert judged == ["steroids", "inhalers", "How is asthma treated?", "asthma"], "the rules' queries stand beside"
@@ -67,7 +72,7 @@ def test_what_the_reader_knows_by_itself_and_ties_are_no_merit(tmp_path: Path) -
     """Every query is answered rightly, none more surely than without passages."""
     judge = Counting(base=0.9)
     kept = exploring.begin(tmp_path / "rows.jsonl", MADE, resume=False)
-    explored = exploring.run(explorer(judge, two), QUESTIONS[:1], tmp_path / "rows.jsonl", kept, lambda *_: None)
+    explored = explored_by(explorer(judge, two), QUESTIONS[:1], tmp_path / "rows.jsonl", kept)
     assert not pairs.build(explored, QUESTIONS[:1], SOURCES, seed=1), "without a positive query a question is left out"
 
 
@@ -120,14 +125,14 @@ def test_nothing_is_drawn_or_judged_twice_and_nothing_is_lost(tmp_path: Path) ->
     """Cut off after every number of bytes that an interruption might leave: the rows are the same in the end."""
     file = tmp_path / "rows.jsonl"
     judge = Counting("book: steroids")
-    whole = exploring.run(explorer(judge, two), QUESTIONS, file, exploring.begin(file, MADE, False), lambda *_: None)
+    whole = explored_by(explorer(judge, two), QUESTIONS, file, exploring.begin(file, MADE, False))
     text, total = file.read_text("utf-8"), len(judge.asked)
     lines = text.splitlines(keepends=True)
     for kept_lines in range(1, len(lines)):
         file.write_text("".join(lines[:kept_lines]) + lines[kept_lines][:5])
         again = Counting("book: steroids")
         kept = exploring.begin(file, MADE, resume=True)
-        rows = exploring.run(explorer(again, two), QUESTIONS, file, kept, lambda *_: None)
+        rows = explored_by(explorer(again, two), QUESTIONS, file, kept)
         assert [(row.question, row.source, getattr(row, "query", "")) for row in rows] == [
             (row.question, row.source, getattr(row, "query", "")) for row in whole
         ]

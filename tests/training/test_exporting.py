@@ -13,6 +13,7 @@ import pytest
 from localmed.errors import ModelError
 from localmed.training import exporting
 from tests.models.tiny_gguf import TINY, write_gguf
+from tests.operations.test_cut_off import MOST, killed_before
 from tests.strict import needs
 
 RANK, ALPHA = 4, 8
@@ -75,6 +76,25 @@ def test_llama_cpp_computes_what_the_trainer_does(tmp_path: Path) -> None:
     assert change > 1
     assert float(np.abs(tuned - after).max()) < 0.05 * change
     assert not list(tmp_path.glob("*.part"))
+
+
+@needs(bool(importlib.util.find_spec("gguf")), "gguf")
+def test_a_merge_that_is_killed_leaves_nothing_half(tmp_path: Path) -> None:
+    """kill -9 before every step of it: the file is there whole or not at all, and the next merge writes the same."""
+    base, trained = write_gguf(tmp_path / "tiny.gguf"), adapter(tmp_path / "adapter")
+    exporting.merge(base, trained, tmp_path / "whole.gguf", lambda *_: None)
+    whole = (tmp_path / "whole.gguf").read_bytes()
+    target = tmp_path / "merged.gguf"
+    for step in range(1, MOST):
+        target.unlink(missing_ok=True)
+        killed = killed_before(step, lambda: exporting.merge(base, trained, target, lambda *_: None))
+        assert not target.exists() or target.read_bytes() == whole
+        exporting.merge(base, trained, target, lambda *_: None)
+        assert target.read_bytes() == whole
+        assert not list(tmp_path.glob("*.part"))
+        if not killed:
+            break
+    assert 2 < step < MOST - 1, "it was killed at its steps, and came to its end"
 
 
 def test_rows_are_reordered_as_pairs_of_the_rotation() -> None:

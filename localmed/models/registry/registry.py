@@ -9,10 +9,11 @@
 
 Rules: ``add`` looks into a file's header in a child process, copies it and hashes the copy, checks a hash that the
 manifest knows, and records it last, so that a model is there whole or not at all. A folder that already lies under
-``<folder>`` by its own name is hashed where it is. A copy is hashed as it is written, under a name that nothing loads,
-synced, and renamed; the hash of a file that changed meanwhile is no hash. ``opened`` gives the paths of a model only if
-every file has the size, dates (ctime included) and CRC-32 of its last full hash, so that a bit which has flipped on the
-disk beneath is seen, and no file was put beside them; where only the dates differ it hashes anew.
+``<folder>`` by its own name is hashed where it is; so is a copy that a call was cut off before it recorded. A copy is
+hashed as it is written, under a name that nothing loads, synced, and renamed; the hash of a file that changed meanwhile
+is no hash. ``opened`` gives the paths of a model only if every file has the size, dates (ctime included) and CRC-32 of
+its last full hash, so that a bit which has flipped on the disk beneath is seen, and no file was put beside them; where
+only the dates differ it hashes anew.
 
 Not covered: between the look and the loading a file could be replaced by somebody who may write here as this user.
 """
@@ -214,11 +215,12 @@ class Registry:
         choice = offered.choose(source, self.manifests, name, role, stays)
         with self._changing() as before:
             inside = (self.folder / choice.name).resolve() == source.resolve()
-            self._free(choice.name, before, inside)
+            left = () if inside or choice.name in before.models else self._left(choice)
+            self._free(choice.name, before, inside or bool(left))
             header, template = offered.inspected(choice), offered.template_of(choice, template)
             if started:
                 started(sum(path.stat().st_size for path in choice.files.values()))
-            files = self._hashed(choice, progress) if inside else self._copied(choice, progress)
+            files = left or (self._hashed(choice, progress) if inside else self._copied(choice, progress))
             model = replace(_described(choice, files, by, template), header=header)
             registration.write(self.folder, before.having(model))
         return model
@@ -229,6 +231,18 @@ class Registry:
             raise UsageError("model.registered", name=name)
         if not inside and (self.folder / name).exists():
             raise UsageError("model.folder_there", folder=str(self.folder / name))
+
+    def _left(self, choice: offered.Choice) -> tuple[StoredFile, ...]:
+        """The copy of ``choice`` that a call made and was cut off before it recorded it; () if there is none."""
+        folder = self.folder / choice.name
+        paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if not path.is_dir()}
+        if paths.keys() != choice.files.keys() or any(path.is_symlink() for path in paths.values()):
+            return ()
+        files = tuple(hashed(path, name) for name, path in sorted(paths.items()))
+        same = all(file.sha256 == hashed(choice.files[file.name], file.name).sha256 for file in files)
+        for file in files:
+            offered.check_hash(file, choice.manifest)
+        return files if same and not folder.is_symlink() else ()
 
     def _hashed(self, choice: offered.Choice, progress: Progress) -> tuple[StoredFile, ...]:
         files = tuple(hashed(path, name, progress) for name, path in sorted(choice.files.items()))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from localmed.errors import BadSettings, Busy, InputError, LimitExceeded, UnknownName, UsageError
-from localmed.models.registry import offered
+from localmed.models.registry import offered, registration
 from localmed.models.registry.registry import PIECE, Registry
 from tests.models import model_files as files
 from tests.models.model_files import make
@@ -46,6 +46,21 @@ def test_a_file_is_copied_hashed_and_recorded(registry: Registry, tiny: Path) ->
     data.add(tiny, "librarian", role="chat", template="chatml")
     assert stat.S_IMODE(data.folder.parent.stat().st_mode) == 0o700
     assert not leftovers(registry)
+
+
+def test_a_copy_that_was_not_recorded_is_taken_if_it_is_the_same(registry: Registry, tiny: Path) -> None:
+    """As a kill leaves it between the renaming of the copy and the record."""
+    added = registry.add(tiny, "x")
+    inode = registry.opened("tiny").paths[0].stat().st_ino
+    registration.write(registry.folder, registry.registrations.without("tiny"))
+    again = Registry(registry.folder, tiny.parents[1] / "manifests")
+    assert again.add(tiny, "x").files[0].sha256 == added.files[0].sha256
+    assert again.opened("tiny").paths[0].stat().st_ino == inode, "it is not copied again"
+    registration.write(again.folder, again.registrations.without("tiny"))
+    tiny.write_bytes(CONTENT[:-1] + b"?")
+    with pytest.raises(UsageError) as raised:
+        Registry(registry.folder, tiny.parents[1] / "manifests").add(tiny, "x")
+    assert raised.value.message.code == "model.folder_there"
 
 
 def test_a_folder_takes_what_its_manifest_names(registry: Registry, tmp_path: Path) -> None:
