@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from localmed.clinical.abbreviations import abbreviations
 from localmed.domain import Message, message
 from localmed.domain.parts import (
     Expansion,
@@ -22,10 +24,16 @@ from localmed.presentation.views import PartView, Row
 
 
 def line(part: LinePart, language: str) -> PartView:
-    """The line as it is written, what a model made of it if anything, and what its abbreviations mean."""
+    """The line as it is written, what a model made of it if anything, and what its abbreviations mean.
+
+    The meanings are in the reader's language: the leaflet of a patient who does not read the order's needs them.
+    """
+    known = {abbreviation.written: abbreviation.meanings for abbreviation in abbreviations(part.text, language)}
     rows = [Row(words(message("explain.plain"), language), one_line(part.plain))] if part.plain else []
     rows += [Row("", words(message("explain.rejected"), language))] if part.restated is Restated.REJECTED else []
-    rows += [_expansion(expansion, language) for expansion in part.expansions]
+    for expansion in part.expansions:
+        meanings = known.get(expansion.written, expansion.meanings)
+        rows.append(_expansion(replace(expansion, meanings=meanings), language))
     return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
 
 

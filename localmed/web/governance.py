@@ -4,6 +4,7 @@ questions that found nothing or were marked bad: without whoever asked, and with
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,17 @@ def table(visit: Librarian, name: str, page: int = 1) -> Response:
     return _table(visit, name, page)
 
 
-def _table(visit: Librarian, name: str, page: int, faults: Any = (), status: int = 200) -> Response:
+def _table(
+    visit: Librarian, name: str, page: int, faults: Any = (), status: int = 200, edited: Sequence[EditedRow] = ()
+) -> Response:
+    """The table as it is stored, with what was ``edited`` but not saved."""
     header, *rows = lookups.sheet_rows(visit.session, name)
     last = max(1, -(-len(rows) // ROWS))
     first = (min(max(page, 1), last) - 1) * ROWS
     names = sorted(lookups.collection_names(visit.session))
-    shown = [(number, row, json.dumps(row)) for number, row in enumerate(rows[first : first + ROWS], first + 1)]
+    typed, before = {row.number: row.typed for row in edited}, {row.number: row.shown for row in edited}
+    numbered = enumerate(rows[first : first + ROWS], first + 1)
+    shown = [(number, typed.get(number, row), json.dumps(before.get(number, row))) for number, row in numbered]
     return pages.page(
         visit,
         "governance.html",
@@ -92,7 +98,7 @@ def _cells(stated: str) -> list[str]:
 def _set(visit: Librarian, name: str, page: int, rows: list[EditedRow]) -> Response:
     planned = sheets.planned_edits(visit.session, name, rows)
     if planned.faults:
-        return _table(visit, name, page, planned.faults, 400)
+        return _table(visit, name, page, planned.faults, 400, rows)
     if planned.changes:
         changes.govern(visit.session, planned.changes)
     return pages.redirect(f"/library/governance/{name}", page=str(page), notice="saved")

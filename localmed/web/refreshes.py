@@ -12,6 +12,7 @@ from localmed.domain import Message, message
 from localmed.operations import canary_gate, holds, jobs, nights, refresh
 from localmed.presentation import night_page
 from localmed.web import pages
+from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Librarian
 
 if TYPE_CHECKING:
@@ -33,9 +34,16 @@ def listing(visit: Librarian) -> Response:
 
 
 @router.get("/{number}")
+def one(visit: Librarian, number: int) -> Response:
+    """One refresh: its report."""
+    return pages.page(visit, "refresh.html", night=nights.night(visit.site.data, number))
+
+
+@router.get("/{number}/report")
 def report(visit: Librarian, number: int) -> Response:
     """The report of one, by itself, to print."""
-    return HTMLResponse(night_page.page(nights.night(visit.site.data, number), visit.language))
+    page = night_page.page(nights.night(visit.site.data, number), visit.language)
+    return HTMLResponse(page, headers={"content-security-policy": DOCUMENT_POLICY})
 
 
 @router.post("/begin")

@@ -130,7 +130,10 @@ Shown = Callable[[Event], Any]  # an event's JSON for the page; None: it is not 
 
 
 def events(visit: Visit, work: Work, shown: Shown) -> StreamingResponse:
-    """``follow`` as server-sent events, each ``{"kind": ..., "value": ...}`` with the value that ``shown`` makes."""
+    """``follow`` as server-sent events, each ``{"kind": ..., "value": ...}`` with the value that ``shown`` makes.
+
+    An error has its ``code`` too.
+    """
 
     async def lines() -> AsyncIterator[str]:
         async for event in follow(visit, work):
@@ -139,7 +142,9 @@ def events(visit: Visit, work: Work, shown: Shown) -> StreamingResponse:
                 continue
             value = await run_in_threadpool(shown, event)
             if value is not None:
-                yield f"data: {json.dumps({'kind': event.kind, 'value': value}, ensure_ascii=False)}\n\n"
+                code = {"code": event.value.message.code} if isinstance(event.value, LocalmedError) else {}
+                line = json.dumps({"kind": event.kind, "value": value, **code}, ensure_ascii=False)
+                yield f"data: {line}\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream", headers=HEADERS)
 

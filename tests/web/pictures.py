@@ -1,4 +1,5 @@
-"""Pictures of every page for docs/pages, over the library that `make demo` built: English light, Chinese dark.
+"""Pictures of every page for docs/pages, over the library that `make demo` built, one picture a page: above English,
+below Chinese, each on a light and on a dark screen.
 
 Pages are found by their links as the test of accessibility finds them. The picture of an answer beside its source is
 also the README's (docs/window.png). Look at each picture before it is committed.
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 
 from PIL import Image
@@ -36,17 +38,21 @@ QUESTIONS = {
 }
 ORDER = "Metformin 500 mg PO BID with meals.\nChest X-ray tomorrow."
 COMPLAINT = "crushing chest pain going to my left arm"
-RECORD = "68-year-old woman. Diagnoses: hypertension, type 2 diabetes. Medication: metformin 500 mg twice daily."
+RECORD = {
+    "en": "68-year-old woman. Diagnoses: hypertension, type 2 diabetes. Medication: metformin 500 mg twice daily.",
+    "zh": "女，68岁。\n既往史：高血压，2型糖尿病。\n用药：二甲双胍 500 mg 每日两次。",
+}
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 TALLEST = 2000  # pixels of a page that are shown
-WIDTH = 760  # pixels of a picture
-COLOURS = 64
-THEMES = {"en": "light", "zh": "dark"}
+WIDTH = 600  # pixels of one of the four screens of a picture
+QUALITY = 50  # of WebP: text can be read, a picture has some 50 kB
+GAP = 8  # pixels between two screens
+THEMES = ("light", "dark")
 ELSEWHERE = ("login", "start")  # taken before signing in; leads elsewhere once there are accounts
 HEADER = """# The pages
 
-The pages of `localmed serve` over the starter corpus, in English on a light and in Chinese on a dark screen, as an
-administrator sees them ({day}). Others see fewer entries above. Made by `tests/web/pictures.py`.
+The pages of `localmed serve` over the starter corpus, in English and Chinese, each on a light and on a dark screen, as
+an administrator sees them ({day}). Others see fewer entries above. Made by `tests/web/pictures.py`.
 """
 
 
@@ -61,10 +67,12 @@ def main(demo: Path) -> None:
             clients = Clients(settings, site)
             addresses = pages(clients("admin"), seeds(clients))
             names = {_name(template): path for template, path in addresses.items()}
-            for language, theme in THEMES.items():
+            shots = Path(folder, "shots")
+            shots.mkdir()
+            for language in QUESTIONS:
                 with served(clients) as url:
-                    _all(browser, url, language, theme, names)
-    _index(names)
+                    _all(browser, url, language, names, shots)
+        _index(names, shots)
 
 
 def seeds(clients: Clients) -> list[str]:
@@ -108,36 +116,32 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def _all(browser: Browser, url: str, language: str, theme: str, names: dict[str, str]) -> None:
-    context = browser.new_context(
-        viewport=SIZE,
-        locale={"en": "en-GB", "zh": "zh-CN"}[language],
-        color_scheme=theme,  # type: ignore[arg-type]
-    )
+def _all(browser: Browser, url: str, language: str, names: dict[str, str], shots: Path) -> None:
+    context = browser.new_context(viewport=SIZE, locale={"en": "en-GB", "zh": "zh-CN"}[language])
     page = context.new_page()
     page.goto(f"{url}/login")
-    _take(page, PAGES / f"login_{language}.png")
+    _take(page, shots, "login", language)
     Window(page, url).sign_in("admin")
     for name, path in names.items():
         if name not in ELSEWHERE:
             page.goto(url + path)
-            _take(page, PAGES / f"{name}_{language}.png")
-    _practice(page, url, language)
-    _beside(page, url, language)
+            _take(page, shots, name, language)
+    _practice(page, url, shots, language)
+    _beside(page, url, shots, language)
     context.close()
 
 
-def _practice(page: Page, url: str, language: str) -> None:
+def _practice(page: Page, url: str, shots: Path, language: str) -> None:
     """What was read of a record."""
     page.goto(f"{url}/practice")
     page.fill("#question", QUESTIONS[language])
-    page.fill("#record", RECORD)
+    page.fill("#record", RECORD[language])
     page.click("main form button")
     page.wait_for_selector("table.entries")
-    _take(page, PAGES / f"practice_read_{language}.png")
+    _take(page, shots, "practice_read", language)
 
 
-def _beside(page: Page, url: str, language: str) -> None:
+def _beside(page: Page, url: str, shots: Path, language: str) -> None:
     """An answer, its source beside it; the English one is the README's too."""
     page.goto(f"{url}/")
     page.fill("#question", QUESTIONS[language])
@@ -149,44 +153,54 @@ def _beside(page: Page, url: str, language: str) -> None:
         page.wait_for_timeout(50)
     page.wait_for_timeout(500)  # it is scrolled to the mark
     page.evaluate("window.scrollTo(0, 0)")
-    page.screenshot(path=PAGES / f"answer_with_its_source_{language}.png")
+    _take(page, shots, "answer_with_its_source", language, full_page=False)
     if language == "en":
         page.set_viewport_size({"width": 1400, "height": 900})
         page.wait_for_timeout(300)
         page.screenshot(path=DOCS / "window.png")
-    _smaller(PAGES / f"answer_with_its_source_{language}.png")
 
 
-def _take(page: Page, path: Path) -> None:
+def _take(page: Page, shots: Path, name: str, language: str, full_page: bool = True) -> None:
+    """The page on a light and on a dark screen."""
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=path, full_page=True)
-    _smaller(path)
+    for theme in reversed(THEMES):  # it goes on light
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.screenshot(path=shots / f"{name}_{language}_{theme}.png", full_page=full_page)
 
 
-def _smaller(path: Path) -> None:
-    """The picture as wide as a page of documents shows it, in few colours."""
+def _together(shots: Path, name: str) -> None:
+    """One picture of the screens of a page: a row a language, a column a theme."""
+    rows = [[_smaller(shots / f"{name}_{language}_{theme}.png") for theme in THEMES] for language in QUESTIONS]
+    heights = [max(tile.height for tile in row) + GAP for row in rows]
+    whole = Image.new("RGB", (len(THEMES) * (WIDTH + GAP) - GAP, sum(heights) - GAP), "#888")
+    for row, top in zip(rows, accumulate(heights, initial=0), strict=False):
+        for column, tile in enumerate(row):
+            whole.paste(tile, (column * (WIDTH + GAP), top))
+    whole.save(PAGES / f"{name}.webp", quality=QUALITY, method=6)
+
+
+def _smaller(path: Path) -> Image.Image:
+    """The screen as wide as a picture shows it, without what is far below."""
     with Image.open(path) as whole:
         part = whole.convert("RGB").crop((0, 0, whole.width, min(whole.height, TALLEST)))
-        part = part.resize((WIDTH, round(part.height * WIDTH / part.width)), Image.Resampling.LANCZOS)
-        part.quantize(COLOURS).save(path, optimize=True)
+        return part.resize((WIDTH, round(part.height * WIDTH / part.width)), Image.Resampling.LANCZOS)
 
 
 def _name(template: str) -> str:
     return "_".join(re.findall(r"\w+", template)) or "ask"
 
 
-def _index(names: dict[str, str]) -> None:
-    """docs/pages/README.md; pictures of pages that are no more are removed."""
+def _index(names: dict[str, str], shots: Path) -> None:
+    """The pictures and docs/pages/README.md; pictures of pages that are no more are removed."""
     shown = sorted({*names, "login", "practice_read", "answer_with_its_source"} - {"start"})
-    day = datetime.now(UTC).date().isoformat()
-    parts = [HEADER.format(day=day)]
+    for picture in [*PAGES.glob("*.png"), *PAGES.glob("*.webp")]:
+        picture.unlink()
+    parts = [HEADER.format(day=datetime.now(UTC).date().isoformat())]
     for name in shown:
-        parts.append(f"## {name.replace('_', ' ').capitalize()}\n\n![English, light]({name}_en.png)\n")
-        parts.append(f"![Chinese, dark]({name}_zh.png)\n")
+        _together(shots, name)
+        title = name.replace("_", " ").capitalize()
+        parts.append(f"## {title}\n\n![{title}]({name}.webp)\n")
     PAGES.joinpath("README.md").write_text("\n".join(parts), "utf-8")
-    for picture in PAGES.glob("*.png"):
-        if picture.stem.rpartition("_")[0] not in shown:
-            picture.unlink()
 
 
 if __name__ == "__main__":

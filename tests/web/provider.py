@@ -79,6 +79,13 @@ def running() -> Iterator[Provider]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path.startswith("/authorize"):
+                onward = dict(parse_qsl(urlsplit(self.path).query))["redirect_uri"]
+                self.send_response(302)
+                self.send_header("location", f"{onward}?{urlencode(provider.authorize(self.path))}")
+                self.send_header("content-length", "0")
+                self.end_headers()
+                return
             self._reply(
                 200, provider.description() if "well-known" in self.path else {"keys": [KEY.as_dict(private=False)]}
             )

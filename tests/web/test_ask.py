@@ -16,15 +16,18 @@ import pytest
 
 from localmed.clinical.identifiers import MASK
 from localmed.config import Settings
-from localmed.domain import Collection, Kind
+from localmed.domain import Answer, Collection, Kind
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
 from localmed.ingest.manifest import Manifest
 from localmed.operations import changes, feedback, history, importing, lookups
 from localmed.operations.audit import Audit
 from localmed.operations.feedback import Opinion
+from localmed.presentation.answer import view
+from localmed.presentation.views import AnswerView, ConflictView
 from localmed.session import Caller, Session, local_caller
 from localmed.site import Site
+from localmed.web import ask as web_ask
 from tests.fakes import HashedWords, write
 from tests.web.conftest import Client, Clients, make_accounts
 
@@ -74,6 +77,21 @@ def test_an_answer_checked_by_further_studies_shows_claims_and_studies_as_a_tabl
     )
     assert re.search(r'<th scope="row">[^<]*Paracetamol trial[^<]*</th><td>\d+\.\d</td><td>–</td>', table)
     assert "Claims and studies" not in copied_clients("reader").form("/ask", question=QUESTION).text
+
+
+def test_sources_that_disagree_stand_side_by_side_and_open(client: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disagreeing(answer: Answer, language: str) -> AnswerView:
+        return replace(view(answer, language), conflicts=(ConflictView("dose", "3 g a day", "1", "4 g a day", "1"),))
+
+    monkeypatch.setattr(web_ask, "view", disagreeing)
+    reader = client("reader")
+    page = reader.form("/ask", question=QUESTION).text
+    table = page[page.index("Sources may differ") :].partition("</table>")[0]
+    ours, theirs = re.findall(r"<td>(.*?)</td>", table, re.DOTALL)[1:]
+    assert ("4 g a day" in ours, "3 g a day" in theirs) == (True, True)
+    assert 'class="faint"' in theirs, "what the source is, with its edition"
+    links = [match[1] for match in re.finditer(r'href="([^"]+)"', table)]
+    assert [reader.get(link).status_code for link in links] == [200, 200]
 
 
 def add_literature(clients: Clients) -> None:

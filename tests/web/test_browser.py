@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from typing import Any
 
 import pytest
 
+from localmed.domain import Answer
 from localmed.hooks import Hooks
 from localmed.operations import accounts, changes, lookups
 from localmed.session import Session, local_caller
@@ -21,7 +24,7 @@ def ask(window: Window, question: str = QUESTION) -> None:
     window.page.fill("#question", question)
     window.page.keyboard.press("Tab")
     window.page.click("form[data-ask] button:not([type=button])")
-    window.page.wait_for_selector("[data-answer] h2")
+    window.page.wait_for_selector("[data-answer] h2", timeout=60_000)  # the first loads the models
 
 
 def test_from_the_first_start_to_the_first_answer(
@@ -159,6 +162,31 @@ def test_a_question_can_be_cancelled(client: Clients, browser: OpenWindow, monke
     page.wait_for_selector("text=Nothing was answered")
     page.wait_for_timeout(1000)
     assert ended == [True]
+
+
+def test_a_login_that_ends_mid_answer_leaves_nothing_on_the_screen(
+    client: Clients, browser: OpenWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, answered = threading.Event(), Session.ask
+
+    def slow(session: Session, *arguments: Any) -> Answer:
+        assert ended.wait(60)
+        return answered(session, *arguments)
+
+    monkeypatch.setattr(Session, "ask", slow)
+    window = browser(client)
+    window.sign_in("reader")
+    page = window.page
+    page.fill("#question", QUESTION)
+    page.click("form[data-ask] button:not([type=button])")
+    page.wait_for_selector(f"[data-passages] >> text={SENTENCE}")
+    other = page.context.new_page()  # a second tab, where somebody signs out
+    other.goto(window.url + "/account")
+    other.click("header form[action='/logout'] button")
+    other.wait_for_selector("#password")
+    ended.set()
+    page.wait_for_url("**/login*")
+    assert SENTENCE not in page.content()
 
 
 def test_signing_out_clears_the_screen_and_the_back_button_shows_nothing(client: Clients, browser: OpenWindow) -> None:

@@ -20,7 +20,7 @@ from localmed.site import Site
 from localmed.web_settings import LdapSettings, WebSettings
 from tests.fakes import HashedWords
 from tests.web import slapd
-from tests.web.conftest import PASSWORD, Clients, make_accounts
+from tests.web.conftest import PASSWORD, Clients, OpenWindow, make_accounts
 
 real = pytest.mark.skipif(not Path(slapd.SLAPD).exists(), reason="there is no slapd")
 
@@ -67,6 +67,20 @@ def test_who_the_directory_knows_signs_in_with_the_rights_of_their_groups(hospit
             for entry in log.entries()
             if entry.action == "account sign-on" and entry.outcome.startswith("planned")
         ] == ["wu", "li"]
+
+
+@real
+def test_the_directorys_password_signs_in_in_a_browser(hospital: Clients, browser: OpenWindow) -> None:
+    window = browser(hospital)
+    page = window.page
+    for password, selector in (("wrong", "main [role=alert]"), (slapd.PASSWORD, "header .who form")):
+        page.goto(window.url + "/login")
+        page.fill("#user", "wu")
+        page.fill("#password", password)
+        page.click("main button")
+        page.wait_for_selector(selector)
+    page.goto(window.url + "/library/collections")
+    assert "Collections" in page.inner_text("h1"), "the rights of the directory's group"
 
 
 @real

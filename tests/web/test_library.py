@@ -133,6 +133,7 @@ def test_the_governance_table_sets_what_was_changed(copied_clients: Clients) -> 
     )
     assert reply.status_code == 400
     assert "is not a date" in reply.text
+    assert 'value="Dr Wu"' in reply.text, "what was typed is there to be corrected"
     librarian.form("/library/governance/ward", **{**fields, f"cell-{number}-2": "Dr Wu"})
     sepsis = document_id(copied_clients, "Sepsis")
     assert lookups.document(session_of(copied_clients), sepsis).governance.owner == "Dr Wu"

@@ -26,7 +26,7 @@ from localmed.web.visits import LOGIN_COOKIE
 from localmed.web_settings import OidcSettings, WebSettings
 from tests.fakes import HashedWords, opened
 from tests.web import provider as providers
-from tests.web.conftest import PASSWORD, Client, Clients
+from tests.web.conftest import PASSWORD, Client, Clients, OpenWindow
 from tests.web.provider import Claims, Provider
 
 ROLES = ("library -> librarian", "ward -> reader ward3")
@@ -90,6 +90,18 @@ def test_who_the_provider_knows_is_signed_in(hospital: Clients, provider: Provid
     signed_on(again, provider)
     assert client.get("/library/collections").url.path == "/login", "the right is gone, and the login with it"
     assert accounts.account(hospital.settings.data, provider.user).groups == ("ward3",)
+
+
+def test_single_sign_on_in_a_browser(hospital: Clients, provider: Provider, browser: OpenWindow) -> None:
+    """To another site and back, whose cookies must come along."""
+    window = browser(hospital)
+    page, url = window.page, window.url.replace("127.0.0.1", "localhost")
+    page.goto(url + "/login")
+    page.click("main a.button")
+    page.wait_for_url(url + "/")
+    assert provider.user in page.inner_text("header")
+    page.goto(url + "/library/collections")
+    assert "Collections" in page.inner_text("h1"), "the rights of the provider's group"
 
 
 def test_a_name_that_another_person_got_is_not_let_in(hospital: Clients, provider: Provider) -> None:

@@ -144,6 +144,10 @@ def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: 
     assert leaflet.status_code == 200
     assert leaflet.text.count("<article") == 2
     assert 'lang="zh"' in leaflet.text
+    english, chinese = leaflet.text.split("<article")[1:]
+    assert "only when needed" in english
+    assert "必要时" in chinese, "what an abbreviation means is told in the reader's language"
+    assert "only when needed" not in chinese
     assert "Released by Ward nurse Ada" in leaflet.text
     assert "sandbox" in leaflet.headers["content-security-policy"]
     with closing(Audit(copied_clients.settings.data)) as log:

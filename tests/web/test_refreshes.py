@@ -30,7 +30,11 @@ def test_what_is_on_hold_is_shown_and_released(copied_clients: Clients) -> None:
 def test_a_report_is_a_page_of_its_own(copied_clients: Clients) -> None:
     data = copied_clients.settings.data
     night = nights.end(data, replace(nights.begin(data, 10), outcome=FAILED, errors=(REASON,)))
-    page = copied_clients("librarian").get(f"/library/refreshes/{night.number}").text
+    address = f"/library/refreshes/{night.number}"
+    assert f'src="{address}/report"' in copied_clients("librarian").get(address).text
+    reply = copied_clients("librarian").get(f"{address}/report")
+    assert "style-src 'unsafe-inline'" in reply.headers["content-security-policy"], "else it is bare"
+    page = reply.text
     assert "generation 3 was rolled back from" in page
     assert "<script" not in page
     assert copied_clients("librarian").get("/library/refreshes/999").status_code == 404

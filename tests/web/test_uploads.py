@@ -27,7 +27,7 @@ def send(client: Client, content: bytes, name: str = "hand.md", **fields: Any) -
 
 def waited(clients: Clients) -> None:
     """Until no job runs."""
-    session, end = session_of(clients), time.monotonic() + 60
+    session, end = session_of(clients), time.monotonic() + 600
     while any(job.outcome is None for job in jobs.jobs(session)):
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -31,7 +31,7 @@
   // A change of the library takes a while, and is sent once: what it waits for is told while its page stands still.
   document.addEventListener("submit", (event) => {
     const form = event.target, busy = document.querySelector("[data-busy]");
-    if (event.defaultPrevented || form.method !== "post" || form.target || "stays" in form.dataset) return;
+    if (!busy || event.defaultPrevented || form.method !== "post" || form.target || "stays" in form.dataset) return;
     if (form.dataset.sent) return event.preventDefault();
     form.dataset.sent = "true";
     setTimeout(() => { busy.hidden = false; busy.scrollIntoView({ block: "nearest" }); }, 1500);
@@ -155,7 +155,8 @@
         const blocks = (rest + piece.value).split("\n\n");
         rest = blocks.pop();
         for (const block of blocks.filter((text) => text.startsWith("data: "))) {
-          const { kind, value } = JSON.parse(block.slice(6));
+          const { kind, value, code } = JSON.parse(block.slice(6));
+          if (code === "web.error.signed_out") return window.location.replace("/login?notice=signed_out"); // nothing stays on a shared screen
           if (kind === "step") find("step").textContent = value;
           else if (kind === "progress") progress.querySelector("progress").value = value;
           else if (kind === "passages") localmed.put(find("passages"), value);
