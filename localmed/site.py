@@ -338,18 +338,20 @@ class Site:
 
         A model that a caller brings is the caller's to test.
         """
+        from localmed.agents import self_test
         from localmed.agents.role_table import ROLES
         from localmed.models.registry import tested
 
-        failed = tested.unfit(self.registry.folder, self.chat.identity) if self.chat else frozenset()
+        questions = self_test.questions()
+        failed = tested.unfit(self.registry.folder, self.chat.identity, questions) if self.chat else frozenset()
         return frozenset(() if self._chat else ROLES) if failed is None else failed
 
-    def keep_unfit(self, roles: Collection[str]) -> None:
-        """Note that the chat model that serves failed its self-test in ``roles``."""
+    def keep_unfit(self, roles: Collection[str], questions: Mapping[str, str] | None) -> None:
+        """Note that the chat model that serves failed in ``roles`` of these ``questions``; None: trusted untested."""
         from localmed.models.registry import tested
 
         if self.chat:
-            tested.keep(self.registry.folder, self.chat.identity, roles)
+            tested.keep(self.registry.folder, self.chat.identity, roles, questions)
             self._forget_models()
 
     def use(self, role: str, name: str, progress: Progress) -> None:

@@ -8,14 +8,17 @@ that a model is good, and the cases are few: they keep out what is certainly wor
 
 from __future__ import annotations
 
+import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from localmed.agents import asking, decomposing, guidance, judging, orders, practice, safety
-from localmed.agents.roles import Performer, Role
+from localmed.agents.role_table import ROLES
+from localmed.agents.roles import Choosing, Performer, Role
 from localmed.domain import Evidence, Hit, Origin, Passage, Statement, Status, digest
 from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
@@ -71,8 +74,32 @@ def _passed(performer: Performer, case: Case) -> bool:
 
 def all_cases() -> tuple[Case, ...]:
     """The cases, those of one role after another."""
+    return tuple(case for case, _ in _cases())
+
+
+@cache
+def questions() -> Mapping[str, str]:
+    """Role -> the fingerprint of what a model is asked in it: the cases that it stands or falls by, and its prompt.
+
+    A result of the test is one of these questions and of no others.
+    """
+    of_role: dict[str, list[object]] = {}
+    for case, row in _cases():
+        of_role.setdefault(case.role.name, []).append(row)
+    own = {name: [_prompt(ROLES[name]), *rows] for name, rows in of_role.items()}
+    alike = {name: [_prompt(ROLES[name]), *own[like]] for name, like in LIKE.items()}
+    return {name: digest(json.dumps(parts, sort_keys=True)) for name, parts in {**own, **alike}.items()}
+
+
+def _prompt(role: Role) -> list[object]:
+    form = role.form
+    return [dict(form.instructions) if form else {}, dict(form.labels) if isinstance(form, Choosing) else {}]
+
+
+def _cases() -> Iterator[tuple[Case, Mapping[str, Any]]]:
     table = tomllib.loads(FILE.read_text("utf-8"))
-    return tuple(make(row) for name, make in _MAKERS.items() for row in table[name])
+    for name, make in _MAKERS.items():
+        yield from ((make(row), row) for row in table[name])
 
 
 def _relevance(row: Mapping[str, Any]) -> Case:

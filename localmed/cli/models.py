@@ -205,14 +205,17 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         kept = session.site.chosen["encoder"] if built_with and session.site.keeps_encoder else ""
         hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
         unfit = session.site.unfit_roles if role == "chat" else frozenset()
+        outdated = changes.outdated_roles(session) if fault else frozenset()
         manifest = session.site.registry.manifests.get(serving[role])
     say("models.serves_role", name=serving[role], role=role)
     if manifest and manifest.terms:
         echo_wrapped(text("models.terms_of", name=manifest.name, licence=manifest.licence, terms=manifest.terms))
     if fault:
-        say("models.not_tested", reason=fault)
-    elif role == "chat":
-        _tell_roles(serving[role], unfit, *roles)
+        say("models.not_tested" if outdated is None else "models.not_tested_again", reason=fault)
+    if role == "chat" and outdated is not None:
+        _tell_roles(serving[role], unfit - outdated, *roles)
+    if outdated:
+        echo_wrapped(text("models.test_outdated", roles=tuple(sorted(outdated))))
     if serving["reranker"] == "none" and role == "encoder":
         say("models.no_reranker")
     if built_with != now:

@@ -296,9 +296,21 @@ def test_chat(session: Session, progress: Callable[[int, int], object]) -> froze
     session.may_change()
     unfit = self_test.failed(ChatRoles(model), progress)
     with session.change("model use", model.identity.name) as change:
-        session.site.keep_unfit(unfit)
+        session.site.keep_unfit(unfit, self_test.questions())
         change.outcome = f"unfit: {' '.join(sorted(unfit))}"
     return unfit
+
+
+def outdated_roles(session: Session) -> frozenset[str] | None:
+    """The roles of which this version asks the chat model that serves something else than its self-test did.
+
+    None where no result of that model is kept.
+    """
+    from localmed.agents import self_test
+
+    model = session.site.chat
+    result = session.site.registry.self_test(model.identity.name) if model else None
+    return result.outdated(self_test.questions()) if model and result and result.of(model.identity) else None
 
 
 def trust_chat(session: Session) -> None:
@@ -307,7 +319,7 @@ def trust_chat(session: Session) -> None:
     if model is None:
         raise UsageError("site.no_chat")
     with session.change("model use", model.identity.name) as change:
-        session.site.keep_unfit(())
+        session.site.keep_unfit((), None)
         change.outcome = "untested"
 
 

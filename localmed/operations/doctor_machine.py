@@ -179,11 +179,16 @@ def models_chosen(site: Site) -> Iterator[Check]:
 
 
 def _self_test(site: Site) -> Iterator[Check]:
-    """The chat model that serves has been through its self-test."""
+    """The chat model that serves has been through its self-test, by the questions of this version."""
+    from localmed.agents import self_test
+
     chat, chosen = site.settings.chat, _chosen(site)
     name = f"{chat.server_model} at {chat.server}" if chat.server else chosen.get("chat", "")
-    if name and not site.registry.self_tested(name):
+    result = site.registry.self_test(name) if name else None
+    if name and result is None:
         yield warning("models", "doctor.untested", name=name)
+    if result and (roles := result.outdated(self_test.questions())):
+        yield warning("models", "doctor.test_outdated", name=name, roles=tuple(sorted(roles)))
 
 
 def _server(site: Site) -> Check:

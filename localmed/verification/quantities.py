@@ -58,7 +58,6 @@ _NUMBER = re.compile(rf"(?<![a-z\d.])(?<![a-z]-){_DIGITS}")
 _NAMING = re.compile(
     r"\btypes? [12](?: (?:and|or) [12])?\b|[12]型|-\d+(?:,\d+)*-(?=[^\d\s])"
 )  # a number that is part of a name
-_NUMBERED = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.、)]|\d+(?:\.\d+)+)\s", re.MULTILINE)  # a heading's or list's number
 _BETWEEN = re.compile(rf"\bbetween ({_DIGITS}) and(?= \d)")
 _BRACKETS = re.compile(r"[(（]([^()（）]{1,12})[)）]")
 
@@ -98,9 +97,17 @@ def quantities(text: str) -> Quantities:
     return Quantities(frozenset(measured), real, frozenset(written), frozenset(written - with_unit), frozenset(heads))
 
 
+@cache
+def _numbered() -> re.Pattern[str]:
+    """The number of a heading or of a list's item; "2.5 mg" or "1.5 to 2 tablets" ahead of a line is none."""
+    names = units.pattern({name: "" for section in units.READ for name in units.by_name(section)})
+    amount = rf"\s*(?:(?:{names})(?![a-z])|(?:to|or|and|times)\b|[-–~至到×]\s*\d)"
+    return re.compile(rf"^\s*(?:\d+(?:\.\d+)*[.、)]|[1-9]\d*(?:\.\d+)+(?!{amount}))\s", re.MULTILINE)
+
+
 def digits_of(text: str) -> str:
     """Folded ``text`` with its number words as digits, without numbers that are part of a name or of a list."""
-    return _BETWEEN.sub(r"\1 to", _as_digits(_NUMBERED.sub("", _NAMING.sub("", fold(text)))))
+    return _BETWEEN.sub(r"\1 to", _as_digits(_numbered().sub("", _NAMING.sub("", fold(text)))))
 
 
 def missing(text: str, source: str) -> Message | None:

@@ -295,20 +295,27 @@ def uses(statement: Statement, quoted: Citation, passages: Mapping[str, Passage]
 
 
 def gaps(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> int:
-    """How many of a model's sentences are withheld of which what is shown does not quote the source."""
+    """How many of a model's sentences are withheld of which what is shown does not quote the source.
+
+    Going by words alone: a quotation found by meaning is shown, but is not taken for what the sentence said.
+    """
     known = {piece.marker: piece for piece in evidence}
     shown = {statement.text for statement in statements if not statement.withheld}
     withheld = [one for one in statements if one.withheld and one.origin is Origin.GENERATED]
-    return sum((quoted := _own_words(one, known)) is None or quoted.text not in shown for one in withheld)
+    return sum((quoted := _own_words(one, known, False)) is None or quoted.text not in shown for one in withheld)
 
 
-def _own_words(statement: Statement, known: dict[str, Evidence]) -> Statement | None:
-    """The sentence of the cited sources that is most like ``statement``, quoted."""
+def _own_words(statement: Statement, known: dict[str, Evidence], by_meaning: bool = True) -> Statement | None:
+    """The sentence of the cited sources that is most like ``statement``, quoted.
+
+    ``by_meaning``: also where few words are shared, of a sentence that was found to rest on its source by likeness.
+    """
     sources = [known[marker] for marker in _markers(statement) if marker in known]
     if statement.origin is not Origin.GENERATED or not sources:
         return None
     best = window(statement.text, [source.passage for source in sources])
-    if not best.sentences or not rests_on(statement.text, best):
+    rests = by_meaning and statement.verdict is not None and statement.verdict.reason == UNSHOWN
+    if not best.sentences or not (rests or rests_on(statement.text, best)):
         return None
     sentence = best.sentences[0]
     quoted = sources[sentence.place].quotation(sentence.start, sentence.end)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from localmed.agents import self_test
 from localmed.agents.chat import ChatRoles
 from localmed.agents.role_table import ROLES, role_table
 from localmed.agents.roles import Role
-from localmed.agents.self_test import LIKE, Case, all_cases, failed
-from localmed.ports import Message
+from localmed.agents.self_test import LIKE, Case, all_cases, failed, questions
+from localmed.models.registry import tested
+from localmed.ports import ChatIdentity, Message
 from tests.scripted import ScriptedChat
 from tests.standin import role_of
 
@@ -76,3 +82,35 @@ def test_rules_serve_what_a_model_is_unfit_for() -> None:
         "plain_order": "off",
         "cited_answer": "chat",
     }, "the settings have the last word"
+
+
+def test_a_result_counts_for_what_was_asked_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, before = ChatIdentity("m", "sha", 0), dict(questions())
+    tested.keep(tmp_path, model, ["safety"], before)
+    assert tested.unfit(tmp_path, model, questions()) == frozenset({"safety"})
+    changed = tmp_path / "self_test.toml"
+    changed.write_text(self_test.FILE.read_text("utf-8").replace("The canteen opens at noon", "Lunch is at noon"))
+    monkeypatch.setattr(self_test, "FILE", changed)
+    questions.cache_clear()
+    try:
+        assert tested.unfit(tmp_path, model, questions()) == frozenset({"safety", "relevance", "guideline_relevance"})
+    finally:
+        questions.cache_clear()
+    tested.keep(tmp_path, model, [], None)
+    assert tested.unfit(tmp_path, model, {}) == frozenset(), "who trusts a model trusts it whatever is asked"
+
+
+def test_a_result_that_does_not_say_what_was_asked_is_none(tmp_path: Path) -> None:
+    (tmp_path / tested.FILE).write_text('{"model": "m sha", "unfit": []}')
+    assert tested.unfit(tmp_path, ChatIdentity("m", "sha", 0), questions()) == frozenset(questions())
+
+
+def test_what_is_asked_holds_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = dict(questions())
+    other = dataclasses.replace(ROLES["pico"], form=ROLES["relevance"].form)
+    monkeypatch.setattr(self_test, "ROLES", {**ROLES, "pico": other})
+    questions.cache_clear()
+    try:
+        assert {name for name, now in questions().items() if before[name] != now} == {"pico"}
+    finally:
+        questions.cache_clear()

@@ -33,6 +33,7 @@ from typing import Any
 from localmed.agents.chat import ChatRoles
 from localmed.agents.role_table import ROLES
 from localmed.agents.self_test import failed
+from localmed.agents.self_test import questions as self_test_questions
 from localmed.config import ChatSettings, load
 from localmed.domain import Answer, digest
 from localmed.errors import Rejected
@@ -232,7 +233,7 @@ RUNS: Mapping[str, Callable[[Mapping[str, Any], Session], Answer]] = {
 def self_test(data: Path, model: CountingChat) -> None:
     """Keep in ``data`` in which roles the model fails, as choosing it does, and print them."""
     unfit = failed(ChatRoles(model), lambda done, total: print(done, total, file=sys.stderr, flush=True))
-    tested.keep(data / "models", model.identity, unfit)
+    tested.keep(data / "models", model.identity, unfit, self_test_questions())
     print(sorted(unfit))
 
 

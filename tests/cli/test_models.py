@@ -13,6 +13,7 @@ import pytest
 
 from localmed import config
 from localmed.agents.role_table import ROLES
+from localmed.agents.self_test import questions
 from localmed.operations.audit import BEGUN, Audit
 from localmed.site import Site
 from tests.cli.conftest import COMMAND, Localmed, environment
@@ -209,9 +210,14 @@ def test_a_chat_model_serves_the_roles_with_one_command(empty: Localmed, qwen: P
     with Site(config.load(empty.data)) as site:
         assert not site.unfit_roles
         assert "label choice" in site.entailment.name, "it judges where nobody else was chosen to"
-        site.keep_unfit({"coherence"})
+        site.keep_unfit({"coherence"}, None)
         assert not site.entailment.languages, "one that cannot compare does not judge"
-        site.keep_unfit(())
+        site.keep_unfit({"safety"}, {**questions(), "pico": "what an earlier version asked"})
+        assert site.unfit_roles == {"safety", "pico"}
+    out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b").out.split())
+    assert "What it came to before counts on" in out, "the file holds no model"
+    assert "did less than the rules, which serve these roles: safety By" in out
+    assert "not tested, so that rules serve them, are pico" in out
     empty.ok("models", "use", "entailment", "none")
     with Site(config.load(empty.data)) as site:
         assert not site.entailment.languages, "as was chosen"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.agents import self_test
 from localmed.config import ChatSettings, Settings
 from localmed.domain import Document, message
 from localmed.environment import OFFLINE
@@ -58,7 +59,7 @@ def full_site(site: Site, corpus: Path) -> Site:
     log.close()
     site.registry.add(make(corpus.parent / "Qwen3-8B-Q4_K_M.gguf", files.gguf()), "x")
     site.registry.use("chat", "qwen3-8b")
-    tested.keep(site.registry.folder, ChatIdentity("qwen3-8b", "", 0), ())
+    tested.keep(site.registry.folder, ChatIdentity("qwen3-8b", "", 0), (), self_test.questions())
     return dataclasses.replace(site, now=datetime.now().astimezone())
 
 
@@ -109,7 +110,11 @@ def test_a_chat_server_that_is_not_set_up(site: Site, chat: ChatSettings, says: 
 def test_a_chat_server_that_is_set_up(site: Site) -> None:
     chat = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
     assert "m at http://a:1 has not been through its self-test" in only(_with(site, chat), "models", Level.WARNING)
-    tested.keep(site.registry.folder, ChatIdentity("m at http://a:1", "", 0), ["relevance"])
+    identity, questions = ChatIdentity("m at http://a:1", "", 0), self_test.questions()
+    tested.keep(site.registry.folder, identity, [], {**questions, "relevance": "what an earlier version asked"})
+    [outdated] = [line.says for line in lines(_with(site, chat), "models") if line.level is Level.WARNING]
+    assert "it is not tested in relevance" in outdated
+    tested.keep(site.registry.folder, identity, ["relevance"], questions)
     assert [line.says for line in lines(_with(site, chat), "models")] == [
         "the server http://a:1 serves chat (not asked)"
     ]

@@ -66,6 +66,29 @@ def test_a_limit_by_its_meaning(text: str, kind: str, low: float, high: float) -
 
 
 @pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("0.5 mg of adrenaline is given", [("mg", 0.5)]),
+        ("2.5 mg daily", [("mg", 2.5)]),
+        ("1.5 to 2 tablets", [("tablet", 1.5)]),
+        ("2.3 Treatment takes 3 days", [("hours", 72.0)]),
+        ("0.5 毫克肌内注射", [("mg", 0.5)]),
+    ],
+)
+def test_an_amount_at_the_beginning_is_no_headings_number(text: str, numbers: list[tuple[str, float]]) -> None:
+    assert [(number.kind, number.low) for number in intervals(text)] == numbers
+
+
+@pytest.mark.parametrize(
+    ("short", "spelt"), [("60 min", "1 hour"), ("48 h", "2 days"), ("14 d", "2 weeks"), ("24 h", "1 天")]
+)
+def test_times_are_read_by_their_signs_too(short: str, spelt: str) -> None:
+    (mine,), (theirs,) = intervals(short), intervals(spelt)
+    assert mine.meets(theirs)
+    assert not mine.meets(intervals(short.replace("4", "5").replace("6", "5"))[0])
+
+
+@pytest.mark.parametrize(
     ("text", "source", "expected"),
     [
         ("With an eGFR of 44, allopurinol starts at 50 mg once a day.", TABLE, None),

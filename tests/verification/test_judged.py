@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from localmed.agents.evidence import citation
-from localmed.domain import Evidence, Origin, Statement, Support, Verification, message
+from localmed.domain import Evidence, Origin, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
 from localmed.presentation.statements import statement_view
 from localmed.verification import support
+from localmed.verification.comparison import MORE
 from localmed.workflows.gate import lost_by_withholding
 from tests.values import evidence
 
@@ -47,6 +48,19 @@ def test_a_judge_overrules_words_and_nothing_else(text: str, stance: Stance, exp
     assert statement.verdict.support is expected
 
 
+@pytest.mark.parametrize(
+    ("plain", "turned"),
+    [
+        ("躁动时可让患者独处。", "躁动时不让患者独处。"),
+        ("术后当天可以进食。", "术后当天不许进食。"),
+        ("烧伤创面可以涂牙膏。", "烧伤创面别用牙膏涂抹。"),
+    ],
+)
+def test_a_turned_negation_of_everyday_words_is_seen(plain: str, turned: str) -> None:
+    assert judged(turned, FOR, source=evidence("1", plain, "须知")).withheld
+    assert judged(plain, FOR, source=evidence("1", turned, "须知")).withheld
+
+
 def test_the_words_that_a_judge_marked_are_the_reason() -> None:
     text = "Naproxen is avoided in heart failure and in gout."
     start = text.index("and in gout")
@@ -75,6 +89,19 @@ def test_the_sources_own_sentence_stands_in_place_of_a_withheld_one() -> None:
     assert [statement.text for statement in shown][2:] == ["Serious rashes are rare in the first weeks."]
     assert support.stands_in(shown[2])
     assert support.in_place((wrong,), (SOURCE,)) == (wrong,), "then the flow quotes what answers"
+
+
+def test_what_rests_on_its_source_by_meaning_gives_way_to_it() -> None:
+    right = judged("Naproxen is avoided in heart failure.", FOR)
+    text = "Bad eruptions hardly ever happen early on."
+    drafted = Statement(text, (citation(SOURCE, text),), Origin.GENERATED)
+    unchecked = replace(drafted, verdict=Verdict(Support.UNCHECKED, support.JUDGE, support.UNSHOWN), withheld=True)
+    shown = support.in_place((right, unchecked), (SOURCE,))
+    assert len(shown) == 3
+    assert support.stands_in(shown[2])
+    assert support.gaps(shown, (SOURCE,)) == 1, "few words are shared: nothing is green on that"
+    other = replace(unchecked, verdict=Verdict(Support.UNSUPPORTED, support.JUDGE, MORE))
+    assert len(support.in_place((right, other), (SOURCE,))) == 2
 
 
 def test_nothing_is_green_over_a_gap() -> None:

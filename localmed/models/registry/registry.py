@@ -93,9 +93,9 @@ class Registry:
         """``folder`` holds the models, ``manifests`` the manifests; nothing is made before something is added."""
         self.folder, self._manifests = folder, manifests
 
-    def self_tested(self, chat: str) -> bool:
-        """Whether the chat model called ``chat`` has been through its self-test."""
-        return tested.is_tested(self.folder, chat)
+    def self_test(self, chat: str) -> tested.Result | None:
+        """What the self-test of the chat model called ``chat`` came to, None if it has not been through it."""
+        return tested.of_chat(self.folder, chat)
 
     @cached_property
     def manifests(self) -> dict[str, ModelManifest]:
