@@ -37,6 +37,7 @@ SETS = {
     "ward2_held": "fourth author, held back, looked at once",
     "ward3_held": "fifth author, held back, looked at once",
     "ward4_held": "sixth author, held back, looked at once",
+    "ward5_held": "seventh author, held back, looked at once",
 }
 RIGHT, WRONG = 0.75, 0.02
 WARNS = re.compile(
