@@ -185,8 +185,7 @@ CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
 DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
 BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("minilm", "e5"), "terms": (NONE,),
-    "reranker": ("maxsim", "reader", NONE), "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
-SHARING = {"maxsim": BUILT_IN["encoder"], "reader": ("e5",)}  # rerankers with the encoders whose layers they share
+    "reranker": ("maxsim", NONE), "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
 ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
@@ -295,11 +294,12 @@ def chosen_models(
     kept = [name for name, start in ENCODER_SLUGS.items() if library.startswith(start)]
     chosen |= {"encoder": kept[0]} if kept and built_in("encoder", chosen["encoder"]) else {}
     chosen |= uses
-    chosen |= {role: NONE for role, name in chosen.items() if name == RETIRED}
-    if chosen["encoder"] not in SHARING.get(chosen["reranker"], (chosen["encoder"],)):
+    if chosen["entailment"] == RETIRED:
+        chosen["entailment"] = NONE
+    if chosen["reranker"] == "maxsim" and chosen["encoder"] not in BUILT_IN["encoder"]:  # it reads their token vectors
         if "reranker" in uses:
-            raise BadSettings("settings.maxsim" if chosen["reranker"] == "maxsim" else "settings.reader")
-        chosen["reranker"] = "maxsim" if chosen["encoder"] in BUILT_IN["encoder"] else NONE
+            raise BadSettings("settings.maxsim")
+        chosen["reranker"] = NONE
     return chosen
 
 

@@ -185,7 +185,7 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
     A chat model is tested, some forty short questions, and serves only the roles in which it does what rules do; until
     it is, none.
 
-    That is minilm or e5 (encoder), maxsim or, with e5, reader (reranker) and chat (entailment: the chat model judges).
+    That is minilm or e5 (encoder), maxsim (reranker) and chat (entailment: the chat model judges).
     Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
     localmed reindex.
     """

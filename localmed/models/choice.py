@@ -58,11 +58,6 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
         from localmed.models.minilm import MiniLM
 
         return MaxSim(shared if isinstance(shared, BertEncoder) else MiniLM())
-    if name == "reader":
-        from localmed.models.e5 import E5
-        from localmed.models.reader import ReadingMaxSim
-
-        return ReadingMaxSim(shared if isinstance(shared, E5) else E5())
     model = _registered(registry, "reranker", name)
     if model.role == "encoder":
         return _multi_vector(registry, model, shared)

@@ -150,16 +150,13 @@ def fitted(encoder: str, reranker: str, language: str) -> Fitted:
 
 @cache
 def _rows() -> dict[tuple[str, str, str], Fitted]:
-    texts = (
-        files(__package__).joinpath(name).read_text("utf-8") for name in ("relevance.toml", "relevance_reader.toml")
-    )
+    text = files(__package__).joinpath("relevance.toml").read_text("utf-8")
     return {
         (row["encoder"], row["reranker"], row["language"]): Fitted(
             tuple(float(row["weights"].get(name, 0.0)) for name in NAMES),
             float(row["intercept"]),
             tuple(Point(*point) for point in row["curve"]),
         )
-        for text in texts
         for row in tomllib.loads(text)["fitted"]
     }
 
