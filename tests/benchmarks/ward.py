@@ -45,7 +45,7 @@ WARNS = re.compile(
     "|不得|不要|不能|不宜|禁|切勿|停用|立即停|避免",
     re.IGNORECASE,
 )
-MARKUP = re.compile(r"[*_`]|^\s*(?:[-+]|\d+\.)\s+|^#+\s+")
+MARKUP = re.compile(r"(?<!\w)[*_`]+|[*_`]+(?!\w)|^\s*(?:[-+]|\d+\.)\s+|^#+\s+")  # not the star of HLA-B*58:01
 
 
 @dataclass(frozen=True)
