@@ -98,7 +98,7 @@ class Localmed:
 
     def ok(self, *arguments: str, stdin: str = "") -> Ran:
         ran = self(*arguments, stdin=stdin)
-        assert ran.code == 0, ran
+        assert ran.code == 0, f"{ran.code}\n{ran.out}\n{ran.err}"
         return ran
 
     def process(self, *arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[bytes]:

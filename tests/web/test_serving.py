@@ -63,7 +63,7 @@ def test_no_answer_is_handed_to_a_login_that_has_ended(
     reply = reader.http.post("/ask", data=values, headers={"accept": "text/event-stream"})
     events = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
     assert "answer" not in [event["kind"] for event in events]
-    assert events[-1] == {"kind": "error", "value": "nobody is signed in. Sign in"}
+    assert events[-1] == {"kind": "error", "value": "nobody is signed in. Sign in", "code": "web.error.signed_out"}
 
 
 @pytest.mark.slow
