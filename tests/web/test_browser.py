@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page
 
 from localmed.domain import Answer
 from localmed.hooks import Hooks
@@ -25,6 +26,15 @@ def ask(window: Window, question: str = QUESTION) -> None:
     window.page.keyboard.press("Tab")
     window.page.click("form[data-ask] button:not([type=button])")
     window.page.wait_for_selector("[data-answer] h2", timeout=60_000)  # the first loads the models
+
+
+def until_passages(window: Window) -> Page:
+    """A reader's page that shows passages, while the answer is still made."""
+    window.sign_in("reader")
+    window.page.fill("#question", QUESTION)
+    window.page.click("form[data-ask] button:not([type=button])")
+    window.page.wait_for_selector(f"[data-passages] >> text={SENTENCE}")
+    return window.page
 
 
 def test_from_the_first_start_to_the_first_answer(
@@ -152,12 +162,7 @@ def test_a_question_can_be_cancelled(client: Clients, browser: OpenWindow, monke
         hooks.cancel.check()
 
     monkeypatch.setattr(Session, "ask", slow)
-    window = browser(client)
-    window.sign_in("reader")
-    page = window.page
-    page.fill("#question", QUESTION)
-    page.click("form[data-ask] button:not([type=button])")
-    page.wait_for_selector(f"[data-passages] >> text={SENTENCE}")
+    page = until_passages(browser(client))
     page.click("[data-cancel]")
     page.wait_for_selector("text=Nothing was answered")
     page.wait_for_timeout(1000)
@@ -174,12 +179,7 @@ def test_a_login_that_ends_mid_answer_leaves_nothing_on_the_screen(
         return answered(session, *arguments)
 
     monkeypatch.setattr(Session, "ask", slow)
-    window = browser(client)
-    window.sign_in("reader")
-    page = window.page
-    page.fill("#question", QUESTION)
-    page.click("form[data-ask] button:not([type=button])")
-    page.wait_for_selector(f"[data-passages] >> text={SENTENCE}")
+    page = until_passages(window := browser(client))
     other = page.context.new_page()  # a second tab, where somebody signs out
     other.goto(window.url + "/account")
     other.click("header form[action='/logout'] button")
