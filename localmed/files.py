@@ -107,10 +107,10 @@ def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
             raise InputError("source.not_regular", name=path.name)
         if root and not _within(os.readlink(f"/proc/self/fd/{handle}"), os.path.realpath(root)):  # noqa: PTH115
             raise InputError("source.outside", name=path.name)
-        return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)
         raise
+    return os.fdopen(handle, "rb")  # which closes it if it fails: to do that twice hides why, and may close another's
 
 
 def _within(path: str, folder: str) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol, TypeVar
 
+from localmed import interrupts
 from localmed.domain import Evidence, Message, Passage, Statement, TraceStep
 from localmed.errors import Cancelled
 
@@ -115,7 +116,8 @@ def active() -> Hooks:
 
 
 def check() -> None:
-    """Raise ``Cancelled`` if whoever this thread works for has given up."""
+    """Raise ``Cancelled`` if whoever this thread works for has given up, ``KeyboardInterrupt`` after Ctrl-C."""
+    interrupts.check()
     _ACTIVE.get().cancel.check()
 
 

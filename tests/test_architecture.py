@@ -31,7 +31,7 @@ LEVELS = (
     ("retrieval", "ingest", "models"),
     ("library",),
     ("ports", "config", "language", "confined", "children", "environment", "files", "web_settings", "night_settings"),
-    ("hooks", "messages", "clinical", "domain", "errors", "bounds", "once", "__init__"),
+    ("hooks", "messages", "clinical", "domain", "errors", "bounds", "once", "interrupts", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
 
@@ -53,6 +53,7 @@ ALLOWED = {
     ("clinical", "errors"),
     ("site", "workspace"),
     ("hooks", "domain"),
+    ("hooks", "interrupts"),
     ("hooks", "errors"),
     ("agents", "verification"),
     ("training", "evaluation"),  # rows that outlive the process, question sets, tests

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed import interrupts
 from localmed.cli import previewing
 from localmed.cli.common import echo, json_option, opened, print_json, settings_of, tell_file, work_shown
 from localmed.cli.speaking import say, tell_generation, text, words
@@ -106,7 +107,7 @@ def command(
 @contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
     """SIGTERM, which a service or a shutdown sends, interrupts as well: copies of documents are not left behind."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, interrupts.interrupt)
     try:
         yield
     finally:

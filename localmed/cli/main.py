@@ -118,9 +118,10 @@ def main(ctx: click.Context, data: str | None, groups: tuple[str, ...], debug: b
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (``arguments``, else the process's) and exit with its code."""
-    from localmed import confined
+    from localmed import confined, interrupts
 
     confined.no_core_dump()  # what is asked may be a patient's
+    interrupts.listen()
     command_line = tuple(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -26,7 +26,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
-from localmed import files
+from localmed import files, hooks
 from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
 from localmed.library import gate, intact, served
@@ -283,6 +283,7 @@ def publish(data: Path, built: Path, parent: int, reason: Message, encoder: str,
     (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(built)
     gate.look(built)
+    hooks.check()  # the last look: what comes now takes effect
     target = folder(data) / f"{number:04d}"
     _point(data, number)  # before there is such a generation: one without a link to it is damage
     built.rename(target)

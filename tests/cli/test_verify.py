@@ -64,7 +64,7 @@ def test_an_answer_from_a_file(library: Localmed, tmp_path: Path) -> None:
     assert "word for word in what it cites" in shown
     assert "NOT SUPPORTED" in shown
     assert "Response: not judged" in shown
-    assert "localmed models use entailment NAME" in shown
+    assert "The administrator can add one" in shown
     assert "written by a language model" not in shown
     assert "decides nothing" in shown
 

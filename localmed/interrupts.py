@@ -1,0 +1,34 @@
+"""Ctrl-C that is swallowed on its way: noted here, and raised again at the next look (``hooks.check``).
+
+Python raises it wherever the main thread happens to be. A library's own code, or a clean-up that fails in turn, can put
+another exception in its place, and the command would go on to its end.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from typing import NoReturn
+
+_noted = False  # no lock: a second Ctrl-C may come within the handler
+
+
+def listen() -> None:
+    """Note Ctrl-C from now on; it raises ``KeyboardInterrupt`` as before. For the main thread of a command."""
+    signal.signal(signal.SIGINT, interrupt)
+
+
+def interrupt(_number: int, _frame: object) -> NoReturn:
+    """The handler of a signal that ends a command as Ctrl-C does."""
+    global _noted
+    _noted = True
+    raise KeyboardInterrupt
+
+
+def check() -> None:
+    """Raise ``KeyboardInterrupt`` where one was noted and nobody is dealing with it; in the main thread alone."""
+    if not _noted or threading.current_thread() is not threading.main_thread():
+        return
+    if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+        raise KeyboardInterrupt

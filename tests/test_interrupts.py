@@ -1,0 +1,86 @@
+"""Ctrl-C ends what a command does, whatever its exception turns into on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from localmed import files, hooks, interrupts
+from localmed.config import Settings
+from localmed.library import generations
+from tests.fakes import HashedWords, import_into, write
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(interrupts, "_noted", False)
+    interrupts.listen()
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def ctrl_c(*_: object) -> None:
+    """Ctrl-C, and a library that goes on all the same."""
+    with suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("listening")
+def test_what_is_swallowed_is_raised_at_the_next_look() -> None:
+    hooks.check()
+    ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        hooks.check()
+
+
+@pytest.mark.usefixtures("listening")
+def test_who_deals_with_it_is_left_alone() -> None:
+    kept = []
+
+    def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            hooks.check()  # no second one: what keeps the finished part looks too
+            kept.append("what was finished")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert kept
+
+
+class Swallowing(HashedWords):
+    """An encoder in whose code Ctrl-C is lost."""
+
+    def encode(self, *arguments: object) -> object:  # type: ignore[override]
+        ctrl_c()
+        return super().encode(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("listening")
+def test_an_import_ends_although_its_encoder_went_on(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": "Aspirin thins the blood.\n"})
+    import_into(settings, corpus)
+    write(corpus, {f"{number}.txt": f"Drug {number} is given by mouth.\n" for number in range(200)})
+    with pytest.raises(KeyboardInterrupt):
+        import_into(settings, corpus, encoder=Swallowing())
+    assert generations.numbers(settings.data) == [1]
+
+
+def test_a_file_that_fails_to_open_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when Ctrl-C comes within ``fdopen``, which closes what it was given: closing again raised another error."""
+
+    def fails(handle: int, _mode: str) -> None:
+        os.close(handle)
+        raise KeyboardInterrupt
+
+    (tmp_path / "a.txt").write_text("text")
+    monkeypatch.setattr(os, "fdopen", fails)
+    with pytest.raises(KeyboardInterrupt):
+        files.open_regular(tmp_path / "a.txt")
