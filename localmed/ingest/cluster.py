@@ -122,7 +122,7 @@ def _connected(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
                 runtime_env={"env_vars": OFFLINE} if how["address"] != "local" else None,
             )
         signal.signal(signal.SIGTERM, ending)  # Ray takes it for itself
-        # Ray 2.60 tells of lost workers on standard output whatever ``log_to_driver`` says, and no setting is there for it
+        # Ray 2.60 tells of lost workers on standard output whatever ``log_to_driver`` says; no setting is there
         ray._private.worker.print_to_stdstream = _say_nothing
         yield
     finally:
