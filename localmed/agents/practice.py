@@ -165,7 +165,9 @@ def _recommendation_prompt(task: RecommendationInput) -> str:
 def _applicability_prompt(task: ApplicabilityInput) -> str:
     written = "\n".join(statement.text for statement in task.recommendation)
     recommendation = shown.quoted("recommendation", written, task.language)
-    return "\n".join((task.clinical or task.question, in_words(task.record, task.language), recommendation, *to_correct(task)))
+    return "\n".join(
+        (task.clinical or task.question, in_words(task.record, task.language), recommendation, *to_correct(task))
+    )
 
 
 _ELEMENT_NAMES = {

@@ -18,7 +18,9 @@ ROWS = {
     "zh": "肌酐清除率：≥30 mL/min；用法：依诺肝素40 mg皮下注射，每日一次\n"
     "肌酐清除率：15至29 mL/min；用法：依诺肝素20 mg皮下注射，每日一次",
 }
-USUAL = "Enoxaparin 40 mg by subcutaneous injection once a day is the usual dose for adults with normal kidney function."
+USUAL = (
+    "Enoxaparin 40 mg by subcutaneous injection once a day is the usual dose for adults with normal kidney function."
+)
 
 
 def table(language: str) -> Passage:
@@ -37,7 +39,12 @@ def generated(text: str, source: Evidence) -> Statement:
         ("en", "Woman, 81. Creatinine clearance 20 mL/min.", "Enoxaparin 20 mg once a day is given.", False),
         ("en", "Woman, 81.", "Enoxaparin 40 mg once a day is given.", False),
         ("en", "", "When creatinine clearance is 20 mL/min the dose of enoxaparin is 40 mg.", True),
-        ("en", "Creatinine clearance 20 mL/min.", "With a clearance of 30 mL/min or more give enoxaparin 40 mg.", False),
+        (
+            "en",
+            "Creatinine clearance 20 mL/min.",
+            "With a clearance of 30 mL/min or more give enoxaparin 40 mg.",
+            False,
+        ),
         ("en", "Which dose with a creatinine clearance below 30 mL/min?", "Enoxaparin 20 mg once a day", False),
         ("zh", "肌酐清除率20 mL/min，依诺肝素用多少？", "依诺肝素40 mg皮下注射，每日一次。", True),
         ("zh", "肌酐清除率20 mL/min，依诺肝素用多少？", "依诺肝素20 mg皮下注射，每日一次。", False),
