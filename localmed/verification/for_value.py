@@ -1,9 +1,9 @@
 """The sentence or row of a source that is for a value which the question or the record gives.
 
 A small model picks another row of a table, correctly quoted: 40 mg of enoxaparin "with normal kidney function" for a
-patient whose clearance is 20 mL/min. Such a dose is withheld (``of_another``), also where a cell is copied word for word
-without the one that says for whom. Where nothing that is shown is for a value that was given, what the same source says
-for that value is quoted beside it (``missing``).
+patient whose clearance is 20 mL/min. Such a dose is withheld (``of_another``), also where a cell is copied without
+the one that says for whom. Where nothing that is shown is for a value that was given, what the same source says for
+that value is quoted beside it (``missing``).
 """
 
 from __future__ import annotations
