@@ -31,8 +31,8 @@ def instructions(role: str) -> Mapping[str, str]:
 
 def words(group: str, language: str) -> Mapping[str, str]:
     """What is written beside quoted material in ``language``: the ``group`` "quoted_names", "kinds" or "record"."""
-    found: Mapping[str, str] = _table()[language][group]
-    return found
+    called: Mapping[str, str] = _table()[language][group]
+    return called
 
 
 def asked_by(language: str, audience: str, day: str) -> str:

@@ -59,7 +59,7 @@ def fits(value: Measured, text: str) -> bool:
     return any(_is_of(band, value.name) and _holds(band, value.value) for band in _bands(text))
 
 
-def given(text: str) -> tuple[Measured, ...]:
+def given_values(text: str) -> tuple[Measured, ...]:
     """The values that ``text`` gives of somebody: none of a measure that it names a band of."""
     bands = _bands(text)
     return tuple(value for value in measures.measured(text) if not any(_is_of(band, value.name) for band in bands))

@@ -27,7 +27,7 @@ def of_another(statement: str, context: Sequence[str], passages: Sequence[Passag
     Only where they say for that value something else of the same medicine. A statement that names its own band is for
     whom that says; a dose that they have without any value as well is no other row's, but for a row that is for this.
     """
-    values = [value for text in (*context, statement) for value in cases.given(text)]
+    values = [value for text in (*context, statement) for value in cases.given_values(text)]
     doses = _doses(statement)
     if not values or not doses or cases.banded(values, statement):
         return False

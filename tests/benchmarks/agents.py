@@ -67,9 +67,9 @@ def script(messages: Sequence[Message]) -> Said:
 
 def _source(text: str) -> re.Match[str]:
     """The first source that a prompt shows: its marker and its text."""
-    found = re.search(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", text, re.DOTALL)
-    assert found
-    return found
+    first = re.search(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", text, re.DOTALL)
+    assert first
+    return first
 
 
 def _first(text: str) -> str:
