@@ -53,7 +53,7 @@ DOSE = "What is the dose of adrenaline in adults?"
 ORDER = "Warfarin 5 mg PO qhs\nMetformin 500 mg PO bid\nCBC in 3 days"
 CASE = "Should metformin be continued in an adult with type 2 diabetes?"
 
-_MARK = re.compile(r"<<<source (\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
+_MARK = re.compile(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
 _CASE = re.compile(r"\n\(\d+\) ")
 _LONG = re.compile(r"[a-z]{7,}")
 _LINE = re.compile(r"<<<line \d+\n(.*?)\n>>>", re.DOTALL)

@@ -94,7 +94,7 @@ def _feedback(task: FoundInput, value: Any) -> Feedback:
 
 
 def _texts(task: FoundInput) -> tuple[str, ...]:
-    return tuple(shown.between_marks("found", text) for text in task.texts)
+    return tuple(shown.quoted("found", text, task.language) for text in task.texts)
 
 
 PLAN = Role(

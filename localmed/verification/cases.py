@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from math import inf
 
-from localmed.clinical import ages, measures, moments, numbers
+from localmed.clinical import ages, measures, moments, negation, numbers
 from localmed.clinical.qualifiers import located, opposites, rows_named
 from localmed.clinical.tables import cues, in_characters, in_words, table
 from localmed.domain.patient import Measured
@@ -56,18 +56,34 @@ def fits(value: Measured, text: str) -> bool:
     """Whether ``text`` names what ``value`` is of, with a band that holds it."""
     if value.name not in {measure.name for measure in measures.mentioned(text)}:
         return False
-    return any(_is_of(band, value.name) and _holds(band, value.value) for band in _bands(text))
+    return any(_holds(band, value.value) for band in _bands_of(text, value.name))
+
+
+def given_values(text: str) -> tuple[Measured, ...]:
+    """The values that ``text`` gives of somebody: none of a measure that it names a band of."""
+    bands = _bands(text)
+    return tuple(value for value in measures.measured(text) if not any(_is_of(band, value.name) for band in bands))
+
+
+def banded(values: Sequence[Measured], text: str) -> bool:
+    """Whether ``text`` says itself for which values of what ``values`` are of it holds."""
+    bands = _bands(text)
+    return any(_is_of(band, value.name) for band in bands for value in values)
 
 
 def for_another(values: Sequence[Measured], text: str) -> bool:
-    """Whether ``text`` has bands of something that a patient has ``values`` of, and holds none of these."""
+    """Whether ``text`` has bands of something that a patient has ``values`` of, and none of them holds its value.
+
+    A row of two measures is the patient's by either: 168/98 mmHg is grade 2 by the systolic pressure alone.
+    """
     named = {measure.name for measure in measures.mentioned(text)}
+    fitting = []
     for name in {value.name for value in values} & named:
-        bands = [band for band in _bands(text) if _is_of(band, name)]
+        bands = _bands_of(text, name)
         own = [value.value for value in values if value.name == name]
-        if bands and not any(_holds(band, value) for band in bands for value in own):
-            return True
-    return False
+        if bands:
+            fitting.append(any(_holds(band, value) for band in bands for value in own))
+    return bool(fitting) and not any(fitting)
 
 
 def beside(text: str, first: str) -> bool:
@@ -145,6 +161,24 @@ def _bands(text: str) -> list[Interval]:
     return [one for one in intervals(text) if one.written and not one.point]
 
 
+def _bands_of(text: str, name: str) -> list[Interval]:
+    """The bands of ``text`` that are of the measure ``name``; where others are named too, those behind its own name.
+
+    Up to the next name: systolic and diastolic pressures have one unit.
+    """
+    folded, own = fold(text), re.compile(measures.by_name(name).pattern)
+    rivals = [re.compile(one.pattern) for one in measures.mentioned(text) if one.name != name]
+    parts = [folded[: _next(rivals, folded, match.end())][match.start() :] for match in own.finditer(folded)]
+    return [band for part in parts if rivals for band in _bands(part) if _is_of(band, name)] or [
+        band for band in _bands(text) if _is_of(band, name)
+    ]
+
+
+def _next(patterns: Sequence[re.Pattern[str]], text: str, start: int) -> int:
+    """Where the next of ``patterns`` begins from ``start`` on."""
+    return min((match.start() for one in patterns if (match := one.search(text, start))), default=len(text))
+
+
 def _measured(text: str) -> list[Interval]:
     """The bands of ``text`` that are of something measured: no dose, no time."""
     names = [measure.name for measure in measures.all_measures()]
@@ -214,8 +248,10 @@ def _opposed(question: str, text: str, headings: str) -> bool:
 
 
 def _absent(question: str, text: str) -> bool:
-    """Whether ``text`` is for those who have what ``question`` says is absent."""
-    return bool(absent(question) & rows_named(text)) and not cues("qualifiers", "absent").search(fold(text))
+    """Whether ``text`` is for those who have what ``question`` says is absent; one that denies anything may not be."""
+    folded = fold(text)
+    denied = cues("qualifiers", "absent").search(folded) or negation.denies(folded)
+    return bool(absent(question) & rows_named(text)) and not denied
 
 
 def absent(question: str) -> frozenset[str]:
