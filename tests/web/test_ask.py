@@ -16,7 +16,7 @@ import pytest
 
 from localmed.clinical.identifiers import MASK
 from localmed.config import Settings
-from localmed.domain import Answer, Collection, Kind
+from localmed.domain import Answer, Collection, Kind, SearchFilter
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
 from localmed.ingest.manifest import Manifest
@@ -290,3 +290,40 @@ def test_who_a_patient_is_is_masked_before_anything_is_kept(copied_clients: Clie
         assert MASK * len(name) in values
     officer = Session(copied_clients.site, Caller("safety", None, SessionRole.SAFETY))
     assert all("Quixworth" not in report.asked_text for report in feedback.reports(officer))
+
+
+GENTAMICIN = """# Gentamicin in adults
+
+## Dose
+
+Give gentamicin 5 mg/kg once daily in sepsis in adults. Do not give it in myasthenia gravis. The maximum dose is 400 mg.
+"""
+
+
+def test_cautions_that_are_quoted_stand_under_their_own_heading(copied_clients: Clients, tmp_path: Path) -> None:
+    file = tmp_path / "gentamicin.md"
+    file.write_text(GENTAMICIN, "utf-8")
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    importing.import_paths(session, [file], Manifest(Collection("doses", "Doses", priority=1)))
+    reader = copied_clients("librarian")
+    page = reader.form("/ask", question="What is the dose of gentamicin in adults with sepsis?")
+    for language, heading in (("en", "<h3>Cautions</h3>"), ("zh", "<h3>注意事项</h3>")):
+        reader.http.cookies.set("localmed_language", language)
+        shown = reader.get(page.url.path).text
+        places = [shown.index(words) for words in ("5 mg/kg", "400 mg", heading, "myasthenia gravis")]
+        assert places == sorted(places)
+
+
+def test_what_a_section_adds_from_another_passage_is_compared_too(copied_clients: Clients, tmp_path: Path) -> None:
+    """Its marker is none of those that were found first: comparing two documents fell over it."""
+    steps = "".join(
+        f"{number}. Step {number} of sepsis care is written down by the nurse.\n" for number in range(1, 60)
+    )
+    file, settings = tmp_path / "steps.md", copied_clients.site.settings
+    file.write_text(f"# Sepsis care\n\n## Steps\n\nIn this order:\n\n{steps}", "utf-8")
+    copied_clients.site.settings = replace(settings, ask=replace(settings.ask, passages=1))
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    importing.import_paths(session, [file], Manifest(Collection("doses", "Doses", priority=1)))
+    answer = session.ask("What does the nurse write down at step 3 of sepsis care?", SearchFilter())
+    (hits,) = {dict(step.detail)["passages"] for step in answer.trace if step.name == "search"}
+    assert {source.passage.id[:8] for source in answer.evidence} - {*hits.split()}, "what was not found is quoted too"
