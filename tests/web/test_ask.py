@@ -16,7 +16,7 @@ import pytest
 
 from localmed.clinical.identifiers import MASK
 from localmed.config import Settings
-from localmed.domain import Answer, Collection, Kind, SearchFilter
+from localmed.domain import Answer, Collection, Kind
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
 from localmed.ingest.manifest import Manifest
@@ -312,18 +312,3 @@ def test_cautions_that_are_quoted_stand_under_their_own_heading(copied_clients: 
         shown = reader.get(page.url.path).text
         places = [shown.index(words) for words in ("5 mg/kg", "400 mg", heading, "myasthenia gravis")]
         assert places == sorted(places)
-
-
-def test_what_a_section_adds_from_another_passage_is_compared_too(copied_clients: Clients, tmp_path: Path) -> None:
-    """Its marker is none of those that were found first: comparing two documents fell over it."""
-    steps = "".join(
-        f"{number}. Step {number} of sepsis care is written down by the nurse.\n" for number in range(1, 60)
-    )
-    file, settings = tmp_path / "steps.md", copied_clients.site.settings
-    file.write_text(f"# Sepsis care\n\n## Steps\n\nIn this order:\n\n{steps}", "utf-8")
-    copied_clients.site.settings = replace(settings, ask=replace(settings.ask, passages=1))
-    session = Session(copied_clients.site, local_caller(copied_clients.settings))
-    importing.import_paths(session, [file], Manifest(Collection("doses", "Doses", priority=1)))
-    answer = session.ask("What does the nurse write down at step 3 of sepsis care?", SearchFilter())
-    (hits,) = {dict(step.detail)["passages"] for step in answer.trace if step.name == "search"}
-    assert {source.passage.id[:8] for source in answer.evidence} - {*hits.split()}, "what was not found is quoted too"

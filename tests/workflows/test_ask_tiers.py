@@ -305,3 +305,17 @@ def test_two_documents_of_one_tier_that_are_both_cited_are_compared() -> None:
 def test_two_passages_of_one_document_are_not_compared() -> None:
     other = replace(SECOND, passage=replace(SECOND.passage, document_id=FIRST.passage.document_id))
     assert replay(of_one_tier(FIRST, other), QUESTION, PLAN)[0].conflicts == ()
+
+
+STEPS = evidence("1", f"Then, in this order:\nAsk for allergies.\n{FIRST.passage.text}", "Paracetamol")
+MORE = evidence("2", "Repeat it.", "Paracetamol")
+
+
+def test_what_a_section_brings_from_another_passage_can_be_compared() -> None:
+    """Its marker is none of those that were found: an answer over two tiers ended in a fault."""
+    start = STEPS.passage.text.index(FIRST.passage.text)
+    draft = Draft((quotation(STEPS, start, len(STEPS.passage.text)),))
+    results = [search_result(STEPS), ENOUGH, (STEPS,), draft, (MORE,)]
+    answer, _ = replay(results, QUESTION, PLAN, sections=((STEPS.passage, MORE.passage),))
+    assert answer.evidence == (STEPS, MORE)
+    assert answer.conflicts == ()
