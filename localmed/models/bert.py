@@ -40,7 +40,7 @@ def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def prepared(rows: int) -> int:
-    """``rows`` rounded up to one of few numbers: at most an eighth more, or 16.
+    """``rows`` rounded up to one of few numbers: less than an eighth more, or than 16.
 
     torch (oneDNN) prepares itself for every number of rows that it meets in bfloat16, and gives little of that back: in
     160 batches of questions and sentences a process grew from 476 to 773 MiB, with this to 562 by the fortieth and no
