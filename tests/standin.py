@@ -53,7 +53,7 @@ DOSE = "What is the dose of adrenaline in adults?"
 ORDER = "Warfarin 5 mg PO qhs\nMetformin 500 mg PO bid\nCBC in 3 days"
 CASE = "Should metformin be continued in an adult with type 2 diabetes?"
 
-_MARK = re.compile(r"<<<source (\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
+_MARK = re.compile(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
 _CASE = re.compile(r"\n\(\d+\) ")
 _LONG = re.compile(r"[a-z]{7,}")
 _LINE = re.compile(r"<<<line \d+\n(.*?)\n>>>", re.DOTALL)
@@ -80,6 +80,9 @@ def reply(messages: Sequence[Message], schema: Mapping[str, Any] | None = None) 
     """A usable reply to a role that writes: sentences of the sources, words of the question, lines as they stand."""
     name, prompt = role_of(messages), messages[-1].content
     sources = _MARK.findall(prompt)
+    if name == "plan":
+        names = list(schema["properties"]) if schema else ["guideline"]
+        return {source: [] if source == "graph" else ["adrenaline dose"] for source in names}
     if name in WRITTEN:
         return WRITTEN[name]
     if name == "plain_order":
@@ -103,7 +106,6 @@ WRITTEN: dict[str, Any] = {
     "graph_terms": {"terms": ["adrenaline"]},
     "pseudo_document": {"passage": "The dose is as follows."},
     "plan_feedback": {"score": 3, "suggestion": ""},
-    "plan": "<book></book><guideline>adrenaline dose</guideline><research></research><wiki></wiki><graph></graph>",
     "department": {"departments": []},
 }
 

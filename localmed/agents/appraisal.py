@@ -47,7 +47,7 @@ class AppraisalInput:
 
 
 def _prompt(task: AppraisalInput) -> str:
-    return shown.between_marks("study", "\n".join((task.title, task.text[:READ]))) + "\n"
+    return shown.quoted("study", "\n".join((task.title, task.text[:READ])), task.language) + "\n"
 
 
 def _branches(task: AppraisalInput) -> tuple[str, ...]:

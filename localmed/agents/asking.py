@@ -174,8 +174,8 @@ def _relevance(_: RelevanceInput, choices: Sequence[Choice]) -> Relevance:
     return Relevance(tuple(choice.probabilities[0] for choice in choices), MODEL_THRESHOLD)
 
 
-def _passage(hit: Hit) -> str:
-    return shown.between_marks("passage", hit.passage.in_context)
+def _passages(task: RelevanceInput) -> tuple[str, ...]:
+    return tuple(shown.quoted("passage", hit.passage.in_context, task.language) for hit in task.hits)
 
 
 def _keywords(task: KeywordsInput, value: Any) -> Keywords:
@@ -201,7 +201,7 @@ def a_question(text: str, known: str, language: str) -> str:
 
 def _answer_prompt(task: AnswerInput) -> str:
     texts = {"reference": task.reference, "patient": task.patient}
-    beside = [shown.between_marks(name, text) for name, text in texts.items() if text]
+    beside = [shown.quoted(name, text, task.language) for name, text in texts.items() if text]
     return "\n".join((asked_by(task.language, task.audience, task.day), task.question, *beside, *to_correct(task)))
 
 
@@ -262,7 +262,7 @@ def cited_writing(
         lambda task: (shown.form_schema if formed else shown.statements_schema)(task.evidence),
         prompt,
         lambda task, value: keep(task, read(task, value)),
-        lambda task: tuple(shown.evidence_text((piece,)) for piece in task.evidence),
+        lambda task: tuple(shown.evidence_text((piece,), task.language) for piece in task.evidence),
         _shortened,
         max_tokens,
     )
@@ -284,8 +284,8 @@ def _statement_and_sources(task: CoherenceInput) -> tuple[str, ...]:
     stating = _stating(task)
     markers = [dict.fromkeys(citation.marker for citation in statement.citations) for statement in stating]
     return tuple(
-        f"{shown.evidence_text([known[marker] for marker in cited])}\n"
-        f"{shown.between_marks('statement', statement.text)}"
+        f"{shown.evidence_text([known[marker] for marker in cited], task.language)}\n"
+        f"{shown.quoted('statement', statement.text, task.language)}"
         for statement, cited in zip(stating, markers, strict=True)
     )
 
@@ -301,7 +301,7 @@ RELEVANCE = Role(
         instructions("relevance"),
         {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
         lambda task: f"{task.question}\n",
-        lambda task: tuple(_passage(hit) for hit in task.hits),
+        _passages,
         _relevance,
     ),
 )

@@ -39,7 +39,7 @@ def _synthesis(task: SynthesisInput, value: Any) -> str:
 
 
 def _synthesis_prompt(task: SynthesisInput) -> str:
-    parts = [f"{question}\n{shown.evidence_text(evidence)}" for question, evidence in task.parts]
+    parts = [f"{question}\n{shown.evidence_text(evidence, task.language)}" for question, evidence in task.parts]
     return "\n\n".join((task.question, *parts))
 
 
@@ -50,7 +50,7 @@ SELF_KNOWLEDGE = Role(
     "LINS, self-knowledge agent (SKA)",
     Choosing(
         instructions("self_knowledge"),
-        {"en": ("certain", "uncertain"), "zh": ("确定", "不定")},
+        {"en": ("certain", "uncertain"), "zh": ("能够", "不能")},
         lambda task: f"{task.question}\n",
         lambda _: ("",),
         lambda _, choices: choices[0].best == 0,

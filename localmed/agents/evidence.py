@@ -12,6 +12,7 @@ from typing import Any
 
 from localmed import language
 from localmed.agents.prompts import QUOTED as QUOTED
+from localmed.agents.prompts import words
 from localmed.domain import AnswerSection, Citation, Evidence, Origin, Statement
 from localmed.errors import Rejected
 from localmed.verification.furniture import furniture
@@ -36,16 +37,20 @@ def between_marks(name: str, text: str) -> str:
     return f"<<<{name}\n{inside}\n>>>"
 
 
-def evidence_text(evidence: Sequence[Evidence]) -> str:
-    """Each piece of evidence under its marker, with title, headings and date."""
-    return "\n".join(
-        between_marks(f"source {piece.marker} ({_described(piece)})", piece.passage.in_context) for piece in evidence
-    )
+def quoted(name: str, text: str, language: str, **values: str) -> str:
+    """``text`` between marks, under what ``name`` is called in ``language``."""
+    return between_marks(words("quoted_names", language)[name].format(**values), text)
 
 
-def _described(piece: Evidence) -> str:
-    """What sort of source it is and of when, by which one that differs from another is weighed."""
-    return ", ".join((piece.kind.value or "document", piece.edition or "no date"))
+def evidence_text(evidence: Sequence[Evidence], language: str) -> str:
+    """Each piece of evidence under its marker, with title, headings, and by what one that differs is weighed."""
+    called = words("kinds", language)
+
+    def shown(piece: Evidence) -> str:
+        kind, date = called[piece.kind.value or "none"], piece.edition or called["undated"]
+        return quoted("source", piece.passage.in_context, language, number=piece.marker, kind=kind, date=date)
+
+    return "\n".join(map(shown, evidence))
 
 
 def object_of(properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -103,8 +103,8 @@ def check_by_rule(task: CheckInput) -> tuple[bool, ...]:
 # --- how a chat model is asked ----------------------------------------------------------------------------------------
 
 
-def _section(department: Department) -> str:
-    return f"{department.name}\n{shown.evidence_text(department.evidence)}"
+def _section(department: Department, language: str) -> str:
+    return f"{department.name}\n{shown.evidence_text(department.evidence, language)}"
 
 
 def _schema(task: GuidanceInput) -> Any:
@@ -137,8 +137,9 @@ def _reasons(task: CheckInput) -> tuple[str, ...]:
     sections = []
     for advised in task.advised:
         department = task.department(advised.department)
-        section = _section(department) if department else advised.department
-        sections.append(f"{section}\n{shown.between_marks('reason', ' '.join(why.text for why in advised.why))}")
+        section = _section(department, task.language) if department else advised.department
+        reason = " ".join(why.text for why in advised.why)
+        sections.append(f"{section}\n{shown.quoted('reason', reason, task.language)}")
     return tuple(sections)
 
 
@@ -154,9 +155,9 @@ DEPARTMENT = Role(
     Writing(
         instructions("department"),
         _schema,
-        lambda task: shown.between_marks("complaint", task.question),
+        lambda task: shown.quoted("complaint", task.question, task.language),
         _guidance,
-        lambda task: tuple(_section(department) for department in task.departments),
+        lambda task: tuple(_section(department, task.language) for department in task.departments),
         _shortened,
         max_tokens=600,
     ),
@@ -169,7 +170,7 @@ FINAL_CHECK = Role(
     Choosing(
         instructions("final_check"),
         {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
-        lambda task: f"{shown.between_marks('complaint', task.question)}\n",
+        lambda task: f"{shown.quoted('complaint', task.question, task.language)}\n",
         _reasons,
         _checked,
     ),

@@ -56,7 +56,7 @@ FLUENCY = Role(
         instructions("fluency"),
         {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
         lambda _: "",
-        lambda task: tuple(shown.between_marks("statement", statement) for statement in task.statements),
+        lambda task: tuple(shown.quoted("statement", statement, task.language) for statement in task.statements),
         _fluency,
     ),
 )

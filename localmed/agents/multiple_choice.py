@@ -119,10 +119,10 @@ def choose(
     """
     language = detect(question)
     branches = [f"\n\n{listed(options, order)}\n{_ANSWER[language]}" for order in option_orders]
-    lines = [question, shown.between_marks("notes", thought) if thought else ""]
+    lines = [question, shown.quoted("notes", thought, language) if thought else ""]
     lines += [_AGAINST[language].format(option=against)] if against else []
     text = "\n".join(filter(None, lines))
-    passages = [shown.evidence_text((piece,)) for piece in evidence]
+    passages = [shown.evidence_text((piece,), language) for piece in evidence]
     if passages:
         counts = chat.count([_CHOOSE[language], text, max(branches, key=len), *passages])
         kept = _fitting(counts[:3], counts[3:], TURN_TOKENS * len(options), chat.identity.context)

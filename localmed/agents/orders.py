@@ -182,13 +182,15 @@ def without_identity(text: str, patient: str = "") -> str:
 
 def _parts_of(task: RetrievalInput) -> Iterator[str]:
     if task.patient:
-        yield shown.between_marks("patient", without_identity(task.patient))
-    yield shown.between_marks("terms of the order", ", ".join(dict.fromkeys(term.text for term in task.terms)))
+        yield shown.quoted("patient", without_identity(task.patient), task.language)
+    terms = ", ".join(dict.fromkeys(term.text for term in task.terms))
+    yield shown.quoted("terms", terms, task.language)
     yield task.question
 
 
 def _plain_prompt(task: PlainInput) -> str:
-    return "\n".join(shown.between_marks(f"line {number}", line) for number, line in enumerate(task.lines, 1))
+    numbered = enumerate(task.lines, 1)
+    return "\n".join(shown.quoted("line", line, task.language, number=str(number)) for number, line in numbered)
 
 
 def _plain_schema(task: PlainInput) -> Any:
@@ -198,8 +200,8 @@ def _plain_schema(task: PlainInput) -> Any:
 
 
 def _term_prompt(task: TermInput) -> str:
-    patient = (shown.between_marks("patient", task.patient),) if task.patient else ()
-    line = (shown.between_marks("line of the order", task.line),) if task.line else ()
+    patient = (shown.quoted("patient", task.patient, task.language),) if task.patient else ()
+    line = (shown.quoted("order_line", task.line, task.language),) if task.line else ()
     return "\n".join((asked_by(task.language, "patient", task.day), task.term, *line, *patient, *to_correct(task)))
 
 
@@ -211,7 +213,7 @@ MEDICAL_TERMS = Role(
     Writing(
         instructions("medical_terms"),
         lambda _: shown.texts_schema("terms", TERMS, 80),
-        lambda task: shown.between_marks("order", task.order),
+        lambda task: shown.quoted("order", task.order, task.language),
         _terms,
         max_tokens=800,
     ),

@@ -1,6 +1,6 @@
 """The roles of source planning (Omni-RAG): which source is asked what, how good the result is, and whom to ask again.
 
-The planner writes the paper's tag format, so that a model tuned for it can take the role's place.
+The planner is held to a schema of the sources that there are; a model tuned for it can take the role's place.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
 from localmed.agents.prompts import instructions
 from localmed.agents.roles import Role, Writing
-from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan, parse, written
-from localmed.errors import Rejected
+from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan, read, schema, written
 
 TERMS = 3  # looked up in the graph for a question as it is (Omni-RAG, Prompt E.5: fewer than four)
+PLAN_TOKENS = 1000  # of a plan whose every list is full
 BEST = 5  # the highest score of what was found
 PSEUDO_CHARACTERS = 1200  # of a pseudo-document: about 200 words
 
@@ -38,9 +38,6 @@ DESCRIBED = {
         "local": "本院资料：科室、电话、院内规定",
         GRAPH: "医学术语的定义及其关系",
     },
-}
-_FORMAT = {source: f"<{source}> query ; query </{source}>" for source in SOURCES} | {
-    GRAPH: f"<{GRAPH}> term , query </{GRAPH}>"
 }
 
 
@@ -83,17 +80,8 @@ def _sources(task: PlanInput) -> str:
     described = DESCRIBED[task.language]
     there = [source for source in (*SOURCES, GRAPH) if source in task.sources]
     lines = [f"{source}: {described[source]}" for source in there]
-    tags = [_FORMAT[source] for source in there]
     earlier = [f"{written(plan)}\n{suggestion}" for plan, suggestion in task.feedback]
-    return "\n\n".join((task.question, "\n".join(lines), "\n".join(tags), *earlier))
-
-
-def _plan(task: PlanInput, text: Any) -> SourcePlan:
-    plan = parse(str(text))
-    absent = [source for source in SOURCES if source not in task.sources and plan.queries(source)]
-    if absent or (plan.graph and GRAPH not in task.sources):
-        raise Rejected("agents.unknown_plan_source")
-    return plan
+    return "\n\n".join((task.question, "\n".join(lines), *earlier))
 
 
 def _terms(_: QuestionInput, value: Any) -> tuple[str, ...]:
@@ -106,20 +94,20 @@ def _feedback(task: FoundInput, value: Any) -> Feedback:
 
 
 def _texts(task: FoundInput) -> tuple[str, ...]:
-    return tuple(shown.between_marks("found", text) for text in task.texts)
+    return tuple(shown.quoted("found", text, task.language) for text in task.texts)
 
 
 PLAN = Role(
     "plan",
     "Which queries go to which source",
-    "2",
+    "3",
     "Omni-RAG, source planning",
     Writing(
         instructions("plan"),
-        lambda _: None,
+        lambda task: schema(task.sources),
         _sources,
-        _plan,
-        max_tokens=400,
+        lambda _, value: read(value),
+        max_tokens=PLAN_TOKENS,
     ),
 )
 GRAPH_TERMS = Role(

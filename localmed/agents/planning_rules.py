@@ -7,7 +7,9 @@ from collections.abc import Callable
 from localmed.agents import planning
 from localmed.agents.asking import Keywords, KeywordsInput, QuestionInput
 from localmed.agents.roles import Rules
-from localmed.agents.source_plan import GRAPH, QUERY_CHARACTERS, SOURCES, SourcePlan
+from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan
+
+QUESTION_CHARACTERS = 300  # of a question that is searched as it is
 
 
 def rules(keywords: Callable[[KeywordsInput], Keywords]) -> Rules:
@@ -18,7 +20,7 @@ def rules(keywords: Callable[[KeywordsInput], Keywords]) -> Rules:
 
     def plan(task: planning.PlanInput) -> SourcePlan:
         named = terms(task)
-        question = task.question[:QUERY_CHARACTERS]
+        question = task.question[:QUESTION_CHARACTERS]
         queries = tuple(dict.fromkeys((question, " ".join(named)))) if named else (question,)
         chosen = {source: queries for source in SOURCES if source in task.sources}
         pairs = tuple((term, question) for term in named) if GRAPH in task.sources else ()

@@ -14,7 +14,7 @@ from typing import Any
 from localmed import language
 from localmed.agents import evidence as shown
 from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
-from localmed.agents.prompts import asked_by, instructions
+from localmed.agents.prompts import asked_by, instructions, words
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Statement, message
 from localmed.domain.patient import PatientRecord
@@ -76,7 +76,7 @@ class RecommendationInput(AnswerInput):
     @property
     def context(self) -> tuple[str, ...]:
         """The question and the record."""
-        return (self.question, in_words(self.record)) if self.record else (self.question,)
+        return (self.question, in_words(self.record, self.language)) if self.record else (self.question,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +90,23 @@ class ApplicabilityInput(AnswerInput):
     @property
     def context(self) -> tuple[str, ...]:
         """The question and the record."""
-        return (self.question, in_words(self.record))
+        return (self.question, in_words(self.record, self.language))
 
 
-def in_words(record: PatientRecord) -> str:
+def in_words(record: PatientRecord, language: str) -> str:
     """The record as a model is shown it: coded entries and prose, as quoted material."""
+    called = words("record", language)
     facts = [
         ("age", f"{record.age:g}" if record.age is not None else ""),
         ("sex", record.sex),
         ("problems", "; ".join(record.problems)),
         ("medications", "; ".join(record.medications)),
-        ("allergies", "; ".join(record.allergies) or ("none" if "allergies" in record.none_of else "")),
+        ("allergies", "; ".join(record.allergies) or (called["none"] if "allergies" in record.none_of else "")),
         ("results", "; ".join(f"{result.name} {result.written}" for result in record.results)),
     ]
     prose = record.text[:SHOWN]
-    lines = [f"{name}: {value}" for name, value in facts if value and not _in_prose(value, prose)]
-    return shown.between_marks("patient record", "\n".join((*lines, prose)))
+    lines = [f"{called[name]}: {value}" for name, value in facts if value and not _in_prose(value, prose)]
+    return shown.quoted("record", "\n".join((*lines, prose)), language)
 
 
 def _in_prose(value: str, prose: str) -> bool:
@@ -114,7 +115,7 @@ def _in_prose(value: str, prose: str) -> bool:
 
 
 def _pico_prompt(task: PicoInput) -> str:
-    return "\n".join((task.question, in_words(task.record))) if task.record else task.question
+    return "\n".join((task.question, in_words(task.record, task.language))) if task.record else task.question
 
 
 def _pico(task: PicoInput, value: Mapping[str, Any]) -> Pico:
@@ -123,7 +124,7 @@ def _pico(task: PicoInput, value: Mapping[str, Any]) -> Pico:
     A comparison that was made up is left out: small models fill in "no treatment" where the question names none.
     """
     elements = {name: " ".join(str(value[name]).split()) for name in ELEMENTS}
-    known = f"{task.question}\n{in_words(task.record) if task.record else ''}"
+    known = f"{task.question}\n{in_words(task.record, task.language) if task.record else ''}"
     if _held(elements["comparison"], task.question) < FROM_QUESTION:
         elements["comparison"] = ""
     for name, source in (("population", known), ("intervention", task.question)):
@@ -142,8 +143,9 @@ def _held(text: str, source: str) -> float:
     return len(words & held) / len(words) if words else 1.0
 
 
-def _guideline(guideline: Guideline) -> str:
-    return shown.between_marks("guideline", f"{guideline.title}\n{guideline.outline}")
+def _guidelines(task: GuidelinesInput) -> tuple[str, ...]:
+    outlines = (f"{guideline.title}\n{guideline.outline}" for guideline in task.guidelines)
+    return tuple(shown.quoted("guideline", outline, task.language) for outline in outlines)
 
 
 def _which(task: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
@@ -155,15 +157,17 @@ def _which(task: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
 def _recommendation_prompt(task: RecommendationInput) -> str:
     names = _ELEMENT_NAMES[task.language]
     elements = [f"{names[name]}: {text}" for name in ELEMENTS if (text := getattr(task.pico, name))]
-    record = [in_words(task.record)] if task.record else []
+    record = [in_words(task.record, task.language)] if task.record else []
     asker = asked_by(task.language, task.audience, task.day)
     return "\n".join((asker, task.clinical or task.question, *elements, *record, *to_correct(task)))
 
 
 def _applicability_prompt(task: ApplicabilityInput) -> str:
     written = "\n".join(statement.text for statement in task.recommendation)
-    recommendation = shown.between_marks("recommendation", written)
-    return "\n".join((task.clinical or task.question, in_words(task.record), recommendation, *to_correct(task)))
+    recommendation = shown.quoted("recommendation", written, task.language)
+    return "\n".join(
+        (task.clinical or task.question, in_words(task.record, task.language), recommendation, *to_correct(task))
+    )
 
 
 _ELEMENT_NAMES = {
@@ -193,7 +197,7 @@ GUIDELINE_RELEVANCE = Role(
         instructions("guideline_relevance"),
         {"en": ("applies", "unrelated"), "zh": ("适用", "无关")},
         lambda task: f"{task.question}\n",
-        lambda task: tuple(map(_guideline, task.guidelines)),
+        _guidelines,
         _which,
     ),
 )

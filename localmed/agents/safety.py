@@ -15,7 +15,7 @@ from typing import Literal
 
 from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
-from localmed.agents.prompts import instructions
+from localmed.agents.prompts import asked_by, instructions
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import Message, message
 from localmed.messages import render
@@ -56,9 +56,7 @@ def site_message(language: str, own_words: str, crisis_line: str) -> Message:
 
 
 def _prompt(task: SafetyInput) -> str:
-    asker = {"en": {"patient": "a patient", "staff": "clinical staff"}, "zh": {"patient": "患者", "staff": "医务人员"}}
-    label = {"en": "Asked by", "zh": "提问者"}[task.language]
-    return f"{label}: {asker[task.language][task.audience]}\n"
+    return f"{asked_by(task.language, task.audience, '')}\n"
 
 
 def _screening(_: SafetyInput, choices: Sequence[Choice]) -> Screening:
@@ -74,7 +72,7 @@ SAFETY = Role(
         instructions("safety"),
         {"en": ("danger", "ordinary"), "zh": ("危险", "平常")},
         _prompt,
-        lambda task: (shown.between_marks("text", task.question[-READ:]),),
+        lambda task: (shown.quoted("text", task.question[-READ:], task.language),),
         _screening,
     ),
 )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.agents import asking, decomposing, guidance, judging, orders, practice, safety
+from localmed.agents.prompts import LANGUAGES, words
 from localmed.agents.role_table import ROLES
 from localmed.agents.roles import Choosing, Performer, Role
 from localmed.domain import Evidence, Hit, Origin, Passage, Statement, Status, digest
@@ -93,7 +94,8 @@ def questions() -> Mapping[str, str]:
 
 def _prompt(role: Role) -> list[object]:
     form = role.form
-    return [dict(form.instructions) if form else {}, dict(form.labels) if isinstance(form, Choosing) else {}]
+    names = {language: dict(words("quoted_names", language)) for language in LANGUAGES}
+    return [dict(form.instructions) if form else {}, dict(form.labels) if isinstance(form, Choosing) else {}, names]
 
 
 def _cases() -> Iterator[tuple[Case, Mapping[str, Any]]]:

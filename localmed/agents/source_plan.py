@@ -1,29 +1,28 @@
-"""Source plans (Omni-RAG, "source planning"): which queries go to which source, and the tag format they are written in.
+"""Source plans (Omni-RAG, "source planning"): which queries go to which source, and the JSON that they are written in.
 
 ::
 
-    <book> query ; query </book>
-    <guideline> query </guideline>
-    <research> </research>
-    <wiki> </wiki>
-    <graph> term , query ; term , query </graph>
+    {"book": ["query", "query"], "guideline": [], "graph": [{"term": "heart failure", "query": "signs"}]}
 
-Beside the paper's sources there are ours, ``leaflet`` and ``local``. Every source has its tag, once at most, in any
-order; up to three queries between `` ; ``; a tag may be empty or left out. In the graph's tag a `` , `` with blanks
-around it parts term and query, so that a term may hold a comma ("Anemia, Sickle Cell"). Read strictly, but for a fence:
-what a planner writes is taken whole or not at all.
+The paper writes tags (``<book> query ; query </book>``). A schema can hold a model to JSON on every server, and a small
+model that wrote tags by itself wrote none that could be read. Beside the paper's sources there are ours, ``leaflet``
+and ``local``. Every source that there is has its list, of up to three queries; a list may be empty, not all of them.
 """
 
 from __future__ import annotations
 
-import re
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from localmed.agents.evidence import object_of
 from localmed.domain import Kind
 from localmed.errors import Rejected
 
 QUERIES = 3  # of one source at most (Omni-RAG, Prompt E.2)
-QUERY_CHARACTERS = 300
+QUERY_CHARACTERS = 160  # of a query that a planner writes: a question as it is asked fits
+TERM_CHARACTERS = 80
 SOURCES = {
     "book": Kind.BOOK,
     "guideline": Kind.GUIDELINE,
@@ -33,11 +32,6 @@ SOURCES = {
     "local": Kind.LOCAL,
 }
 GRAPH = "graph"
-
-_NAMES = "|".join((*SOURCES, GRAPH))
-_TAG = re.compile(rf"\s*<({_NAMES})>(.*?)</\1>\s*", re.DOTALL)
-_FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
-_MARK = re.compile(rf"</?({_NAMES})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,44 +57,46 @@ class SourcePlan:
         return not (self.graph or any(self.queries(source) for source in SOURCES))
 
 
-def parse(text: str) -> SourcePlan:
-    """The plan written in ``text``; raise ``Rejected`` for anything but tags of sources and their queries."""
-    if fenced := _FENCE.fullmatch(text):
-        text = fenced[1]
-    texts: dict[str, str] = {}
-    at = 0
-    while match := _TAG.match(text, at):
-        if match[1] in texts or _MARK.search(match[2]):
-            raise Rejected("agents.plan_tag_twice", tag=match[1])
-        texts[match[1]] = match[2]
-        at = match.end()
-    if at < len(text) or not texts:
-        raise Rejected("agents.plan_tags")
-    named = {source: _queries(texts.get(source, ""), source) for source in SOURCES}
-    return SourcePlan(**named, graph=tuple(_pair(query) for query in _queries(texts.get(GRAPH, ""), GRAPH)))
+def schema(sources: Sequence[str]) -> Mapping[str, Any]:
+    """The schema of a plan that asks ``sources`` and no other."""
+    query = {"type": "string", "minLength": 2, "maxLength": QUERY_CHARACTERS}
+    pair = object_of({"term": {"type": "string", "minLength": 2, "maxLength": TERM_CHARACTERS}, "query": query})
+    items = {name: pair if name == GRAPH else query for name in _ordered(sources)}
+    return object_of({name: {"type": "array", "items": item, "maxItems": QUERIES} for name, item in items.items()})
 
 
-def written(plan: SourcePlan) -> str:
-    """``plan`` in the tag format, without the tags of sources that it does not ask; ``parse`` reads it back."""
-    tags = {source: " ; ".join(plan.queries(source)) for source in SOURCES}
-    tags[GRAPH] = " ; ".join(f"{term} , {query}" for term, query in plan.graph)
-    lines = [f"<{source}> {queries} </{source}>" for source, queries in tags.items() if queries]
-    return "\n".join(lines or [f"<{GRAPH}></{GRAPH}>"])
+def read(value: Mapping[str, Any]) -> SourcePlan:
+    """The plan of an object of ``schema``; raise ``Rejected`` for one that asks nothing."""
+    named = {source: _distinct(map(_line, value.get(source, ()))) for source in SOURCES}
+    pairs = ((_line(pair["term"]), _line(pair["query"])) for pair in value.get(GRAPH, ()))
+    plan = SourcePlan(**named, graph=_distinct(pair for pair in pairs if all(pair)))
+    if plan.empty:
+        raise Rejected("agents.plan_empty")
+    return plan
 
 
-def _queries(text: str, source: str) -> tuple[str, ...]:
-    if not text.strip():
-        return ()
-    queries = tuple(" ".join(query.split()) for query in re.split(r"\s;\s", text))
-    if len(queries) > QUERIES:
-        raise Rejected("agents.plan_queries", source=source, most=QUERIES)
-    if any(not query or ";" in (query[0], query[-1]) or len(query) > QUERY_CHARACTERS for query in queries):
-        raise Rejected("agents.plan_query", source=source)
-    return tuple(dict.fromkeys(queries))
+def written(plan: SourcePlan, sources: Sequence[str] = ()) -> str:
+    """``plan`` in JSON, with an empty list for those of ``sources`` that it does not ask."""
+    lists: dict[str, Any] = {name: getattr(plan, name) for name in _ordered((*SOURCES, GRAPH))}
+    lists = {name: queries for name, queries in lists.items() if queries or name in sources}
+    if GRAPH in lists:
+        lists[GRAPH] = [{"term": term, "query": query} for term, query in plan.graph]
+    return json.dumps(lists, ensure_ascii=False)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    parts = text.split(" , ")
-    if len(parts) != 2 or not all(parts):
-        raise Rejected("agents.plan_pair")
-    return parts[0], parts[1]
+def holds(query: str) -> bool:
+    """Whether a planner can write ``query`` as it is."""
+    return 2 <= len(query) <= QUERY_CHARACTERS and query == _line(query)
+
+
+def _ordered(sources: Any) -> list[str]:
+    return [name for name in (*SOURCES, GRAPH) if name in sources]
+
+
+def _line(text: Any) -> str:
+    return " ".join(str(text).split())
+
+
+def _distinct(values: Any) -> tuple[Any, ...]:
+    """Each of ``values`` once, without empty ones."""
+    return tuple(dict.fromkeys(value for value in values if value))

@@ -225,23 +225,20 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
         base = _base(session, manifest["base"]["name"])
         if base.sha256 != manifest["base"]["sha256"]:
             raise ModelError("training.other_base", name=base.name)
-        merged = exporting.merge(base.path, out / learning.DPO / "adapter", target, advance)
+        matrices, sha256 = exporting.merge(base.path, out / learning.DPO / "adapter", target, advance)
         template = session.site.registry.model(base.name).template
-        model = _exported_before(session, name, target) or changes.add_model(
+        model = _exported_before(session, name, sha256) or changes.add_model(
             session, target, name, "planner", template, advance, started
         )
-        sha256 = model.files[0].sha256
-        facts = {**manifest, "stage": "export", "file": target.name, "sha256": sha256, "matrices": merged}
+        facts = {**manifest, "stage": "export", "file": target.name, "sha256": sha256, "matrices": matrices}
         files.replace(out / EXPORTED, (json.dumps(facts, indent=1) + "\n").encode(), 0o644)
-    say("training.exported", name=model.name, sha256=sha256[:12], count=merged)
+    say("training.exported", name=model.name, sha256=sha256[:12], count=matrices)
 
 
-def _exported_before(session: Session, name: str, target: Path) -> Model | None:
-    """The planner ``name`` where it is registered with the bytes of ``target``: an export was cut off at its end."""
-    from localmed.training import exporting
-
+def _exported_before(session: Session, name: str, sha256: str) -> Model | None:
+    """The planner ``name`` where it is registered with these bytes: an export was cut off at its end."""
     model = session.site.registry.registrations.models.get(name)
-    return model if model and model.role == "planner" and exporting.is_file(target, model.files[0].sha256) else None
+    return model if model and model.role == "planner" and model.files[0].sha256 == sha256 else None
 
 
 def _manifest(file: Path) -> dict[str, Any]:

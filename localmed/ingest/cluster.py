@@ -17,6 +17,7 @@ import logging
 import os
 import secrets
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ from localmed.ingest.preview import temporary_folder
 PREFIX = "localmed-ray-"
 RETRIES = 3  # of a step whose worker was lost
 STORE_BYTES = 256 * 2**20  # of Ray's shared memory; more is put into its temporary folder
+ANSWER_SECONDS = 10.0  # for a cluster to accept a connection; Ray itself asks for minutes
 LOOK = 0.5  # seconds between two looks whether the import was cancelled
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -75,7 +77,9 @@ def workers(settings: IngestSettings, address: str = "", count: int = 0) -> Iter
     if not _installed():
         raise UsageError("import.ray_missing")
     os.environ.update(QUIET)
-    if not address:
+    if address:
+        _answers(address)
+    else:
         os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})  # should the kernel fail
         if not confined.own_loopback():
             raise UsageError("import.ray_network")
@@ -86,6 +90,15 @@ def workers(settings: IngestSettings, address: str = "", count: int = 0) -> Iter
         here |= {"object_store_memory": STORE_BYTES, "_temp_dir": str(folder / "ray")}
         with _connected(ray, {"address": address} if address else {"address": "local", **here}, folder):
             yield RayWorkers(ray)
+
+
+def _answers(address: str) -> None:
+    """Raise ``LibraryError`` where nothing listens at ``address``."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise LibraryError("import.ray_silent", address=address, kind=type(error).__name__) from None
 
 
 def _installed() -> bool:
@@ -109,7 +122,8 @@ def _connected(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
                 runtime_env={"env_vars": OFFLINE} if how["address"] != "local" else None,
             )
         signal.signal(signal.SIGTERM, ending)  # Ray takes it for itself
-        ray._private.worker.print_to_stdstream = _say_nothing  # it tells of lost workers on standard output, unasked
+        # Ray 2.60 tells of lost workers on standard output whatever ``log_to_driver`` says; no setting is there
+        ray._private.worker.print_to_stdstream = _say_nothing
         yield
     finally:
         interrupting = signal.signal(

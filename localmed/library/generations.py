@@ -317,6 +317,7 @@ def rollback(data: Path, number: int | None) -> int:
         raise Damaged("generation.chosen_damaged", name=chosen, problem=problems[0])
     (path / LEASE).touch()  # a prune that was killed may have begun with it
     gate.look(path)
+    hooks.check()  # as in ``publish``
     switch(data, chosen)
     return chosen
 

@@ -164,4 +164,8 @@ STATE: tuple[str, ...] = (
         value INTEGER NOT NULL, PRIMARY KEY (review, code, dimension)
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE jobs ADD COLUMN back TEXT NOT NULL DEFAULT '/';
+    ALTER TABLE jobs ADD COLUMN same TEXT NOT NULL DEFAULT '';
+    """,
 )

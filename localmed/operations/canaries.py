@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
+from localmed import hooks
 from localmed.bounds import names, text
 from localmed.domain import Answer, AnswerStatus, Message, message
 from localmed.errors import BadSettings, InputError, toml_place
@@ -139,14 +140,20 @@ def judged(canary: Canary, answer: Answer) -> Asked:
     return Asked(canary.id, passed and all(_even(part) in words for part in canary.says), answer.status.value, cited)
 
 
-def ask_all(chosen: Iterable[Canary], answer: Callable[[str], Answer]) -> dict[str, Asked]:
-    """Ask ``chosen`` of ``answer``; one at which the workflow fails has failed, with the error's name as its status."""
-    results = {}
-    for canary in chosen:
-        try:
-            results[canary.id] = judged(canary, answer(canary.question))
-        except InputError as error:
-            results[canary.id] = Asked(canary.id, False, type(error).__name__)
+def ask_all(chosen: Sequence[Canary], answer: Callable[[str], Answer]) -> dict[str, Asked]:
+    """Ask ``chosen`` of ``answer``; one at which the workflow fails has failed, with the error's name as its status.
+
+    Whoever this thread works for is told which one is asked.
+    """
+    results, caller = {}, hooks.active()
+    with hooks.following(caller.cancel_only()):  # what answers counts a progress of its own
+        for number, canary in enumerate(chosen):
+            hooks.check()
+            caller.progress(number, len(chosen), canary.id)
+            try:
+                results[canary.id] = judged(canary, answer(canary.question))
+            except InputError as error:
+                results[canary.id] = Asked(canary.id, False, type(error).__name__)
     return results
 
 

@@ -52,17 +52,22 @@ def put_collection(session: Session, collection: Collection) -> int:
     return change.generation
 
 
-def create_collection(session: Session, collection: Collection, groups: Sequence[str]) -> None:
-    """Create a collection that only ``groups`` may read (none: everybody); raise ``UsageError`` if it is there."""
-    from localmed.operations.lookups import collection_names
-
-    if not NAME.fullmatch(collection.name):
-        raise UsageError("collections.bad_name", name=collection.name, most=LONGEST_NAME)
-    if collection.name in collection_names(session):
-        raise UsageError("collections.exists", name=collection.name)
+def create_collection(session: Session, collection: Collection, groups: Sequence[str]) -> int:
+    """Create a collection that only ``groups`` may read (none: everybody); see ``require_new``."""
+    require_new(session, collection.name)
     if groups:
         set_access(session, collection.name, groups)  # before it is there: nobody else ever sees it
-    put_collection(session, collection)
+    return put_collection(session, collection)
+
+
+def require_new(session: Session, name: str) -> None:
+    """Raise ``UsageError`` where no collection can be made by ``name``, or there is one."""
+    from localmed.operations.lookups import collection_names
+
+    if not NAME.fullmatch(name):
+        raise UsageError("collections.bad_name", name=name, most=LONGEST_NAME)
+    if name in collection_names(session):
+        raise UsageError("collections.exists", name=name)
 
 
 def delete_collection(session: Session, name: str) -> int:
@@ -113,6 +118,13 @@ def govern(session: Session, changes: Sequence[governing.Change]) -> int:
     for governed in changes:
         session.note("govern", governed.subject, governed.fields, change.generation)
     return change.generation
+
+
+def require_governable(session: Session, change: governing.Change) -> None:
+    """Raise ``UsageError`` for what ``govern`` would refuse."""
+    with session.workspace() as workspace:
+        for name in {document.collection for document in change.documents}:
+            governing.agree(workspace.library.catalogue, manifest_of(session, name, None), [change])
 
 
 def upgrade(session: Session) -> int:

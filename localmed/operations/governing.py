@@ -94,7 +94,7 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
     return changes, sorted(faults, key=lambda fault: fault.row)
 
 
-def _agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
+def agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
     """Raise ``UsageError`` where a change cannot be made, or the manifest of its collection says otherwise."""
     for change in changes:
         for field, value in change.values.items():
@@ -119,7 +119,7 @@ def apply(
     Raise ``UsageError``, with nothing set, for what is no date and where the manifest of a collection says otherwise.
     """
     for name in {document.collection for change in changes for document in change.documents}:
-        _agree(builder.catalogue, manifest_of(name), changes)
+        agree(builder.catalogue, manifest_of(name), changes)
     with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
         for change in changes:
             stored = builder.catalogue.by_ids(

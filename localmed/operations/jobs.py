@@ -1,8 +1,10 @@
-"""Jobs: long changes (an import, a check of every byte) that go on while their page is left, and can be ended.
+"""Jobs: long changes (an import, a rollback, whatever asks the canaries) that go on while their page is left, and can
+be ended.
 
 A job runs in a thread of the process that took it; how far it is and whether somebody wants it to end stand in
 ``state.sqlite``, where every process of the server sees them. One whose process ended shows as interrupted: what it did
-is as after a kill of the command (an import resumes). Neither its name nor its outcome holds text of documents.
+is as after a kill of the command (an import resumes). Neither its name nor its outcome holds text of documents. The
+same work that its user begins again while it runs (a second click, a page loaded again) is that job, not another.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from localmed.domain import Message, message
+from localmed.domain import Message, digest, message
 from localmed.errors import LocalmedError, UnknownName
-from localmed.hooks import Cancel, Hooks
-from localmed.library.state import rows
+from localmed.hooks import Cancel, Hooks, following
+from localmed.library.state import rows, transaction
 from localmed.messages import from_text, to_text
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ Work = Callable[[Hooks], Message]  # does it, and says what came of it
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it is now; ``outcome`` is None while it runs. ``kind`` is a code of ``job``."""
+    """A job as it is now; ``outcome`` is None while it runs, ``kind`` a code of ``job``, ``back`` the page after it."""
 
     id: str
     kind: str
@@ -43,35 +45,39 @@ class Job:
     total: float
     name: str
     outcome: Message | None
+    back: str = "/"
 
 
-def start(session: Session, kind: str, work: Work) -> str:
-    """Begin ``work`` in a thread; return the job's id. What it may do is checked by what it calls, as the session."""
-    id_, now = secrets.token_urlsafe(9), time.time()
-    with rows(session.data) as state:
+def start(session: Session, kind: str, work: Work, back: str = "/", *values: object) -> str:
+    """Begin ``work`` on ``values`` in a thread, unless it runs already; return the job's id.
+
+    What it may do is checked by what it calls, as the session.
+    """
+    id_, user, now = secrets.token_urlsafe(9), session.caller.user, time.time()
+    same = digest(kind, user, back, repr(values))
+    with rows(session.data) as state, transaction(state):
         state.execute("DELETE FROM jobs WHERE seen < ?", (now - KEPT,))
-        state.execute(
-            "INSERT INTO jobs (id, kind, user, started, seen) VALUES (?, ?, ?, ?, ?)",
-            (id_, kind, session.caller.user, now, now),
-        )
-    threading.Thread(target=_run, args=(session.data, id_, work), name=f"job {id_}", daemon=True).start()
+        running = "SELECT id FROM jobs WHERE same = ? AND outcome = '' AND seen > ?"
+        if row := state.execute(running, (same, now - SILENT)).fetchone():
+            return str(row[0])
+        query = "INSERT INTO jobs (id, kind, user, started, seen, back, same) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        state.execute(query, (id_, kind, user, now, now, back, same))
+    threading.Thread(target=_run, args=(session, id_, work), name=f"job {id_}", daemon=True).start()
     return id_
 
 
 def job(session: Session, id_: str) -> Job:
     """The job ``id_``; raise ``UnknownName``."""
-    with rows(session.data) as state:
-        query = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs WHERE id = ?"
-        row = state.execute(query, (id_,)).fetchone()
-    if row is None:
+    known = next((one for one in jobs(session) if one.id == id_), None)
+    if known is None:
         raise UnknownName("job.unknown")
-    return _job(*row)
+    return known
 
 
 def jobs(session: Session) -> list[Job]:
     """The jobs that are known, the newest first."""
     with rows(session.data) as state:
-        query = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs ORDER BY started DESC"
+        query = "SELECT id, kind, user, started, done, total, name, outcome, back, seen FROM jobs ORDER BY started DESC"
         return [_job(*row) for row in state.execute(query)]
 
 
@@ -82,12 +88,21 @@ def cancel(session: Session, id_: str) -> None:
 
 
 def _job(
-    id_: str, kind: str, user: str, started: float, done: float, total: float, name: str, outcome: str, seen: float
+    id_: str,
+    kind: str,
+    user: str,
+    started: float,
+    done: float,
+    total: float,
+    name: str,
+    outcome: str,
+    back: str,
+    seen: float,
 ) -> Job:
     ended = from_text(outcome) if outcome else None
     if ended is None and time.time() - seen > SILENT:
         ended = message("job.interrupted")
-    return Job(id_, kind, user, started, done, total, name, ended)
+    return Job(id_, kind, user, started, done, total, name, ended, back)
 
 
 class _Progress:
@@ -124,17 +139,21 @@ class _Progress:
             self.cancel.cancel()
 
 
-def _run(data: Path, id_: str, work: Work) -> None:
-    progress = _Progress(data, id_)
+def _run(session: Session, id_: str, work: Work) -> None:
+    progress = _Progress(session.data, id_)
+    hooks = Hooks(progress=progress.set, cancel=progress.cancel)
     watcher = threading.Thread(target=progress.watch, name=f"watch {id_}", daemon=True)
     watcher.start()
     outcome = message("job.interrupted")
     try:
-        outcome = work(Hooks(progress=progress.set, cancel=progress.cancel))
+        with following(hooks):
+            outcome = work(hooks)
     except LocalmedError as error:
         outcome = message("job.failed", reason=error.full_message)
     except Exception as error:
         outcome = message("job.unforeseen", kind=type(error).__name__)
     finally:
+        if session.unaudited:
+            outcome = message("job.unaudited", outcome=outcome, unaudited=tuple(session.unaudited))
         progress.end(outcome)
         watcher.join()

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from localmed.agents.evidence import object_of
 from localmed.agents.planning import DESCRIBED
 from localmed.agents.prompts import instructions
-from localmed.agents.source_plan import QUERIES, parse
+from localmed.agents.source_plan import QUERIES, holds
 from localmed.domain import Evidence, Hit, digest
 from localmed.errors import Rejected
 from localmed.evaluation import rows
@@ -33,8 +33,8 @@ from localmed.verification.sampling import TEMPERATURE
 
 CANDIDATES = 6  # queries of a source that the model writes (Omni-RAG, A.1)
 DRAWS = 2  # the second where the first repeats itself
-CHARACTERS = 120  # of a query; the paper's have 4 to 7 words
-TOKENS = 40  # of a query in JSON
+CHARACTERS = 70  # of a query; the paper's have 4 to 7 words, and what is longer mostly repeats itself
+TOKENS = 30  # of a query in JSON
 
 WRITE = instructions("source_queries")
 SOURCE = {"en": "Question: {question}\nSource: {source}", "zh": "问题：{question}\n来源：{source}"}
@@ -151,7 +151,7 @@ class Explorer:
     def queries(self, question: Question, drawn: Drawn) -> tuple[str, ...]:
         """What is judged for a source: the model's queries and the rules', each once."""
         rules = (question.text, " ".join(self.keywords(question.text)))
-        return distinct([*drawn.queries, *(query for query in rules if holds(drawn.source, query))])
+        return distinct([*drawn.queries, *(query for query in rules if holds(query))])
 
     def requests(self, question: Question) -> list[Request]:
         """The first drawing of each source, for an estimate of what exploring costs."""
@@ -162,7 +162,7 @@ class Explorer:
         queries: tuple[str, ...] = ()
         for draw in range(DRAWS):
             texts = self._written(self._request(question, source, queries, draw))
-            queries = distinct([*queries, *(text for text in texts if holds(source, text))])[: self.candidates]
+            queries = distinct([*queries, *(text for text in texts if holds(text))])[: self.candidates]
             if len(queries) == self.candidates:
                 break
         return Drawn(question.id, source, queries, round(time.perf_counter() - began, 3))
@@ -205,14 +205,6 @@ class Explorer:
 def distinct(queries: Sequence[str]) -> tuple[str, ...]:
     """``queries`` without those that repeat an earlier one but for case and blanks."""
     return tuple({" ".join(query.casefold().split()): query for query in reversed(queries)}.values())[::-1]
-
-
-def holds(source: str, query: str) -> bool:
-    """Whether a plan can hold ``query`` for ``source`` as it is."""
-    try:
-        return parse(f"<{source}> {query} </{source}>").queries(source) == (query,)
-    except Rejected:
-        return False
 
 
 def begin(file: Path, made: Mapping[str, str], resume: bool) -> Kept:

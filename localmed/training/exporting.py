@@ -47,8 +47,11 @@ def check(architecture: str) -> None:
         raise ModelError("training.architecture", name=architecture, known=tuple(REORDERED))
 
 
-def merge(base: Path, adapter: Path, target: Path, advance: Callable[[float, str], object]) -> int:
-    """Write ``base`` with ``adapter`` (a folder of peft's) to ``target``, whole or not at all; how many matrices."""
+def merge(base: Path, adapter: Path, target: Path, advance: Callable[[float, str], object]) -> tuple[int, str]:
+    """Write ``base`` with ``adapter`` (a folder of peft's) to ``target``, whole or not at all.
+
+    Returns how many matrices changed, and the sha256 of what was written.
+    """
     from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
     from gguf.quants import dequantize
 
@@ -76,12 +79,7 @@ def merge(base: Path, adapter: Path, target: Path, advance: Callable[[float, str
     writer.write_tensors_to_file()
     writer.close()
     part.replace(target)
-    return merged
-
-
-def is_file(path: Path, sha256: str) -> bool:
-    """Whether the file ``path`` has the hash ``sha256``."""
-    return sha256_of(path) == sha256
+    return merged, sha256_of(target)
 
 
 def _copy_header(reader: Any, writer: Any) -> None:

@@ -145,7 +145,7 @@ def _finished(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None
     """The manifest of a finished stage; raise ``UsageError`` for a stage that was begun with something else."""
     begun = folder / "made.json"
     if begun.exists() and json.loads(begun.read_text("utf-8")) != made:
-        raise UsageError("evaluation.other_run", file=str(begun))
+        raise UsageError("training.learnt_other", stage=folder.name, folder=str(folder.parent))
     if (folder / MANIFEST).exists():
         manifest: Mapping[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
         if _hashes(folder / "adapter") == manifest["adapter"]:

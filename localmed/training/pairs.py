@@ -21,7 +21,9 @@ from typing import Any
 from localmed import files
 from localmed.agents.planning import PLAN, PlanInput
 from localmed.agents.roles import Writing
-from localmed.agents.source_plan import QUERIES, SourcePlan, parse, written
+from localmed.agents.source_plan import QUERIES, SourcePlan, written
+from localmed.agents.source_plan import read as read_plan
+from localmed.errors import InputError, Rejected
 from localmed.evaluation import rows
 from localmed.evaluation.sets import Question
 from localmed.library.intact import sha256_of
@@ -66,7 +68,7 @@ def build(
         if question.id in base and set(judged[question.id]) == set(sources):
             better, worse = _plans(judged[question.id], base[question.id], f"{seed} {question.id}")
             if not better.empty:
-                texts = (written(better), "" if worse.empty else written(worse))
+                texts = (written(better, sources), "" if worse.empty else written(worse, sources))
                 pairs.append(Pair(question.id, question.text, sources, *texts))
     return pairs
 
@@ -102,6 +104,9 @@ def read(file: Path) -> tuple[Mapping[str, Any], list[Pair]]:
     """What ``write`` wrote; raise ``InputError`` for anything else."""
     made, pieces = rows.read(file)
     pairs = [Pair(**piece | {"sources": tuple(piece["sources"])}) for piece in pieces]
-    for pair in pairs:
-        parse(pair.positive)
+    try:
+        for pair in pairs:
+            read_plan(json.loads(pair.positive))
+    except (ValueError, Rejected):
+        raise InputError("evaluation.rows", file=str(file)) from None
     return made, pairs

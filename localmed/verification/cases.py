@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from math import inf
 
-from localmed.clinical import ages, measures, moments, numbers
+from localmed.clinical import ages, measures, moments, negation, numbers
 from localmed.clinical.qualifiers import located, opposites, rows_named
 from localmed.clinical.tables import cues, in_characters, in_words, table
 from localmed.domain.patient import Measured
@@ -57,6 +57,18 @@ def fits(value: Measured, text: str) -> bool:
     if value.name not in {measure.name for measure in measures.mentioned(text)}:
         return False
     return any(_is_of(band, value.name) and _holds(band, value.value) for band in _bands(text))
+
+
+def given_values(text: str) -> tuple[Measured, ...]:
+    """The values that ``text`` gives of somebody: none of a measure that it names a band of."""
+    bands = _bands(text)
+    return tuple(value for value in measures.measured(text) if not any(_is_of(band, value.name) for band in bands))
+
+
+def banded(values: Sequence[Measured], text: str) -> bool:
+    """Whether ``text`` says itself for which values of what ``values`` are of it holds."""
+    bands = _bands(text)
+    return any(_is_of(band, value.name) for band in bands for value in values)
 
 
 def for_another(values: Sequence[Measured], text: str) -> bool:
@@ -214,8 +226,10 @@ def _opposed(question: str, text: str, headings: str) -> bool:
 
 
 def _absent(question: str, text: str) -> bool:
-    """Whether ``text`` is for those who have what ``question`` says is absent."""
-    return bool(absent(question) & rows_named(text)) and not cues("qualifiers", "absent").search(fold(text))
+    """Whether ``text`` is for those who have what ``question`` says is absent; one that denies anything may not be."""
+    folded = fold(text)
+    denied = cues("qualifiers", "absent").search(folded) or negation.denies(folded)
+    return bool(absent(question) & rows_named(text)) and not denied
 
 
 def absent(question: str) -> frozenset[str]:

@@ -39,7 +39,6 @@ from localmed.ports import Stance
 from localmed.verification import agreement, bindings, cases, for_value
 from localmed.verification.comparison import MORE, OMITTED, fault, rests_on
 from localmed.verification.exceptions import omitted
-from localmed.verification.intervals import Interval
 from localmed.verification.matching import window
 from localmed.verification.verbatim import find_verbatim
 
@@ -54,6 +53,7 @@ LIMITS = message("support.limits")
 AGAINST = message("support.against_another")
 IN_PLACE = message("support.in_place")
 FOR_VALUE = message("support.for_value")
+OTHER_ROW = message("support.other_row")
 NOT_SHOWN = message("support.not_shown")  # of a sentence that a person submitted
 NOT_JUDGED = message("support.not_judged")
 ADDED = 3  # exceptions put beside the quotations of one answer, at most: more would bury them
@@ -89,12 +89,12 @@ def check(
     that a model's is withheld if no judge is there and rules cannot tell.
     """
     known = {piece.marker: piece.passage for piece in evidence}
-    waiting, numbers = iter(stances), bindings.numbers_of(context)
+    waiting = iter(stances)
     checked = []
     for statement in statements:
         if _judged(statement):
             passages = [known[marker] for marker in _markers(statement)]
-            task = _Task(statement, passages, [next(waiting) for _ in passages], judge, numbers)
+            task = _Task(statement, passages, [next(waiting) for _ in passages], judge, context)
             statement = _withheld(replace(statement, verdict=_verdict(task)), policy, replaceable and not judge)
         checked.append(statement)
     checked = _complete(_consistent(checked, policy), known, policy)
@@ -123,22 +123,24 @@ def _name(judge: str) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A statement, the passages that it cites, how each stands to it, who judged, and the numbers that are given."""
+    """A statement, the passages that it cites, how each stands to it, who judged, and the question and the record."""
 
     statement: Statement
     passages: Sequence[Passage]
     stances: Sequence[Stance]
     judge: str
-    numbers: Sequence[Interval]
+    context: Sequence[str]
 
 
 def _verdict(task: _Task) -> Verdict:
     """By rule and by the judge; what the statement leaves out is looked at after it."""
     text, submitted = task.statement.text, task.statement.origin is Origin.SUBMITTED
+    if for_value.of_another(text, task.context, task.passages):
+        return Verdict(Support.UNSUPPORTED, JUDGE, OTHER_ROW)
     if any(find_verbatim(passage.text, text, passage.table) for passage in task.passages):
         return Verdict(Support.VERBATIM if submitted else Support.SUPPORTED, JUDGE, QUOTED)
     likeness = max((stance.likeness for stance in task.stances), default=0.0)
-    difference = fault(text, window(text, task.passages), likeness, task.numbers)
+    difference = fault(text, window(text, task.passages), likeness, bindings.numbers_of(task.context))
     entailed = max(stance.entailment for stance in task.stances)
     supported = any(stance.label == "entailment" for stance in task.stances)
     supported = supported and (not task.judge or entailed >= SAID)

@@ -13,9 +13,10 @@ from localmed.domain import Collection, Kind, Message, message
 from localmed.errors import NoLibrary, UsageError
 from localmed.hooks import Hooks
 from localmed.messages import LANGUAGES
-from localmed.operations import changes, importing, jobs, lookups
+from localmed.operations import changes, importing, lookups
 from localmed.operations.lookups import CollectionRow
-from localmed.web import pages
+from localmed.session import Session
+from localmed.web import job_pages, pages
 from localmed.web.visits import Librarian
 
 router = APIRouter(prefix="/library/collections")
@@ -79,8 +80,11 @@ def listing(visit: Librarian) -> Response:
 @router.post("")
 def create(visit: Librarian, described: Described, name: Annotated[str, Form()] = "") -> Response:
     """Make one."""
-    changes.create_collection(visit.session, described.applied(Collection(name, name)), described.groups)
-    return pages.redirect(f"/library/collections/{name}", notice="saved")
+    collection = described.applied(Collection(name, name))
+    changes.require_new(visit.session, name)
+    return job_pages.change(
+        visit, "collection", _page_of(name), changes.create_collection, collection, described.groups
+    )
 
 
 @router.get("/{name}")
@@ -93,11 +97,12 @@ def one(visit: Librarian, name: str) -> Response:
 def change(visit: Librarian, name: str, described: Described) -> Response:
     """Change what is said of it and who may read it."""
     row = _row(visit, name)
+    changed = described.applied(row.collection)
     if set(row.groups) != set(described.groups):
         changes.set_access(visit.session, name, described.groups)
-    if (changed := described.applied(row.collection)) != row.collection:
-        changes.put_collection(visit.session, changed)
-    return pages.redirect(f"/library/collections/{name}", notice="saved")
+    if changed != row.collection:
+        return job_pages.change(visit, "collection", _page_of(name), changes.put_collection, changed)
+    return pages.redirect(_page_of(name), notice="saved")
 
 
 @router.post("/{name}/update")
@@ -114,21 +119,23 @@ def retry(visit: Librarian, name: str) -> Response:
 
 def _updated(visit: Librarian, name: str, retry: bool) -> Response:
     _row(visit, name)
-    session = visit.session
+    return job_pages.begin(visit, "import", _page_of(name), _in_step, name, retry)
 
-    def work(hooks: Hooks) -> Message:
-        report = importing.update(session, name, retry, hooks)
-        return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
 
-    return pages.redirect(f"/jobs/{jobs.start(session, 'import', work)}")
+def _in_step(session: Session, name: str, retry: bool, hooks: Hooks) -> Message:
+    report = importing.update(session, name, retry, hooks)
+    return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
 
 
 @router.post("/{name}/delete")
 def delete(visit: Librarian, name: str) -> Response:
     """Remove it with its documents."""
     _row(visit, name)
-    changes.delete_collection(visit.session, name)
-    return pages.redirect("/library/collections", notice="deleted")
+    return job_pages.change(visit, "delete", "/library/collections", changes.delete_collection, name)
+
+
+def _page_of(name: str) -> str:
+    return f"/library/collections/{name}"
 
 
 def _row(visit: Librarian, name: str) -> CollectionRow:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from localmed.errors import UsageError
 from localmed.operations import changes, cited, lookups
 from localmed.operations.governing import Change
 from localmed.web import pages
+from localmed.web.job_pages import change
 from localmed.web.visits import Librarian
 
 router = APIRouter(prefix="/library/documents")
@@ -112,16 +114,14 @@ def supersede(visit: Librarian, document_id: str, successor: Annotated[str, Form
     """Another document takes its place ("": one that is not named)."""
     document = lookups.document(visit.session, document_id)
     after = lookups.document(visit.session, successor.strip()).id if successor.strip() else ""
-    changes.mark(visit.session, document, Status.SUPERSEDED, after)
-    return _back(document, "saved")
+    return change(visit, "mark", _page_of(document), changes.mark, document, Status.SUPERSEDED, after)
 
 
 @router.post("/{document_id}/current")
 def current(visit: Librarian, document_id: str) -> Response:
     """It is not superseded."""
     document = lookups.document(visit.session, document_id)
-    changes.mark(visit.session, document, Status.CURRENT)
-    return _back(document, "saved")
+    return change(visit, "mark", _page_of(document), changes.mark, document, Status.CURRENT)
 
 
 @router.post("/{document_id}/govern")
@@ -138,18 +138,28 @@ def _governed(visit: Librarian, document_id: str, values: dict[str, str]) -> Res
     document = lookups.document(visit.session, document_id)
     stored = {"edition": document.edition} | {name: getattr(document.governance, name) for name in FIELDS[1:]}
     changed = {name: value for name, value in values.items() if value != stored[name]}
-    if changed:
-        changes.govern(visit.session, [Change((document,), changed)])
-    return _back(document, "saved")
+    if not changed:
+        return _back(document, "saved")
+    planned = Change((document,), changed)
+    changes.require_governable(visit.session, planned)
+    return change(visit, "govern", _page_of(document), changes.govern, [planned])
 
 
 @router.post("/{document_id}/remove")
 def remove(visit: Librarian, document_id: str) -> Response:
     """Take it out of every index until its file is imported again."""
     document = lookups.document(visit.session, document_id)
-    changes.remove(visit.session, [document])
-    return pages.redirect("/library/documents", collection=document.collection, notice="deleted")
+    return change(visit, "remove", address(document.collection), changes.remove, [document])
+
+
+def address(collection: str) -> str:
+    """The page that lists the documents of ``collection``."""
+    return f"/library/documents?{urlencode({'collection': collection})}"
+
+
+def _page_of(document: Document) -> str:
+    return f"/library/documents/{document.id}"
 
 
 def _back(document: Document, notice: str) -> Response:
-    return pages.redirect(f"/library/documents/{document.id}", notice=notice)
+    return pages.redirect(_page_of(document), notice=notice)

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from localmed.domain import Message, message
 from localmed.errors import NoLibrary
+from localmed.hooks import Hooks
 from localmed.operations import changes, lookups
 from localmed.operations.lookups import GenerationRow
+from localmed.session import Session
 from localmed.web import pages
+from localmed.web.job_pages import begin
 from localmed.web.visits import Librarian
 
 router = APIRouter(prefix="/library/generations")
 EARLY = 20  # documents named that a rollback has put in force early
-ID = re.compile(r"[0-9a-f]{32}")
+FAULTS = 20  # named of a check
 
 
 @router.get("")
-def listing(visit: Librarian, early: str = "") -> Response:
-    """The generations kept, newest first; ``early`` names what a rollback has put in force before its day."""
+def listing(visit: Librarian) -> Response:
+    """The generations kept, newest first."""
     rows: list[GenerationRow] = []
     with suppress(NoLibrary):
         rows = lookups.generations_kept(visit.session)
-    ids = [name for name in early.split(",") if ID.fullmatch(name)]
-    return pages.page(visit, "generations.html", rows=rows[::-1], early=ids)
+    return pages.page(visit, "generations.html", rows=rows[::-1])
 
 
 @router.get("/{number}")
@@ -37,19 +39,37 @@ def going_back(visit: Librarian, number: int) -> Response:
 
 @router.post("/{number}/rollback")
 def rollback(visit: Librarian, number: int) -> Response:
-    """Serve it; the documents that answer now before the day that was set are named."""
-    waiting = lookups.waiting(visit.session)
-    changes.rollback(visit.session, number)
-    early = lookups.effective_among(visit.session, waiting or frozenset())
-    notice = "dates_unknown" if waiting is None else "rolled_back"
-    return pages.redirect("/library/generations", notice=notice, early=",".join(early[:EARLY]))
+    """Serve it."""
+    visit.session.may_change()
+    return begin(visit, "rollback", "/library/generations", _gone_back, number)
+
+
+def _gone_back(session: Session, number: int, hooks: Hooks) -> Message:
+    """Go back; the documents that answer now before the day that was set are named."""
+    del hooks  # they reach it by ``hooks.active``
+    waiting = lookups.waiting(session)
+    rolled_back = message("job.rolled_back", number=changes.rollback(session, number))
+    early = lookups.effective_among(session, waiting or frozenset())
+    if waiting is not None and not early:
+        return rolled_back
+    named = message("generation.early", count=len(early), ids=tuple(id_[:12] for id_ in early[:EARLY]))
+    unknown = message("generation.dates_unknown")
+    return message("job.rolled_back_early", rolled_back=rolled_back, early=unknown if waiting is None else named)
 
 
 @router.post("/verify")
 def verify(visit: Librarian) -> Response:
     """Read every byte of what is kept."""
-    faults = [fault for found_faults in lookups.verified(visit.session, None).values() for fault in found_faults]
-    return pages.page(visit, "verified.html", faults=faults)
+    return begin(visit, "check", "/library/generations", _verified)
+
+
+def _verified(session: Session, hooks: Hooks) -> Message:
+    del hooks
+    faults = [fault for of_generation in lookups.verified(session, None).values() for fault in of_generation]
+    if not faults:
+        return message("web.generations.whole")
+    more = (message("job.more", count=len(faults) - FAULTS),) if len(faults) > FAULTS else ()
+    return message("job.faults", faults=(*faults[:FAULTS], *more))
 
 
 @router.post("/confirm")

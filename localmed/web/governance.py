@@ -20,6 +20,7 @@ from localmed.errors import UsageError
 from localmed.operations import changes, feedback, history, lookups, sheets
 from localmed.operations.sheets import EditedRow
 from localmed.web import pages
+from localmed.web.job_pages import change
 from localmed.web.visits import Librarian
 
 router = APIRouter(prefix="/library")
@@ -99,9 +100,10 @@ def _set(visit: Librarian, name: str, page: int, rows: list[EditedRow]) -> Respo
     planned = sheets.planned_edits(visit.session, name, rows)
     if planned.faults:
         return _table(visit, name, page, planned.faults, 400, rows)
+    back = f"/library/governance/{name}"
     if planned.changes:
-        changes.govern(visit.session, planned.changes)
-    return pages.redirect(f"/library/governance/{name}", page=str(page), notice="saved")
+        return change(visit, "govern", f"{back}?page={page}", changes.govern, planned.changes)
+    return pages.redirect(back, page=str(page), notice="saved")
 
 
 @router.get("/review")

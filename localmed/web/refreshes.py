@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Form
 from starlette.responses import HTMLResponse, Response
 
 from localmed.domain import Message, message
-from localmed.operations import canary_gate, holds, jobs, nights, refresh
+from localmed.operations import canary_gate, holds, nights, refresh
 from localmed.presentation import night_page
-from localmed.web import pages
+from localmed.web import job_pages, pages
 from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Librarian
 
@@ -50,7 +49,7 @@ def report(visit: Librarian, number: int) -> Response:
 def begin(visit: Librarian) -> Response:
     """Begin one now, as a job."""
     visit.session.may_change()
-    return pages.redirect(f"/jobs/{jobs.start(visit.session, 'refresh', partial(_refreshed, visit.session))}")
+    return job_pages.begin(visit, "refresh", "/library/refreshes", _refreshed)
 
 
 @router.post("/release")

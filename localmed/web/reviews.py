@@ -9,14 +9,17 @@ from fastapi import APIRouter, Form, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from localmed.domain import Answer
+from localmed.domain import Answer, Message
 from localmed.evaluation import agreement
 from localmed.evaluation.review import FORMS
+from localmed.hooks import Hooks
 from localmed.language import clean
-from localmed.operations import accounts, jobs, lookups, reviews
+from localmed.operations import accounts, lookups, reviews
 from localmed.operations.reviews import Configuration, Setup
 from localmed.presentation.answer import view
+from localmed.session import Session
 from localmed.web import pages
+from localmed.web.job_pages import begin
 from localmed.web.visits import Asking, Safety, Visit
 
 router = APIRouter()
@@ -53,9 +56,11 @@ def make(
     both = (Configuration(generation_a, preset_a), Configuration(generation_b, preset_b))
     setup = Setup(clean(title).strip(), form_of, tuple(reviewers), reviews.cleaned(questions), both, clean(cases))
     reviews.checked(visit.session, setup)
-    shown = partial(_rated_text, language=visit.language)
-    job = jobs.start(visit.session, "review", lambda hooks: reviews.make(visit.session, setup, shown, hooks))
-    return pages.redirect(f"/jobs/{job}")
+    return begin(visit, "review", "/safety/reviews", _made, setup, visit.language)
+
+
+def _made(session: Session, setup: Setup, language: str, hooks: Hooks) -> Message:
+    return reviews.make(session, setup, partial(_rated_text, language=language), hooks)
 
 
 def _rated_text(answer: Answer, language: str) -> str:

@@ -8,8 +8,9 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from localmed.errors import UsageError
-from localmed.operations import accounts, jobs, starter
+from localmed.operations import accounts, starter
 from localmed.web import login, pages
+from localmed.web.job_pages import begin
 from localmed.web.visits import Accounts, Anybody
 
 router = APIRouter()
@@ -51,12 +52,8 @@ def library_form(visit: Accounts) -> Response:
 @router.post("/start/library")
 def fill_library(visit: Accounts, source: Annotated[str, Form()] = "", folder: Annotated[str, Form()] = "") -> Response:
     """Begin the import; its page shows how far it is."""
-    session, title = visit.session, pages.texts(visit.language)("web.start.collection")
     if source == "starter":
-        job = jobs.start(session, "import", lambda hooks: starter.import_starter(session, hooks))
-    else:
-        starter.folder_of(folder)
-        job = jobs.start(
-            session, "import", lambda hooks: starter.import_folder(session, folder, "hospital", title, hooks)
-        )
-    return pages.redirect(f"/jobs/{job}")
+        return begin(visit, "import", "/", starter.import_starter)
+    starter.folder_of(folder)
+    title = pages.texts(visit.language)("web.start.collection")
+    return begin(visit, "import", "/", starter.import_folder, folder, "hospital", title)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import date
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, UploadFile
@@ -19,11 +18,13 @@ from localmed.domain.previews import FilePreview
 from localmed.errors import UnknownName, UsageError
 from localmed.files import replace
 from localmed.hooks import Hooks
-from localmed.operations import importing, jobs, lookups, uploads
+from localmed.operations import importing, lookups, uploads
 from localmed.operations.uploads import Upload
 from localmed.presentation.preview import PreviewPage
 from localmed.session import Session
 from localmed.web import pages
+from localmed.web.documents import address as _documents
+from localmed.web.job_pages import begin
 from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Librarian
 
@@ -51,8 +52,7 @@ def send(
         raise UsageError("upload.files", most=MOST)
     session = visit.session
     waiting = [uploads.accept(session, collection, file.filename or "", file.file) for file in files]
-    look = partial(looked, session, waiting, visit.language)
-    return pages.redirect(f"/jobs/{jobs.start(session, 'look', look)}")
+    return begin(visit, "look", "/library/upload", looked, waiting, visit.language)
 
 
 def looked(session: Session, waiting: list[Upload], language: str, hooks: Hooks) -> Message:
@@ -99,7 +99,7 @@ def publish(visit: Librarian, upload_id: str) -> Response:
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
     if not uploads.may_publish(session, waiting):
         raise UsageError("upload.second_person")
-    return pages.redirect(f"/jobs/{jobs.start(session, 'import', partial(uploads.publish, session, waiting))}")
+    return begin(visit, "import", _documents(waiting.collection), uploads.publish, waiting)
 
 
 @router.post("/{upload_id}/discard")

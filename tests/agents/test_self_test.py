@@ -12,7 +12,7 @@ import pytest
 from localmed.agents import self_test
 from localmed.agents.chat import ChatRoles
 from localmed.agents.role_table import ROLES, role_table
-from localmed.agents.roles import Role
+from localmed.agents.roles import Choosing, Role
 from localmed.agents.self_test import LIKE, Case, all_cases, failed, questions
 from localmed.models.registry import tested
 from localmed.ports import ChatIdentity, Message
@@ -112,5 +112,25 @@ def test_what_is_asked_holds_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None
     questions.cache_clear()
     try:
         assert {name for name, now in questions().items() if before[name] != now} == {"pico"}
+    finally:
+        questions.cache_clear()
+
+
+def test_a_result_is_of_the_very_model_that_was_tested(tmp_path: Path) -> None:
+    tested.keep(tmp_path, ChatIdentity("m", "sha", 0), [], questions())
+    assert tested.unfit(tmp_path, ChatIdentity("m", "sha", 0), questions()) == frozenset()
+    for other in (ChatIdentity("m", "other", 0), ChatIdentity("n", "sha", 0), ChatIdentity("m", "", 0)):
+        assert tested.unfit(tmp_path, other, questions()) is None, "it was not tested"
+
+
+def test_what_is_asked_holds_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, form = dict(questions()), ROLES["relevance"].form
+    assert isinstance(form, Choosing)
+    labels = {**form.labels, "zh": ("相关", "不相关")}
+    other = dataclasses.replace(ROLES["relevance"], form=dataclasses.replace(form, labels=labels))
+    monkeypatch.setattr(self_test, "ROLES", {**ROLES, "relevance": other})
+    questions.cache_clear()
+    try:
+        assert {name for name, now in questions().items() if before[name] != now} >= {"relevance"}
     finally:
         questions.cache_clear()

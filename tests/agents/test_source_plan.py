@@ -1,76 +1,102 @@
-"""The tag format of source plans: read strictly, written so that it is read back."""
+"""The JSON of source plans: a model is held to its schema, and what is written is read back."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.agents.source_plan import QUERIES, SourcePlan, parse, written
-from localmed.errors import Rejected
+from localmed.agents.planning import PLAN_TOKENS
+from localmed.agents.source_plan import (
+    GRAPH,
+    QUERIES,
+    QUERY_CHARACTERS,
+    SOURCES,
+    TERM_CHARACTERS,
+    SourcePlan,
+    holds,
+    read,
+    schema,
+    written,
+)
+from localmed.errors import ModelError, Rejected
+from localmed.models import structured
 
-WHOLE = (
-    "<book> heart failure ; S3 gallop </book>\n<guideline> heart failure treatment </guideline>\n"
-    "<research></research>\n<wiki> </wiki>\n"
-    "<graph> heart failure , signs ; Anemia, Sickle Cell , crises </graph>"
+EVERY = (*SOURCES, GRAPH)
+WHOLE = {
+    "book": ["heart failure", "S3 gallop"],
+    "guideline": ["heart failure treatment"],
+    "graph": [{"term": "heart failure", "query": "signs"}, {"term": "Anemia, Sickle Cell", "query": "crises"}],
+}
+PLAN = SourcePlan(
+    ("heart failure", "S3 gallop"),
+    ("heart failure treatment",),
+    graph=(("heart failure", "signs"), ("Anemia, Sickle Cell", "crises")),
 )
 
 
-def test_the_papers_format() -> None:
-    assert parse(WHOLE) == SourcePlan(
-        ("heart failure", "S3 gallop"),
-        ("heart failure treatment",),
-        graph=(("heart failure", "signs"), ("Anemia, Sickle Cell", "crises")),
-    )
+def test_a_plan_is_read_and_written_with_the_sources_there_are() -> None:
+    assert read(WHOLE) == PLAN
+    assert json.loads(written(PLAN)) == WHOLE
+    assert list(json.loads(written(PLAN, ("local", "book")))) == ["book", "guideline", "local", "graph"]
 
 
-def test_tags_may_be_left_out_and_be_fenced() -> None:
-    assert parse(WHOLE.replace("<wiki> </wiki>\n", "")) == parse(WHOLE)
-    assert parse(f"```xml\n{WHOLE}\n```") == parse(WHOLE)
-    assert parse("<local> pharmacy telephone </local>").local == ("pharmacy telephone",)
+def test_what_is_asked_twice_or_is_blank_is_left_out() -> None:
+    assert read({"wiki": ["heart  failure", " ", "heart failure"]}) == SourcePlan(wiki=("heart failure",))
+    assert read({"wiki": ["a b"], "graph": [{"term": " ", "query": "signs"}]}) == SourcePlan(wiki=("a b",))
 
 
-def test_the_order_of_the_tags_is_free() -> None:
-    lines = WHOLE.split("\n")
-    assert parse("\n".join(reversed(lines))) == parse(WHOLE)
-
-
-def test_less_than_is_no_tag() -> None:
-    assert parse(WHOLE.replace("S3 gallop", "CD4 count <200")).book[1] == "CD4 count <200"
+@pytest.mark.parametrize("value", [{}, {"book": []}, {"book": ["  "], "graph": []}])
+def test_a_plan_that_asks_nothing_is_refused(value: Any) -> None:
+    with pytest.raises(Rejected):
+        read(value)
 
 
 @pytest.mark.parametrize(
-    "text",
+    "value",
     [
-        "",
-        "no tags at all",
-        WHOLE + " Here is the plan.",
-        "Plan: " + WHOLE,
-        WHOLE + "\n<wiki> again </wiki>",
-        WHOLE.replace("</book>", ""),
-        WHOLE.replace("<book>", "<books>"),
-        WHOLE.replace("heart failure ; S3 gallop", "a ; b ; c ; d"),
-        WHOLE.replace("heart failure ; S3 gallop", "a ; ; b"),
-        WHOLE.replace("heart failure ; S3 gallop", "x" * 400),
-        WHOLE.replace("heart failure , signs", "heart failure"),
-        WHOLE.replace("heart failure , signs", "a , b , c"),
-        WHOLE.replace("heart failure , signs", " , signs"),
-        WHOLE.replace("S3 gallop", "S3 <wiki>gallop</wiki>"),
+        {"book": ["a b"]},  # the guideline's list is missing
+        {"book": ["a b"], "guideline": [], "wiki": ["a b"]},  # not there
+        {"book": ["aa", "bb", "cc", "dd"], "guideline": []},
+        {"book": ["x" * (QUERY_CHARACTERS + 1)], "guideline": []},
+        {"book": "asthma", "guideline": []},
     ],
 )
-def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(Rejected):
-        parse(text)
+def test_what_the_schema_does_not_allow(value: Any) -> None:
+    with pytest.raises(ModelError):
+        structured.parsed(json.dumps(value), schema(("guideline", "book")))
 
 
-WORDS = st.from_regex(r"[A-Za-z0-9]+(, [A-Za-z0-9]+)?( [A-Za-z0-9]+){0,4}", fullmatch=True)
+def test_every_adapter_can_be_held_to_the_schema() -> None:
+    structured.check(schema(EVERY))
+    structured.check(schema(()))
+
+
+def test_a_plan_whose_lists_are_full_is_not_cut_off() -> None:
+    """Four characters a token, as English has; markup counted as it is."""
+    query, term = "x" * QUERY_CHARACTERS, "x" * TERM_CHARACTERS
+    full: dict[str, Any] = dict.fromkeys(SOURCES, [query] * QUERIES)
+    text = json.dumps(full | {"graph": [{"term": term, "query": query}] * QUERIES})
+    assert len(text) / 4 < PLAN_TOKENS
+
+
+def test_what_a_planner_can_write_as_it_is() -> None:
+    assert holds('asthma <200 ; "spacer"')
+    assert holds("哮喘")
+    assert not any(map(holds, ("", "a", "a  b", " asthma", "x" * (QUERY_CHARACTERS + 1))))
+
+
+WORDS = st.text(min_size=2, max_size=40).map(lambda text: " ".join(text.split())).filter(lambda text: len(text) > 1)
 SOME = st.lists(WORDS, max_size=QUERIES, unique=True).map(tuple)
 
 
 @given(
     st.builds(
         SourcePlan, SOME, SOME, SOME, SOME, st.lists(st.tuples(WORDS, WORDS), max_size=QUERIES, unique=True).map(tuple)
-    )
+    ).filter(lambda plan: not plan.empty)
 )
-def test_what_is_written_is_read_back(plan: SourcePlan) -> None:
-    assert parse(written(plan)) == plan
+def test_what_is_written_is_of_the_schema_and_read_back(plan: SourcePlan) -> None:
+    assert read(structured.parsed(written(plan, EVERY), schema(EVERY))) == plan

@@ -9,6 +9,7 @@ of decisions shares is counted once, as it is paid.
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 import tomllib
@@ -61,12 +62,18 @@ def script(messages: Sequence[Message]) -> Said:
         return {"questions": [f"{part}?" for part in parts[:4]] if len(parts) > 1 else []}
     if stage == "synthesis":
         return {"passage": _first(text)}
-    marker = text.split("<<<source ")[1].split(" ")[0]
-    return form((_first(text), [marker]))
+    return form((_first(text), [_source(text)[1]]))
+
+
+def _source(text: str) -> re.Match[str]:
+    """The first source that a prompt shows: its marker and its text."""
+    first = re.search(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", text, re.DOTALL)
+    assert first
+    return first
 
 
 def _first(text: str) -> str:
-    passage = text.split("<<<source ")[1].split("\n", 1)[1].split("\n>>>")[0]
+    passage = _source(text)[2]
     start, end = sentences(passage)[0]
     return passage[start:end][:600]
 

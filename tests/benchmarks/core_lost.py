@@ -35,7 +35,7 @@ from tests.values import form
 
 KINDS = ("left out", "changed", "more")
 WRITES_ONLY = dict.fromkeys(("relevance", "coherence", "badge", "decomposition", "guideline_relevance"), "rules")
-_MARK = re.compile(r"<<<source (\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
+_MARK = re.compile(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d+(?:\.\d+)?")
 _TURNED = (  # where the words that answer hold no number
     ("not ", ""), ("should ", "should not "), ("five", "twelve"), ("two thirds", "one tenth"), ("skip", "double"),

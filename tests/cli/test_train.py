@@ -148,7 +148,8 @@ def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path)
     assert len(keys(explored)) == len({*keys(explored)}), "nothing drawn or judged twice"
     pairs = [json.loads(line) for line in (out / "pairs.jsonl").read_text().splitlines()]
     assert len(pairs) == 5
-    assert all("<guideline>" in pair["positive"] and "<leaflet>" not in pair["positive"] for pair in pairs[1:])
+    plans = [json.loads(pair["positive"]) for pair in pairs[1:]]
+    assert all(plan["guideline"] and not plan["leaflet"] for plan in plans)
 
     learn = ("train", "learn", "--epochs", "8", "--save-steps", "1", "--out", str(out))
     assert "sft: 4 examples" in site.ok(*learn, "--dry-run").out
@@ -170,9 +171,20 @@ def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path)
     assert not list((out / "dpo").glob("checkpoint-99*"))
     assert (out / "dpo" / "unloadable-checkpoint-998").is_dir(), "the one before it was taken"
 
+    shutil.copytree(out / "sft", tmp_path / "less" / "sft")
+    (tmp_path / "less" / "pairs.jsonl").write_text("".join((out / "pairs.jsonl").read_text().splitlines(True)[:-1]))
+    refused = site("train", "learn", "--epochs", "8", "--out", str(tmp_path / "less")).failed(2)
+    assert "remove its folders sft and dpo" in " ".join(refused.split()), "learnt after Ctrl-C, explored further"
+
+    export = ("train", "export", "--as", "tiny-planner", "--out", str(out))
+    killed(site.data, lambda: any(out.glob("tiny-planner.*")), *export)
     (out / "tiny-planner.part").write_bytes(b"cut off")
-    site.ok("train", "export", "--as", "tiny-planner", "--out", str(out))
-    exported = json.loads((out / "export.json").read_text())
+    site.ok(*export)
+    facts = (out / "export.json").read_bytes()
+    (out / "export.json").unlink()  # an export that was killed after it had registered the planner
+    site.ok(*export)
+    assert (out / "export.json").read_bytes() == facts
+    exported = json.loads(facts)
     described = {row["name"]: row for row in site.ok("models", "list", "--json").json}["tiny-planner"]
     assert described["role"] == "planner"
     assert described["sha256"] == exported["sha256"]

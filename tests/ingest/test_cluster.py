@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ import pytest
 
 from localmed import children
 from localmed.config import IngestSettings
-from localmed.errors import BadSettings, UsageError
+from localmed.errors import BadSettings, LibraryError, UsageError
 from localmed.ingest import cluster
 from localmed.operations import importing
 from tests.fakes import HashedWords, described, opened
@@ -118,6 +119,25 @@ def test_it_listens_to_itself_only_and_leaves_nothing(imported: Imported) -> Non
 
 def test_a_cluster_that_is_not_listed_is_not_dialled() -> None:
     with pytest.raises(BadSettings, match=r"ingest\.clusters"), cluster.workers(IngestSettings(), "10.0.0.5:6379"):
+        pass
+
+
+@RAY
+def test_a_cluster_that_is_gone_is_told_at_once() -> None:
+    with socket.socket() as closed:  # bound, and nobody listens
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        with (
+            pytest.raises(LibraryError, match="ray start"),
+            cluster.workers(IngestSettings(clusters=(address,)), address),
+        ):
+            pass
+
+
+@pytest.mark.parametrize("address", ["head", "head:x", "127.0.0.1:99999"])
+@RAY
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(LibraryError, match="ray start"), cluster.workers(IngestSettings(clusters=(address,)), address):
         pass
 
 

@@ -16,9 +16,11 @@ import pytest
 
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection, Message, message
-from localmed.errors import Busy, Damaged, NoLibrary, UnknownName, WrongEncoder
+from localmed.errors import Busy, Cancelled, Damaged, NoLibrary, UnknownName, WrongEncoder
+from localmed.hooks import Cancel, Hooks, following
 from localmed.library import generations, intact, pruning
 from localmed.library.dense import COMPACT_FRAGMENTS
+from localmed.library.gate import guarded
 from localmed.library.generations import Manifest, lock_writer
 from localmed.library.intact import FileEntry
 from localmed.library.library import Library, build
@@ -192,6 +194,14 @@ def test_rollback_refuses_a_damaged_generation(filled: Settings, corpus: Path) -
     assert generations.current(filled.data).name == "0003"
     assert generations.rollback(filled.data, 1) == 1
     assert answers(filled, "number") == set()
+
+
+def test_a_rollback_that_is_cancelled_while_it_is_looked_at_is_none(filled: Settings, corpus: Path) -> None:
+    another(filled, corpus, 1)
+    cancel = Cancel()
+    with guarded(lambda _: cancel.cancel()), following(Hooks(cancel=cancel)), pytest.raises(Cancelled):
+        generations.rollback(filled.data, None)
+    assert generations.current(filled.data).name == "0002"
 
 
 def test_rollback_goes_to_what_the_current_was_built_from(filled: Settings, corpus: Path) -> None:

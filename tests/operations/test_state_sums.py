@@ -275,6 +275,8 @@ def test_a_file_of_before_changes_of_accounts_were_counted_is_taken_as_it_is(fil
             database.execute(f"DROP TRIGGER {name}")
         for later in ("reviews", "review_ratings"):
             database.execute(f"DROP TABLE {later}")
+        for later in ("back", "same"):
+            database.execute(f"ALTER TABLE jobs DROP COLUMN {later}")
         database.execute("PRAGMA user_version = 12")
         database.commit()
     assert accounts.account(filled.data, "nurse") == NURSE

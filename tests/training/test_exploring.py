@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.source_plan import SourcePlan, parse
+from localmed.agents.source_plan import SourcePlan, read
 from localmed.domain import Hit
 from localmed.errors import UsageError
 from localmed.evaluation.sets import Question
@@ -61,8 +61,8 @@ def test_queries_are_drawn_judged_and_made_into_plans(tmp_path: Path) -> None:
     judged = [row.query for row in explored if isinstance(row, Judged) and row.source == "book"]
     assert judged == ["steroids", "inhalers", "How is asthma treated?", "asthma"], "the rules' queries stand beside"
     (pair,) = pairs.build(explored, QUESTIONS[:1], SOURCES, seed=1)
-    assert parse(pair.positive) == SourcePlan(book=("steroids",), guideline=("asthma",))
-    negative = parse(pair.negative)
+    assert read(json.loads(pair.positive)) == SourcePlan(book=("steroids",), guideline=("asthma",))
+    negative = read(json.loads(pair.negative))
     assert set(negative.book) == {"inhalers", "How is asthma treated?", "asthma"}
     assert "steroids" in negative.guideline
     assert pair.messages[1].content.startswith("How is asthma treated?\n\nbook:")
@@ -85,7 +85,7 @@ def test_three_of_many_are_drawn_and_an_empty_source_stays_empty() -> None:
     drawn = [Drawn("q1", source, (), 0.0) for source in SOURCES]
     explored: list[Drawn | Judged] = [row("", "", False), *drawn, *many]
     (pair,) = pairs.build(explored, QUESTIONS[:1], SOURCES, seed=1)
-    plan = parse(pair.positive)
+    plan = read(json.loads(pair.positive))
     assert len(plan.book) == 3
     assert not plan.guideline
     assert not pair.negative, "no pair to prefer by: everything was positive"
@@ -96,7 +96,7 @@ def test_three_of_many_are_drawn_and_an_empty_source_stays_empty() -> None:
 
 
 def test_what_repeats_itself_counts_once_and_is_drawn_again() -> None:
-    replies = [{"queries": ["Asthma  drugs", "asthma drugs"]}, {"queries": ["inhaler ; spacer", "Inhalers"]}]
+    replies = [{"queries": ["Asthma  drugs", "asthma drugs"]}, {"queries": [" a ", "Inhalers"]}]
     chat = explorer(Counting(), replies)
     drawn = next(row for row in chat.units(QUESTIONS[0], {}) if isinstance(row, Drawn))
     assert drawn.queries == ("Asthma drugs", "Inhalers"), "what no plan can hold is left out"
@@ -144,7 +144,7 @@ def test_nothing_is_drawn_or_judged_twice_and_nothing_is_lost(tmp_path: Path) ->
 
 
 def test_pairs_are_read_as_they_were_written(tmp_path: Path) -> None:
-    pair = pairs.Pair("q1", "How is asthma treated?", SOURCES, "<book> asthma </book>", "")
+    pair = pairs.Pair("q1", "How is asthma treated?", SOURCES, '{"book": ["asthma"], "guideline": []}', "")
     (tmp_path / "explored.jsonl").write_bytes(b"")
     pairs.write(tmp_path / "pairs.jsonl", MADE, [pair], tmp_path / "explored.jsonl")
     made = {**MADE, "explored": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}  # of nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 from pathlib import Path
@@ -64,7 +65,9 @@ def test_llama_cpp_computes_what_the_trainer_does(tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
     base, merged = write_gguf(tmp_path / "base" / "tiny.gguf"), tmp_path / "merged.gguf"
     trained = adapter(tmp_path / "adapter")
-    assert exporting.merge(base, trained, merged, lambda *_: None) == TINY.layers * len(exporting.PARTS)
+    matrices, sha256 = exporting.merge(base, trained, merged, lambda *_: None)
+    assert matrices == TINY.layers * len(exporting.PARTS)
+    assert sha256 == hashlib.sha256(merged.read_bytes()).hexdigest()
     dense = GgufConfig(gguf_file=base.name, dequantize=True)
     model = AutoModelForCausalLM.from_pretrained(
         str(base.parent), gguf_file=base.name, quantization_config=dense, dtype=torch.float32

@@ -27,6 +27,7 @@ SAME = [
     ("哪一级需要手术", "三级患者需要手术。"),
     ("脑梗死溶栓的时间窗", "静脉溶栓在4.5小时内，前提是CT排除脑出血。"),
     ("没有心脏病的病人输血阈值", "一般患者阈值为70 g/L。"),
+    ("Metformin when ill and not eating?", "A patient who cannot eat should stop metformin until eating again."),
 ]
 
 

@@ -48,6 +48,8 @@ def source(text: str, title: str, heading: str = "", table: bool = False) -> Evi
         ("儿童奥美拉唑用多大剂量？", "成人上消化道出血", "", "奥美拉唑80 mg静脉推注。", ("儿童",)),
         ("下消化道出血怎么处理？", "成人上消化道出血", "", "先快速补液。", ("下消化道",)),
         ("上消化道出血奥美拉唑怎么用？", "成人上消化道出血", "", "奥美拉唑80 mg静脉推注。", ()),
+        ("What dose of enoxaparin prevents thrombosis?", "Prevention of venous thromboembolism", "",
+         "Give enoxaparin 40 mg.", ()),
     ],
 )  # fmt: skip
 def test_what_a_quotation_does_not_speak_of(

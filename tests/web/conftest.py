@@ -59,9 +59,18 @@ class Client:
         return match[1]
 
     def form(self, path: str, /, **fields: str) -> Response:
-        """Send a form to ``path`` with the login's token; what it leads to."""
+        """Send a form to ``path`` with the login's token; what it leads to, of a job once it has ended."""
         values = {"form": self.token(), **fields} if self.user else fields
-        return self.http.post(path, data=values)
+        return self.ended(self.http.post(path, data=values))
+
+    def ended(self, reply: Response) -> Response:
+        """``reply``; where it is the page of a job, that page as soon as the job has ended."""
+        end = time.monotonic() + 600
+        while reply.url.path.startswith("/jobs/") and "<progress" in reply.text:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+            reply = self.get(reply.url.path)
+        return reply
 
 
 def make_library(data: Path, folder: Path) -> Settings:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import html
 import json
 import re
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localmed.domain.accounts import SessionRole
-from localmed.operations import lookups
+from localmed.operations import changes, lookups
 from localmed.session import Session, local_caller
 from tests.web.conftest import Client, Clients
 
@@ -45,7 +47,8 @@ def test_the_library_of_an_empty_machine_can_be_opened(empty_clients: Clients) -
     assert librarian.get("/library/collections").status_code == 200
     assert librarian.get("/library/generations").status_code == 200
     reply = librarian.form("/library/collections", name="ward", title="Ward", priority="7", kind="guideline")
-    assert reply.url.path == "/library/collections/ward"
+    assert "generation 1 answers now" in reply.text
+    assert 'href="/library/collections/ward"' in reply.text
     assert lookups.collection(session_of(empty_clients), "ward").priority == 7
 
 
@@ -174,7 +177,7 @@ def test_going_back_says_what_it_undoes(copied_clients: Clients) -> None:
     assert "owner" in page
     assert librarian.get("/library/generations/999").status_code == 404
     reply = librarian.form(f"/library/generations/{first}/rollback")
-    assert "The earlier generation answers now" in reply.text
+    assert f"Generation {first} answers now. What was withdrawn stays withdrawn" in reply.text
     assert lookups.document(session_of(copied_clients), sepsis).governance.owner == ""
     assert second
 
@@ -203,3 +206,37 @@ def test_librarians_see_the_questions_that_found_nothing_or_were_marked_bad(copi
     assert "maximum dose of paracetamol" in page
     assert not [word for word in ("Quixworth", "vancomycin", "secret remark", ">reader<") if word in page]
     assert reader.get("/library/questions").status_code == 403
+
+
+def test_a_change_is_a_job_that_is_begun_once(copied_clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The click is answered while the change still goes on; a second one, also without a script, begins no other."""
+    librarian, go_on = copied_clients("librarian"), threading.Event()
+    marked, mark = list[str](), changes.mark
+
+    def slow(*arguments: Any) -> int:
+        assert go_on.wait(600)
+        marked.append(arguments[1].id)
+        return mark(*arguments)
+
+    monkeypatch.setattr(changes, "mark", slow)
+    path = f"/library/documents/{document_id(copied_clients, 'Sepsis')}/supersede"
+    fields = {"form": librarian.token(), "successor": ""}
+    first, second = (librarian.http.post(path, data=fields) for _ in range(2))
+    assert first.url.path.startswith("/jobs/")
+    assert '<meta http-equiv="refresh" content="2">' in first.text, "it goes on without a script"
+    assert first.url == second.url
+    go_on.set()
+    ended = librarian.ended(first)
+    assert "answers now" in ended.text
+    assert f'href="{path.removesuffix("/supersede")}"' in ended.text
+    assert len(marked) == 1
+    assert librarian.form(path.replace("supersede", "current")).url != first.url, "what has ended can be done again"
+
+
+def test_a_change_that_fails_says_why_in_a_line(copied_clients: Clients) -> None:
+    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    for language, words in (("en", "It ended:"), ("zh", "已结束：")):
+        librarian.http.cookies.set("localmed_language", language)
+        page = librarian.form(f"/library/documents/{sepsis}/supersede", successor=sepsis).text
+        assert words in page
+    assert lookups.document(session_of(copied_clients), sepsis).status == "current"

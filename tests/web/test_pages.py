@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from starlette.requests import Request
 from localmed.domain import Message, message
 from localmed.errors import LibraryError, LocalmedError
 from localmed.messages import catalogue
+from localmed.models.registry.manifests import ROLES
 from localmed.session import Session
 from localmed.web import application, pages
 from localmed.web.visits import anybody
+from localmed.workflows.flow import FLOWS
 from tests.web.conftest import Clients, make_accounts
 
 WEB = Path(application.__file__).parent
@@ -168,3 +171,9 @@ def test_what_is_wrong_with_the_machine_is_for_administrators(
 def pages_words(page: str) -> str:
     """What is read of a page: without its tags and addresses."""
     return re.sub(r"<[^>]*>", " ", page)
+
+
+@pytest.mark.parametrize(("kind", "name"), [*product(["workflow"], FLOWS), *product(["model"], ROLES)])
+def test_every_workflow_and_role_has_a_name_that_is_not_its_code(kind: str, name: str) -> None:
+    assert re.search(r"[\u4e00-\u9fff]", pages.named(kind, name, "zh")), "its code is shown"
+    assert kind == "model" or pages.named(kind, name, "en") != name

@@ -223,11 +223,18 @@ GIVEN = PlanInput(QUESTION, ("book", "graph"))
 GOOD = SourcePlan(book=("asthma treatment",), graph=(("asthma", "treatment"),))
 
 
-def test_a_model_writes_the_tag_format() -> None:
+def test_a_model_is_held_to_the_schema_of_the_sources_there_are() -> None:
     assert on_model(PLAN, GIVEN, written(GOOD)) == GOOD
     assert on_model(PLAN, GIVEN, "Sure! Here is a plan.", written(GOOD)) == GOOD
     with pytest.raises(Rejected):
         on_model(PLAN, GIVEN, "Sure!", "Sure!")
+
+
+def test_a_plan_that_asks_nothing_is_asked_for_once_more() -> None:
+    nothing = written(SourcePlan(), GIVEN.sources)
+    assert on_model(PLAN, GIVEN, nothing, written(GOOD)) == GOOD
+    with pytest.raises(Rejected):
+        on_model(PLAN, GIVEN, nothing, nothing)
 
 
 def test_a_source_that_is_not_there_is_not_planned_for() -> None:

@@ -35,7 +35,7 @@ USABLE = 0.95  # least share of replies that can be used at the first try
 
 OTHER_ROW = "standard prophylactic dose for adults with normal kidney function"  # for a clearance of 20 mL/min
 _BLOCK = r"<<<{0}[^\n]*\n(.*?)\n>>>"
-_SOURCE = re.compile(r"<<<source (\w+) [^\n]*\n(.*?)\n>>>", re.DOTALL)
+_SOURCE = re.compile(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 

@@ -14,7 +14,7 @@ import codecs
 import ctypes
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from localmed.errors import ModelError
+from localmed.models.llama import sampling
+from localmed.models.llama.sampling import Sampler
 
 Parts = Sequence[Sequence[Any]]  # (text, whether it is markup)
 Row = npt.NDArray[np.float32]  # logits of one position, shape (vocabulary,)
@@ -206,7 +208,7 @@ class Engine:
     # --- generating -----------------------------------------------------------------------------------------
 
     def generate(
-        self, prompt: Sequence[int], most: int, sampler: Any, check: Callable[[], None], emit: Callable[[str], None]
+        self, prompt: Sequence[int], most: int, sampler: Sampler, check: Callable[[], None], emit: Callable[[str], None]
     ) -> tuple[str, int, str]:
         """Continue ``prompt`` by at most ``most`` tokens; return the text, their number, and why it ended."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may take several tokens
@@ -216,7 +218,7 @@ class Engine:
             self.read_all(prompt, check, logits=True)
             for count in range(most):
                 check()
-                token = self._api.llama_sampler_sample(sampler, self._context, -1)
+                token = sampler.take(self._context)
                 if token == self.end or self._api.llama_vocab_is_eog(self._vocabulary, token):
                     finish = "stop"
                     break
@@ -239,25 +241,9 @@ class Engine:
         if outcome:
             raise ModelError("chat.continue", outcome=outcome)
 
-    @contextmanager
-    def sampler(self, grammar: str, temperature: float, seed: int) -> Iterator[Any]:
-        """Takes the next token that ``grammar`` allows: the best one at temperature 0, else drawn with ``seed``."""
-        api = self._api
-        chain = api.llama_sampler_chain_init(api.llama_sampler_chain_default_params())
-        try:
-            if grammar:
-                constraint = api.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
-                if not constraint:
-                    raise ModelError("chat.grammar_refused")
-                api.llama_sampler_chain_add(chain, constraint)
-            if temperature > 0:
-                api.llama_sampler_chain_add(chain, api.llama_sampler_init_temp(temperature))
-                api.llama_sampler_chain_add(chain, api.llama_sampler_init_dist(seed))
-            else:
-                api.llama_sampler_chain_add(chain, api.llama_sampler_init_greedy())
-            yield chain
-        finally:
-            api.llama_sampler_free(chain)
+    def sampler(self, grammar: str, temperature: float, seed: int) -> AbstractContextManager[Sampler]:
+        """What takes the tokens of a reply; see ``sampling.sampler``."""
+        return sampling.sampler(self._api, self._vocabulary, self.size, grammar, temperature, seed)
 
 
 @cache

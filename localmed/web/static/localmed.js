@@ -28,13 +28,12 @@
       form.addEventListener("submit", (event) => { if (!window.confirm(form.dataset.confirm)) event.preventDefault(); });
   });
 
-  // A change of the library takes a while, and is sent once: what it waits for is told while its page stands still.
+  // A form is sent once, however often somebody clicks.
   document.addEventListener("submit", (event) => {
-    const form = event.target, busy = document.querySelector("[data-busy]");
-    if (!busy || event.defaultPrevented || form.method !== "post" || form.target || "stays" in form.dataset) return;
+    const form = event.target;
+    if (event.defaultPrevented || form.method !== "post" || form.target || "stays" in form.dataset) return;
     if (form.dataset.sent) return event.preventDefault();
     form.dataset.sent = "true";
-    setTimeout(() => { busy.hidden = false; busy.scrollIntoView({ block: "nearest" }); }, 1500);
   });
 
   // A page is long: it is scrolled to where its mark begins, which is where the picture has the colours of the marker.

@@ -1,0 +1,54 @@
+"""Jobs: what a page is told of them while they run and when they have ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from localmed.config import Settings
+from localmed.domain import Answer, AnswerStatus, Message, Provenance, message
+from localmed.errors import Cancelled
+from localmed.hooks import Cancel, Hooks, following
+from localmed.messages import render
+from localmed.operations import jobs
+from localmed.operations.canaries import ABSTAIN, Canary, ask_all
+from localmed.session import Session
+from tests.fakes import HashedWords, opened
+
+CANARIES = tuple(Canary(name, "What now?", ABSTAIN) for name in ("first", "second"))
+
+
+@pytest.fixture
+def session(settings: Settings) -> Iterator[Session]:
+    with opened(settings, HashedWords()) as librarian:
+        yield librarian
+
+
+def abstained(question: str) -> Answer:
+    return Answer(AnswerStatus.ABSTAINED, question, "en", (), (), (), Provenance("0001", "none"))
+
+
+def test_a_change_tells_which_canary_is_asked_and_can_be_ended_between_two() -> None:
+    seen, cancel = list[tuple[float, float, str]](), Cancel()
+    with following(Hooks(progress=lambda *values: seen.append(values), cancel=cancel)):
+        assert ask_all(CANARIES, abstained)["second"].passed
+        assert seen == [(0, 2, "first"), (1, 2, "second")]
+        cancel.cancel()
+        with pytest.raises(Cancelled):
+            ask_all(CANARIES, abstained)
+
+
+def test_what_is_not_in_the_audit_log_is_told_with_the_outcome(session: Session) -> None:
+    def work(_: Hooks) -> Message:
+        session.unaudited.append(message("audit.not", reason=message("job.unknown.what")))
+        return message("job.changed", number=2)
+
+    id_, end = jobs.start(session, "mark", work), time.monotonic() + 600
+    while (outcome := jobs.job(session, id_).outcome) is None:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    words = render(outcome, "en")
+    assert words.startswith("Done: generation 2 answers now. ")
+    assert "Not audited" in words
