@@ -56,7 +56,7 @@ def fits(value: Measured, text: str) -> bool:
     """Whether ``text`` names what ``value`` is of, with a band that holds it."""
     if value.name not in {measure.name for measure in measures.mentioned(text)}:
         return False
-    return any(_is_of(band, value.name) and _holds(band, value.value) for band in _bands(text))
+    return any(_holds(band, value.value) for band in _bands_of(text, value.name))
 
 
 def given_values(text: str) -> tuple[Measured, ...]:
@@ -72,14 +72,18 @@ def banded(values: Sequence[Measured], text: str) -> bool:
 
 
 def for_another(values: Sequence[Measured], text: str) -> bool:
-    """Whether ``text`` has bands of something that a patient has ``values`` of, and holds none of these."""
+    """Whether ``text`` has bands of something that a patient has ``values`` of, and none of them holds its value.
+
+    A row of two measures is the patient's by either: 168/98 mmHg is grade 2 by the systolic pressure alone.
+    """
     named = {measure.name for measure in measures.mentioned(text)}
+    fitting = []
     for name in {value.name for value in values} & named:
-        bands = [band for band in _bands(text) if _is_of(band, name)]
+        bands = _bands_of(text, name)
         own = [value.value for value in values if value.name == name]
-        if bands and not any(_holds(band, value) for band in bands for value in own):
-            return True
-    return False
+        if bands:
+            fitting.append(any(_holds(band, value) for band in bands for value in own))
+    return bool(fitting) and not any(fitting)
 
 
 def beside(text: str, first: str) -> bool:
@@ -155,6 +159,24 @@ def _holds(band: Interval, value: float) -> bool:
 
 def _bands(text: str) -> list[Interval]:
     return [one for one in intervals(text) if one.written and not one.point]
+
+
+def _bands_of(text: str, name: str) -> list[Interval]:
+    """The bands of ``text`` that are of the measure ``name``; where others are named too, those behind its own name.
+
+    Up to the next name: systolic and diastolic pressures have one unit.
+    """
+    folded, own = fold(text), re.compile(measures.by_name(name).pattern)
+    rivals = [re.compile(one.pattern) for one in measures.mentioned(text) if one.name != name]
+    parts = [folded[: _next(rivals, folded, match.end())][match.start() :] for match in own.finditer(folded)]
+    return [band for part in parts if rivals for band in _bands(part) if _is_of(band, name)] or [
+        band for band in _bands(text) if _is_of(band, name)
+    ]
+
+
+def _next(patterns: Sequence[re.Pattern[str]], text: str, start: int) -> int:
+    """Where the next of ``patterns`` begins from ``start`` on."""
+    return min((match.start() for one in patterns if (match := one.search(text, start))), default=len(text))
 
 
 def _measured(text: str) -> list[Interval]:

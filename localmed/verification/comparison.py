@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from localmed.clinical import medicines, synonyms
+from localmed.clinical import medicines, moments, synonyms
 from localmed.domain import Message, message
 from localmed.language import detect, fold
 from localmed.verification import bindings, clauses, faithfulness, opposites, quantities, relations, rows
@@ -63,6 +63,8 @@ def fault(statement: str, window: Window, likeness: float = 0.0, known: Sequence
     known_numbers = (*known, *bindings.worked_out(statement, window, known))
     if difference := bindings.difference(statement, mine, theirs, window, known_numbers):
         return difference
+    if moments.other_ordinals(statement, window.text):
+        return bindings.NUMBER
     if not _named(statement, window):
         return MEDICINE
     if not _owned(statement, window, known_numbers) or bindings.other_medicine(mine, theirs):

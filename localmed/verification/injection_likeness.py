@@ -33,6 +33,7 @@ LEAST = 8  # characters; a heading or a cell of a table speaks to nobody
 # Weights of the three sorts of features; a vector without its centre is 0.45 long.
 KINDS, WORDS, MEANING = 1.0, 1.4, 6.5
 _WORD = re.compile(r"[a-z']+")
+_MATHS = re.compile(r"\$[^$\n]{1,200}\$|[<>](?=\s*=?\s*[\d.-])")  # formulas and comparisons (P < 0.05) are no markup
 _RUN = re.compile(f"[{HAN}]+")
 
 
@@ -90,7 +91,7 @@ def _language(sentence: str) -> str:
 
 def features(sentence: str, language: str) -> dict[str, float]:
     """The features of ``sentence`` by name: kinds, pairs of kinds, words."""
-    folded = fold(sentence)
+    folded = _MATHS.sub(" ", fold(sentence))
     kinds = [name for name, pattern in _kinds() if pattern.search(folded)]
     named = [f"[{name}]" for name in (*kinds, *(f"{one}+{other}" for one, other in combinations(kinds, 2)))]
     terms = _terms(folded, language)

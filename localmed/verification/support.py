@@ -94,7 +94,9 @@ def check(
     for statement in statements:
         if _judged(statement):
             passages = [known[marker] for marker in _markers(statement)]
-            task = _Task(statement, passages, [next(waiting) for _ in passages], judge, context)
+            documents = {passage.document_id for passage in passages}
+            beside = [piece.passage for piece in evidence if piece.passage.document_id in documents]
+            task = _Task(statement, passages, [next(waiting) for _ in passages], judge, context, beside)
             statement = _withheld(replace(statement, verdict=_verdict(task)), policy, replaceable and not judge)
         checked.append(statement)
     checked = _complete(_consistent(checked, policy), known, policy)
@@ -123,19 +125,23 @@ def _name(judge: str) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A statement, the passages that it cites, how each stands to it, who judged, and the question and the record."""
+    """A statement, the passages that it cites, how each stands to it, who judged, and the question and the record.
+
+    ``beside`` is what was found of the cited documents: the row for a value may be in another passage.
+    """
 
     statement: Statement
     passages: Sequence[Passage]
     stances: Sequence[Stance]
     judge: str
     context: Sequence[str]
+    beside: Sequence[Passage]
 
 
 def _verdict(task: _Task) -> Verdict:
     """By rule and by the judge; what the statement leaves out is looked at after it."""
     text, submitted = task.statement.text, task.statement.origin is Origin.SUBMITTED
-    if for_value.of_another(text, task.context, task.passages):
+    if for_value.of_another(text, task.context, task.beside):
         return Verdict(Support.UNSUPPORTED, JUDGE, OTHER_ROW)
     if any(find_verbatim(passage.text, text, passage.table) for passage in task.passages):
         return Verdict(Support.VERBATIM if submitted else Support.SUPPORTED, JUDGE, QUOTED)

@@ -21,7 +21,7 @@ from localmed.verification.injection_likeness import LANGUAGES, LEAST, WEIGHTS
 
 HERE = Path(__file__).parent
 CORPORA = HERE.parents[1] / "corpora"
-FITTED = tuple(HERE / "gate" / name for name in ("dev", "held", "dev2", "held2"))
+FITTED = tuple(HERE / "gate" / name for name in ("dev", "held", "dev2", "held2", "held3"))
 GUIDELINES = (
     CORPORA / "starter",
     CORPORA / "starter_sources",

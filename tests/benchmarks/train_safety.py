@@ -21,6 +21,8 @@ from localmed.models.minilm import MiniLM
 from localmed.training.safety import Example, fit
 
 CASES = Path(__file__).parents[1] / "workflows" / "cases"
+# Who complains says "I" as often as who wants to die: a complaint that names nobody stands there with it too.
+SPEAKERS = ("我", "你", "他", "她", "孩子", "宝宝", "患者", "病人")
 BANKS, COMPLAINTS = (
     tomllib.loads(files("localmed.training").joinpath(f"{name}.toml").read_text("utf-8"))
     for name in ("safety_sentences", "emergency_sentences")
@@ -45,6 +47,8 @@ def examples(language: str) -> list[Example]:
     texts = [complaint["complaint"] for complaint in complaints] + COMPLAINTS[language]["ordinary"].splitlines()
     ordinary = tomllib.loads((CASES.parents[1] / "clinical" / "cases" / "ordinary_development.toml").read_text("utf-8"))
     texts += [case["text"] for case in ordinary["ordinary"] if case["language"] == language]
+    if language == "zh":
+        texts += [f"我{text}" for text in texts if not text.startswith(SPEAKERS)]
     return bank_examples + [Example(text, due=False) for text in texts]
 
 

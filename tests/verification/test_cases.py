@@ -79,3 +79,12 @@ def test_the_values_outside_a_document_are_told_as_written() -> None:
 ])  # fmt: skip
 def test_the_row_of_another_body_weight_is_for_another_case(question: str, text: str, other: bool) -> None:
     assert cases.other(question, text) == other
+
+
+def test_a_row_of_two_measures_is_the_patients_by_either() -> None:
+    values = cases.given_values("三次测血压均为168/98 mmHg")
+    assert len(values) == 2
+    assert not cases.for_another(
+        values, "分级：2级；收缩压（mmHg）：160至179；关系：和（或）；舒张压（mmHg）：100至109"
+    )
+    assert cases.for_another(values, "分级：3级；收缩压（mmHg）：≥180；关系：和（或）；舒张压（mmHg）：≥110")

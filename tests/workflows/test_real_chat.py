@@ -34,6 +34,7 @@ FORMED = [row for row in ROWS if row["role"] in ("cited_answer", "recommendation
 USABLE = 0.95  # least share of replies that can be used at the first try
 
 OTHER_ROW = "standard prophylactic dose for adults with normal kidney function"  # for a clearance of 20 mL/min
+NAMES = {"order": "order|医嘱", "line": "line|第", "patient record": "patient record|病历"}  # of what a prompt quotes
 _BLOCK = r"<<<{0}[^\n]*\n(.*?)\n>>>"
 _SOURCE = re.compile(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -70,7 +71,7 @@ def test_what_reaches_the_reader_has_its_numbers_from_what_it_cites(place: int) 
     assert {citation.marker for statement in statements for citation in statement.citations} <= set(known)
     checked, account = citations.check(statements, evidence_shown)
     stances = [NOT_JUDGED] * len(support.pairs(checked, evidence_shown))
-    checked, _ = support.check(checked, evidence_shown, stances, account)
+    checked, _ = support.check(checked, evidence_shown, stances, account, replaceable=True)  # nobody but rules checks
     for statement in citations.shown(checked):
         cited = " ".join(known[citation.marker] for citation in statement.citations)
         assert set(_NUMBER.findall(statement.text)) <= set(_NUMBER.findall(cited)), statement.text
@@ -85,7 +86,7 @@ def places(*roles: str) -> list[int]:
 
 
 def blocks(row: dict[str, Any], name: str) -> list[str]:
-    return re.findall(_BLOCK.format(name), row["prompt"], re.DOTALL)
+    return re.findall(_BLOCK.format(f"(?:{NAMES[name]})"), row["prompt"], re.DOTALL)
 
 
 def read(row: dict[str, Any], task: Any) -> Any:
@@ -118,7 +119,9 @@ def test_a_dose_of_another_row_than_the_patients_does_not_stand_alone() -> None:
     checked, account = citations.check(statements, evidence_shown)
     stances = [NOT_JUDGED] * len(support.pairs(checked, evidence_shown))
     checked, _ = support.check(checked, evidence_shown, stances, account, replaceable=True)
-    assert any(OTHER_ROW in statement.text for statement in citations.shown(checked)), "word for word, so it is shown"
+    assert any(OTHER_ROW in statement.text for statement in citations.shown(checked)), "nothing of the patient is known"
     (record,) = blocks(row, "patient record")
+    held, _ = support.check(statements, evidence_shown, stances, account, replaceable=True, context=(record,))
+    assert not any(OTHER_ROW in statement.text for statement in citations.shown(held))
     shown = citations.shown(support.in_place(checked, evidence_shown, "Which dose of enoxaparin?", record))
     assert any("15 to 29 mL/min" in statement.text and "20 mg" in statement.text for statement in shown)
