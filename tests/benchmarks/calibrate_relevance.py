@@ -73,7 +73,7 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as it was judged, whose it is, and of which document; what makes it ``unanswerable``, "" if nothing."""
+    """A question as it was judged, whose it is, of which document, and what makes it ``unanswerable`` (or "")."""
 
     author: str
     row: Judged
