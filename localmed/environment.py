@@ -22,9 +22,6 @@ OFFLINE = {
 # token of a 100M chat model 440 ms, with this 27 ms. With the cores to itself that token took 12 and 13 ms.
 PATIENCE = {
     "GOMP_SPINCOUNT": "1000",
-    # Of the shapes of batches that torch has met, how many it keeps prepared: by default 1,024, ever more.
-    # After 36 questions a process had 1,044 MiB in place of 1,185, for the same processor time.
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64",
 }
 
 

@@ -54,8 +54,12 @@ class Reranker(Protocol):
         """Name and version, for an answer's provenance."""
         ...
 
-    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
-        """One score a passage, in their order; higher is better; comparable within one call only."""
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> Sequence[float]:
+        """One score a passage, in their order; higher is better; comparable within one call only.
+
+        ``keep``: the passages are the library's, and what was read of them may be kept for the next question. Of any
+        other text, which may be a patient's, nothing outlives the call.
+        """
         ...
 
 

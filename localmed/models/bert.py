@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from localmed.ports import Vectors
 
 PASSAGE_PIECES = 160  # read of a passage: half the time of all 256, and no worse (tuning questions of MedQuAD)
+KEPT = 500  # passages of which the token vectors stay in memory, 120 KB each at most
 BATCH = 16  # measured on 2 cores: 8 to 32 are within 2 % of each other
 PADDED = 2  # a text is padded to at most so many times its length: sentences beside a question of 512 tokens cost 2 s
 
@@ -37,6 +38,17 @@ def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
         batch.append(place)
     if batch:
         yield batch
+
+
+def prepared(rows: int) -> int:
+    """``rows`` rounded up to one of few numbers: less than an eighth more, or than 16.
+
+    torch (oneDNN) prepares itself for every number of rows that it meets in bfloat16, and gives little of that back: in
+    160 batches of questions and sentences a process grew from 476 to 773 MiB, with this to 562 by the fortieth and no
+    further.
+    """
+    step = 1 << max(4, rows.bit_length() - 4)
+    return -(-rows // step) * step
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +103,10 @@ class Bert:
 
     def _linear(self, values: Tensor, name: str) -> Tensor:
         weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
-        projected: Tensor = self.torch.nn.functional.linear(values, weight, bias)
-        return projected
+        functional, rows = self.torch.nn.functional, values.flatten(0, -2)  # (R, D)
+        padded = functional.pad(rows, (0, 0, 0, prepared(len(rows)) - len(rows)))
+        projected: Tensor = functional.linear(padded, weight, bias)[: len(rows)]
+        return projected.view(*values.shape[:-1], -1)
 
     def _norm(self, values: Tensor, name: str) -> Tensor:
         weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
@@ -172,12 +186,14 @@ class MaxSim:
     nearest to it; the passage scores the mean of those similarities. The encoder was not trained for it, yet its
     pieces tell symptoms from causes of the same disease where one vector a passage does not
     (tests/benchmarks/RESULTS.md). Passages are encoded when asked, not stored: their token vectors would take a
-    hundred times the room of their own vectors.
+    hundred times the room of their own vectors. Those of the last ``KEPT`` stay in memory: a ward asks of the same
+    passages again, within one conversation most of all, and reading them is most of an answer's time.
     """
 
     def __init__(self, encoder: BertEncoder) -> None:
         """Share ``encoder``'s weights."""
         self._encoder = encoder
+        self._kept: dict[str, Tensor] = {}  # in the order of their last use
 
     @property
     def name(self) -> str:
@@ -185,15 +201,27 @@ class MaxSim:
         identity = self._encoder.identity
         return f"MaxSim over {identity.name} {identity.version}, {PASSAGE_PIECES} pieces"
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         """See ``Reranker.score``: from -1 to 1."""
         if not passages:
             return []
-        first, *others = self._encoder.pieces([question, *passages])
+        kept = {passage: self._kept[passage] for passage in passages if passage in self._kept}
+        fresh = [passage for passage in dict.fromkeys(passages) if passage not in kept]
+        first, *others = self._encoder.pieces([question, *fresh])
         question_vectors, *read = self._encoder.token_vectors([first, *(other[:PASSAGE_PIECES] for other in others)])
+        kept |= zip(fresh, read, strict=True)
+        if keep:
+            self._keep(kept)
         words = self._encoder.words(first)
         chosen = question_vectors[words] if any(words) else question_vectors
-        return [float((chosen @ vectors.T).max(dim=1).values.float().mean()) for vectors in read]
+        return [float((chosen @ kept[passage].T).max(dim=1).values.float().mean()) for passage in passages]
+
+    def _keep(self, read: Mapping[str, Tensor]) -> None:
+        for passage, vectors in read.items():
+            self._kept.pop(passage, None)
+            self._kept[passage] = vectors
+        for passage in list(self._kept)[:-KEPT]:
+            del self._kept[passage]
 
 
 def arithmetic(torch: Any, exact: bool) -> Any:

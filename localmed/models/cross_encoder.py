@@ -73,8 +73,9 @@ class CrossEncoder:
         _ = self.name  # before seconds of loading
         return load(self._checkpoint, self._exact)
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         """See ``Reranker.score``: from 0 to 1."""
+        del keep
         if not passages:
             return []
         network = self.network

@@ -144,8 +144,9 @@ class MultiVector:
         identity = self._encoder.identity
         return f"multi-vectors of {identity.name} {identity.version}"
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         """See ``Reranker.score``: from -1 to 1, the mean over the tokens of the question."""
+        del keep
         if not passages:
             return []
         question_vectors, *read = self._encoder.token_vectors([question, *passages])

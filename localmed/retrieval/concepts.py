@@ -82,8 +82,9 @@ class Cosine:
         """The encoder's name and version."""
         return f"cosine of {self._encoder.identity.name} {self._encoder.identity.version}"
 
-    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> Sequence[float]:
         """The cosine of each passage with the question."""
+        del keep
         vector = self._encoder.encode([question], "query")[0]
         return [float(cosine) for cosine in self._encoder.encode(passages, "passage") @ vector]
 

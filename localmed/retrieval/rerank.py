@@ -32,10 +32,12 @@ def rerank(
     ``FIRST``, with their scores, whether the others are read too; it must know what a score of this reranker means.
     """
     read, rest = hits[: settings.rerank], hits[settings.rerank :]
-    scores = list(reranker.score(question, [hit.passage.in_context for hit in read[: FIRST if worth else None]]))
+    scores = list(
+        reranker.score(question, [hit.passage.in_context for hit in read[: FIRST if worth else None]], keep=True)
+    )
     if worth and not worth([replace(hit, rerank_score=float(score)) for hit, score in zip(read, scores, strict=False)]):
         read, rest = hits[:FIRST], hits[FIRST:]
-    scores += reranker.score(question, [hit.passage.in_context for hit in read[len(scores) :]])
+    scores += reranker.score(question, [hit.passage.in_context for hit in read[len(scores) :]], keep=True)
     parts = (
         (1.0, scores),
         (settings.rerank_lexical_weight, _lexical(read)),

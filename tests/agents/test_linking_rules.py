@@ -24,7 +24,7 @@ class Constant:
     def __init__(self, score: float) -> None:
         self.name, self._score = f"{MAXSIM} of a test", score
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         return [self._score] * len(passages)
 
 

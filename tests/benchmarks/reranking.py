@@ -40,9 +40,9 @@ class Remembering:
         self._reranker, self.name = reranker, reranker.name
         self._known: dict[tuple[str, str], float] = {}
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         fresh = [passage for passage in passages if (question, passage) not in self._known]
-        scores = self._reranker.score(question, fresh) if fresh else []
+        scores = self._reranker.score(question, fresh, keep) if fresh else []
         self._known.update({(question, passage): score for passage, score in zip(fresh, scores, strict=True)})
         return [self._known[question, passage] for passage in passages]
 

@@ -22,7 +22,7 @@ class NamesItsSubject:
 
     name: str = "names-its-subject 1"
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         subject = question.split()[-1].lower()
         return [float(subject in passage.lower().split()) for passage in passages]
 

@@ -29,7 +29,7 @@ class AvoidsItsSubject:
 
     name: str = "avoids-its-subject 1"
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         subject = question.split()[-1].lower()
         return [float(subject not in passage.lower().split()) for passage in passages]
 

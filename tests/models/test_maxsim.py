@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
+from localmed.models import bert
 from localmed.models.bert import MaxSim
 from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MiniLM
 
@@ -71,3 +75,36 @@ def test_what_stands_far_down_a_passage_is_not_read(reranker: MaxSim) -> None:
 
 def test_name_tells_the_encoder(reranker: MaxSim) -> None:
     assert reranker.name == "MaxSim over all-MiniLM-L6-v2 0.1.0, 160 pieces"
+
+
+class Counting(MiniLM):
+    """Remembers how many texts it has read."""
+
+    read = 0
+
+    def token_vectors(self, pieces: Sequence[list[int]]) -> list[Any]:
+        self.read += len(pieces)
+        return super().token_vectors(pieces)
+
+
+def test_a_passage_of_the_library_is_read_once(reranker: MaxSim, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bert, "KEPT", 4)
+    encoder = Counting(exact=True)
+    keeping = MaxSim(encoder)
+    keeping.score("sepsis", PASSAGES[:4], keep=True)
+    scores = keeping.score("heart defect", PASSAGES[:4], keep=True)
+    assert encoder.read == 6, "the second question alone"
+    assert scores == pytest.approx(reranker.score("heart defect", PASSAGES[:4]), abs=1e-4)
+    keeping.score("sepsis", [PASSAGES[0], PASSAGES[4]], keep=True)
+    assert encoder.read == 8
+    keeping.score("sepsis", [PASSAGES[0], PASSAGES[1]], keep=True)
+    assert encoder.read == 10, "the one that was used longest ago had gone"
+
+
+def test_of_other_texts_nothing_is_kept() -> None:
+    encoder = Counting(exact=True)
+    reranker = MaxSim(encoder)
+    for _ in range(2):
+        reranker.score("sepsis", ["The patient, Mr Smith, has a fever."])
+    assert encoder.read == 4
+    assert not reranker._kept

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from localmed.environment import OFFLINE
-from localmed.models.bert import BATCH, alike
+from localmed.models.bert import BATCH, alike, prepared
 from localmed.models.minilm import DIMENSIONS, PACKAGE, MiniLM
 
 TEXTS = [
@@ -83,6 +83,26 @@ def test_short_texts_do_not_wait_for_a_long_one() -> None:
     assert [len(batch) for batch in batches] == [1, BATCH, 1, 2]
     assert sorted(place for batch in batches for place in batch) == list(range(BATCH + 4))
     assert list(alike([])) == []
+
+
+def test_few_numbers_of_rows_are_met(exact: MiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that torch meets costs a process memory which it never gives back."""
+    import torch
+
+    rows = range(1, BATCH * 512 + 1)
+    assert all(0 <= prepared(number) - number < max(16, number / 8) for number in rows)
+    few = {prepared(number) for number in rows}
+    assert len(few) < 80
+    linear, met = torch.nn.functional.linear, set()
+
+    def noting(values: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+        met.add(values.shape[:-1].numel())
+        return linear(values, *weights)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", noting)
+    for number in range(1, 40):
+        exact.encode(["word " * number], "query")
+    assert met <= few
 
 
 def test_the_fast_arithmetic_agrees(exact: MiniLM) -> None:

@@ -32,7 +32,7 @@ class Longest:
     def __init__(self) -> None:
         self.read = 0
 
-    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> Sequence[float]:
         self.read = len(passages)
         return [float(len(passage)) for passage in passages]
 

@@ -140,7 +140,7 @@ class Remembering:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> Sequence[float]:
         self.read.extend(passages)
         return [-float(place) for place, _ in enumerate(passages)]
 

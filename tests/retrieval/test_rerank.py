@@ -19,7 +19,7 @@ class Counting:
 
     name: str = "counting 1"
 
-    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> Sequence[float]:
         return [float(text.count(question)) for text in passages]
 
 
@@ -111,7 +111,7 @@ class Constant:
 
     name: str = "constant 1"
 
-    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> Sequence[float]:
         return [float(-place) for place, _ in enumerate(passages)]
 
 
@@ -123,7 +123,7 @@ class Reading:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         del question
         self.read += passages
         return [1.0 / (1 + len(passage)) for passage in passages]

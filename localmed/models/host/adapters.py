@@ -169,9 +169,9 @@ class HostReranker:
         self.name = name
         self._client, self._seconds = client, seconds
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         """See ``Reranker.score``."""
-        values = {"question": question, "passages": list(passages)}
+        values = {"question": question, "passages": list(passages), "keep": keep}
         answer = self._client.ask("score", values, seconds=self._seconds)
         return [float(score) for score in _list(answer, "scores", len(passages))]
 

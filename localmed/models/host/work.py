@@ -96,10 +96,11 @@ def _encoder(owned: Owned, fitted: str) -> Embedder:
 
 def _score(owned: Owned, request: Frame) -> Job:
     values = request.values
-    question, passages, reranker = _typed(values, "question", str), _texts(values, "passages"), owned.reranker
+    question, passages, keep = _typed(values, "question", str), _texts(values, "passages"), _typed(values, "keep", bool)
+    reranker = owned.reranker
     if reranker is None:
         raise _refused()
-    return lambda _: Frame("scores", {"scores": [float(score) for score in reranker.score(question, passages)]})
+    return lambda _: Frame("scores", {"scores": [float(score) for score in reranker.score(question, passages, keep)]})
 
 
 def _judge(owned: Owned, request: Frame) -> Job:

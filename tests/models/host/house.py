@@ -53,7 +53,7 @@ class Overlap:
 
     name = "overlap 1"
 
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         question_words = set(words(question))
         return [len(question_words & set(words(passage))) / 3 for passage in passages]
 
