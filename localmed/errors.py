@@ -48,7 +48,7 @@ _KNOWN_REASONS = frozenset(
 
 
 class LocalmedError(Exception):
-    """Base of the tree. ``message`` names an entry of the catalogue that has ``what`` happened, and often a ``remedy``.
+    """Base of the tree. ``message`` names an entry of the catalogue: ``what`` happened, and often what to do about it.
 
     ``what`` and ``remedy`` are English, for developers and logs; whoever shows an error renders ``messages`` in the
     reader's language.

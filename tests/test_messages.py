@@ -18,7 +18,20 @@ from hypothesis import strategies as st
 from localmed import errors
 from localmed.domain import Message, Parameter, message
 from localmed.errors import InputError, LocalmedError, UnknownName, UsageError
-from localmed.messages import ASIDE, LANGUAGES, REFERENCE, Template, as_json, catalogue, from_json, joined, render
+from localmed.messages import (
+    ASIDE,
+    COMMAND,
+    LANGUAGES,
+    REFERENCE,
+    REMEDY,
+    WHAT,
+    Template,
+    as_json,
+    catalogue,
+    from_json,
+    joined,
+    render,
+)
 
 PACKAGE = Path(__file__).parent.parent / "localmed"
 MAKERS = {"message", "say", "text", "confirm"}  # functions whose first argument is a code
@@ -69,7 +82,7 @@ def prefixes() -> set[str]:
 
 def entry(code: str) -> str:
     """The code as it is used: an error names its entry, not the what and the remedy in it."""
-    return code.removesuffix(".what").removesuffix(".remedy")
+    return code.removesuffix(".what").removesuffix(".remedy").removesuffix(".command")
 
 
 def calls() -> Iterator[tuple[str, str, set[str] | None]]:
@@ -142,7 +155,7 @@ def test_every_code_that_is_made_has_words_and_its_parameters() -> None:
     for place, code, names in calls():
         if not is_code(code):
             continue
-        entries = [part for part in (code, f"{code}.what", f"{code}.remedy") if part in known]
+        entries = [part for part in (code, *(f"{code}{end}" for end in (WHAT, REMEDY, COMMAND))) if part in known]
         expected = set().union(*(placeholders(known[part]) for part in entries))
         if not entries:
             wrong.append(f"{place}: {code} has no words")
@@ -177,6 +190,17 @@ def test_an_error_says_what_happened_and_what_to_do(monkeypatch: pytest.MonkeyPa
     error = InputError("pdf.locked", name="a.pdf")
     assert str(error) == "a.pdf is locked. Unlock it"
     assert [part.code for part in error.messages] == ["pdf.locked.what", "pdf.locked.remedy"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_remedy_that_names_a_command_is_called_so(language: str) -> None:
+    """The window tells something else in the place of a ``command``, and a ``remedy`` as it is."""
+    names = re.compile(r"(?<![a-z])localmed (?!serve\b)[a-z]|(?<![a-z-])--[a-z]|pip install|[Ii]nstall localmed")
+    codes = set(catalogue(language))
+    remedies = [code for code, words in catalogue(language).items() if any(map(names.search, forms(words)))]
+    assert len(remedies) > 180
+    assert [code for code in remedies if code.endswith(REMEDY)] == []
+    assert not [code for code in codes if code.endswith(COMMAND) and code.removesuffix(COMMAND) + REMEDY in codes]
 
 
 def test_a_message_within_a_message_may_have_a_remedy() -> None:

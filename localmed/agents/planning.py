@@ -12,7 +12,7 @@ from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
 from localmed.agents.prompts import instructions
 from localmed.agents.roles import Role, Writing
-from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan, read, schema, written
+from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan, read, schema, with_question, written
 
 TERMS = 3  # looked up in the graph for a question as it is (Omni-RAG, Prompt E.5: fewer than four)
 PLAN_TOKENS = 1000  # of a plan whose every list is full
@@ -106,7 +106,7 @@ PLAN = Role(
         instructions("plan"),
         lambda task: schema(task.sources),
         _sources,
-        lambda _, value: read(value),
+        lambda task, value: with_question(read(value), task.question),
         max_tokens=PLAN_TOKENS,
     ),
 )

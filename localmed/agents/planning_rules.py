@@ -7,9 +7,7 @@ from collections.abc import Callable
 from localmed.agents import planning
 from localmed.agents.asking import Keywords, KeywordsInput, QuestionInput
 from localmed.agents.roles import Rules
-from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan
-
-QUESTION_CHARACTERS = 300  # of a question that is searched as it is
+from localmed.agents.source_plan import GRAPH, QUESTION_CHARACTERS, SOURCES, SourcePlan
 
 
 def rules(keywords: Callable[[KeywordsInput], Keywords]) -> Rules:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents.evidence import object_of
@@ -22,6 +22,7 @@ from localmed.errors import Rejected
 
 QUERIES = 3  # of one source at most (Omni-RAG, Prompt E.2)
 QUERY_CHARACTERS = 160  # of a query that a planner writes: a question as it is asked fits
+QUESTION_CHARACTERS = 300  # of a question that is searched as it is
 TERM_CHARACTERS = 80
 SOURCES = {
     "book": Kind.BOOK,
@@ -73,6 +74,16 @@ def read(value: Mapping[str, Any]) -> SourcePlan:
     if plan.empty:
         raise Rejected("agents.plan_empty")
     return plan
+
+
+def with_question(plan: SourcePlan, question: str) -> SourcePlan:
+    """``plan`` with the question itself before the queries of each source that it asks.
+
+    What a model writes is read whatever it is worth: queries of a small one found nothing where the question did.
+    """
+    first = question[:QUESTION_CHARACTERS]
+    asked_too = {source: _distinct((first, *plan.queries(source))) for source in SOURCES if plan.queries(source)}
+    return replace(plan, **asked_too)
 
 
 def written(plan: SourcePlan, sources: Sequence[str] = ()) -> str:

@@ -3,6 +3,7 @@
 A code is ``section.name``. Its words are one template of ``str.format``, or a table ``{one, other}`` chosen by the
 parameter ``count`` (Chinese has only ``other``), or for errors and checks a table of ``what`` and ``remedy``, each of
 which is a template or such a table; they are codes of their own, ``section.name.what`` and ``section.name.remedy``.
+A remedy that names a command or its option is called ``command`` instead: the window tells something else.
 A template ``@section.name`` is the words of that code: what many errors have in common is written once.
 Parameters that are messages are rendered in the same language; several are joined as that language lists things.
 
@@ -33,7 +34,7 @@ COLON = {"en": ": ", "zh": "："}  # a label and what it is of
 NOTHING = {"en": "none", "zh": "无"}  # an empty list
 BETWEEN = {"en": ". ", "zh": "。"}  # sentences
 REFERENCE = "@"
-_COMMAND = re.compile(r"\blocalmed (?!serve\b)[a-z]|(?<![\w-])--[a-z]|\bpip install|[Ii]nstall localmed")
+WHAT, REMEDY, COMMAND = ".what", ".remedy", ".command"  # ends of codes: what happened, and what to do
 _TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table begins; no entry begins a line so
 
 Template = str | Mapping[str, str]
@@ -42,7 +43,7 @@ Template = str | Mapping[str, str]
 def render(message: Message, language: str) -> str:
     """The words of ``message`` in ``language`` (English for a language that there is none of)."""
     language = language if language in LANGUAGES else FALLBACK
-    template = _template(language, message.code) or _template(language, _parts(message.code)[0])
+    template = _template(language, message.code) or _template(language, f"{message.code}{WHAT}")
     values = {name: _value(parameter, language) for name, parameter in message.parameters}
     with suppress(LookupError, ValueError, TypeError):  # of another version: shown as it is
         if template is not None:
@@ -52,13 +53,10 @@ def render(message: Message, language: str) -> str:
 
 def parts(message: Message) -> tuple[Message, ...]:
     """What happened and what to do, of an error or a check; ``message`` alone where the catalogue has it as one."""
-    if not known(f"{message.code}.what"):
+    codes = [f"{message.code}{part}" for part in (WHAT, REMEDY, COMMAND)]
+    if not known(codes[0]):
         return (message,)
-    return tuple(Message(code, message.parameters) for code in _parts(message.code) if known(code))
-
-
-def _parts(code: str) -> tuple[str, str]:
-    return f"{code}.what", f"{code}.remedy"
+    return tuple(Message(code, message.parameters) for code in codes if known(code))
 
 
 def joined(parts: Iterable[str], language: str, separator: Mapping[str, str] = LISTING) -> str:
@@ -74,13 +72,6 @@ def sentences(parts: Iterable[Message], language: str) -> str:
 def known(code: str) -> bool:
     """Whether there are words for ``code``."""
     return _template(FALLBACK, code) is not None
-
-
-def names_command(code: str) -> bool:
-    """Whether the words of ``code`` tell to run a command, or to give it an option."""
-    template = _template(FALLBACK, code) or ""
-    forms = (template,) if isinstance(template, str) else template.values()
-    return any(_COMMAND.search(form) for form in forms)
 
 
 def catalogue(language: str) -> Mapping[str, Template]:

@@ -1,6 +1,6 @@
 """Uploads: files that a browser sent, kept apart from the library until somebody has looked at what is read of them.
 
-One waits as ``<data>/uploads/waiting/<id>/<name>`` with what was read of it beside it (``preview.html``). Published it
+One waits as ``<data>/uploads/waiting/<id>/<name>`` with what was read of it beside it, in each language. Published it
 lies as ``<data>/uploads/<collection>/<name>`` and is imported from there: a file of the same name replaces the one
 before, and updating the collection finds it again. Where the site asks for a second person (``web.second_person``),
 whoever uploaded it cannot publish it, and who does stands as its approver. Names are names alone, without folders.
@@ -31,8 +31,9 @@ from localmed.operations import changes, governing, importing, lookups
 if TYPE_CHECKING:
     from localmed.session import Session
 
-FOLDER, WAITING, PREVIEW = "uploads", "waiting", "preview.html"
-BEFORE = ".before"  # the file that a publication replaces, until it is done; no upload is called so
+FOLDER, WAITING = "uploads", "waiting"
+PREVIEW = ".preview."  # begins the names of what was read of it; no upload's begins with a dot
+BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
 PIECE = 2**20  # bytes copied at a time
 
@@ -122,9 +123,9 @@ def file_of(session: Session, waiting: Upload) -> Path:
     return _waiting(session.data) / waiting.id / waiting.name
 
 
-def preview_of(session: Session, waiting: Upload) -> Path:
-    """The page of what was read of it, once it was."""
-    return _waiting(session.data) / waiting.id / PREVIEW
+def preview_of(session: Session, waiting: Upload, language: str) -> Path:
+    """The page of what was read of it, in ``language``, once it was."""
+    return _waiting(session.data) / waiting.id / f"{PREVIEW}{language}"
 
 
 def note_look(session: Session, waiting: Upload, look: Message, reads: bool) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed import files
+from localmed.environment import before_models
 from localmed.errors import InputError, LocalmedError, ModelError, UsageError
 from localmed.library.intact import sha256_of
 from localmed.training import checkpoints
@@ -75,7 +76,9 @@ class Example:
 
 
 def require() -> None:
-    """Raise ``ModelError`` if what trains is not installed."""
+    """Load what trains, without a network; raise ``ModelError`` if it is not installed."""
+    before_models()  # trl counts its users over the network unless it is told not to before it loads
+    os.environ["TQDM_DISABLE"] = "1"  # localmed shows how far it is
     try:
         import peft
         import trl  # noqa: F401
@@ -182,7 +185,6 @@ def _trainer(
     base: Base, recipe: Recipe, examples: Sequence[Example], folder: Path, before: Path | None, advance: Advance
 ) -> Any:
     """A trainer of trl: of positive plans, or of pairs where there is an adapter from ``before``."""
-    os.environ["TQDM_DISABLE"] = "1"  # localmed shows how far it is
     from datasets import disable_progress_bars
     from transformers import PrinterCallback, TrainerCallback, set_seed
 

@@ -72,7 +72,8 @@ class Quoted:
     """What an answer quotes of a section, in its order; ``last`` is the passage in which a list goes on.
 
     ``beyond`` are those of the ``spans`` that only complete the section: they neither answer nor warn. ``lists`` are
-    those that stand in lists, which keep their order, ``warnings`` those that warn.
+    those that stand in lists, which keep their order, ``warnings`` those that warn or say to act at once, ``cautions``
+    those of them that warn, outside of lists.
     """
 
     spans: tuple[tuple[Passage, int, int], ...]
@@ -80,6 +81,7 @@ class Quoted:
     beyond: frozenset[Span] = frozenset()
     lists: frozenset[Span] = frozenset()
     warnings: frozenset[Span] = frozenset()
+    cautions: frozenset[Span] = frozenset()
 
 
 def whole(citations: Sequence[Citation], section: Section) -> Quoted:
@@ -101,7 +103,8 @@ def whole(citations: Sequence[Citation], section: Section) -> Quoted:
              *((section[one.place], one.start, one.end) for one in prose))  # fmt: skip
     in_lists = frozenset(named[key] for key in listed if key in named)
     warned = frozenset(named[key] for key in warnings if key in named)
-    return Quoted(spans, None if last is None else section[last], frozenset(beyond), in_lists, warned)
+    cautions = frozenset(named[key] for key in _with(lines, "cautions") - listed if key in named)
+    return Quoted(spans, None if last is None else section[last], frozenset(beyond), in_lists, warned, cautions)
 
 
 def _leads(split: Sequence[Sentence]) -> frozenset[tuple[int, int]]:
@@ -218,13 +221,20 @@ def _length(sentences: Iterable[Sentence]) -> int:
 
 
 def _warnings(lines: Sequence[Sequence[Sentence]]) -> set[tuple[int, int]]:
-    """The sentences that warn or say to act at once; of a line that begins with a warning all."""
-    warns, urgent = cues("negation", "warns"), cues("negation", "urgent")
+    """The sentences that warn or say to act at once."""
+    urgent = cues("negation", "urgent")
+    at_once = (sentence for line in lines for sentence in line if urgent.search(sentence.text))
+    return _with(lines, "warns") | {(sentence.place, sentence.start) for sentence in at_once}
+
+
+def _with(lines: Sequence[Sequence[Sentence]], words: str) -> set[tuple[int, int]]:
+    """The sentences with one of ``words`` of negation; of a line that begins with one all."""
+    cue = cues("negation", words)
     return {
         (sentence.place, sentence.start)
         for line in lines
         for sentence in line
-        if warns.search(line[0].text) or warns.search(sentence.text) or urgent.search(sentence.text)
+        if cue.search(line[0].text) or cue.search(sentence.text)
     }
 
 

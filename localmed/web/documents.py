@@ -14,7 +14,7 @@ from fastapi import APIRouter, Form
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localmed.domain import Document, Status
+from localmed.domain import Document, Message, Status
 from localmed.errors import UsageError
 from localmed.operations import changes, cited, lookups
 from localmed.operations.governing import Change
@@ -80,12 +80,27 @@ def _listed(visit: Librarian, chosen: DocumentFilter) -> Response:
 @router.get("/{document_id}")
 def one(visit: Librarian, document_id: str) -> Response:
     """One document."""
+    return _shown(visit, document_id)
+
+
+def _shown(
+    visit: Librarian, document_id: str, typed: dict[str, str] | None = None, fault: Message | None = None
+) -> Response:
+    """One document; with what was ``typed`` of its governance and not set, because of ``fault``."""
     details = lookups.document_details(visit.session, document_id)
     answers = cited.answers_citing(visit.session, details.document.id)
     shown = details.passages[:PASSAGES]
     more = len(details.passages) - len(shown)
     return pages.page(
-        visit, "document.html", details=details, passages=shown, more=more, answers=answers, fields=FIELDS
+        visit,
+        "document.html",
+        400 if fault else 200,
+        details=details,
+        passages=shown,
+        more=more,
+        answers=answers,
+        values=_stated(details.document) | (typed or {}),
+        fault=fault,
     )
 
 
@@ -136,12 +151,15 @@ async def govern(visit: Librarian, document_id: str, request: Request) -> Respon
 
 def _governed(visit: Librarian, document_id: str, values: dict[str, str]) -> Response:
     document = lookups.document(visit.session, document_id)
-    stored = {"edition": document.edition} | {name: getattr(document.governance, name) for name in FIELDS[1:]}
+    stored = _stated(document)
     changed = {name: value for name, value in values.items() if value != stored[name]}
     if not changed:
         return _back(document, "saved")
     planned = Change((document,), changed)
-    changes.require_governable(visit.session, planned)
+    try:
+        changes.require_governable(visit.session, planned)
+    except UsageError as error:
+        return _shown(visit, document_id, values, error.full_message)
     return change(visit, "govern", _page_of(document), changes.govern, [planned])
 
 
@@ -155,6 +173,11 @@ def remove(visit: Librarian, document_id: str) -> Response:
 def address(collection: str) -> str:
     """The page that lists the documents of ``collection``."""
     return f"/library/documents?{urlencode({'collection': collection})}"
+
+
+def _stated(document: Document) -> dict[str, str]:
+    """What is set of it, by the field."""
+    return {"edition": document.edition} | {name: getattr(document.governance, name) for name in FIELDS[1:]}
 
 
 def _page_of(document: Document) -> str:

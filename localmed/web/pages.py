@@ -28,7 +28,6 @@ from localmed.presentation import neutral
 from localmed.presentation.pages import environment
 from localmed.web.visits import THEMES, Visit
 
-REMEDY = ".remedy"  # ends the code of what to do about an error
 STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javascript; charset=utf-8"}
 
 
@@ -126,9 +125,14 @@ def texts(language: str) -> Callable[..., str]:
 
 
 def named(kind: str, name: str, language: str) -> str:
-    """What people call a ``workflow`` or a role of a ``model``; ``name`` where it has no words (a collection's)."""
-    code = f"workflow_name.{name}" if kind == "workflow" else f"model_name.{name}"
-    return neutral.words(message(code), language) if kind != "collection" and messages.known(code) else name
+    """What people call a ``workflow``, a role of a ``model`` or an ``action`` of the audit log (a workflow is one).
+
+    ``name`` where it has no words (a collection's).
+    """
+    workflow, role = f"workflow_name.{name}", f"model_name.{name}"
+    action = f"action_name.{name.replace(' ', '_').replace('-', '_')}"
+    codes = {"workflow": (workflow,), "model": (role,), "action": (action, workflow)}.get(kind, ())
+    return next((neutral.words(message(code), language) for code in codes if messages.known(code)), name)
 
 
 def for_visitor(line: Message, visit: Visit) -> Message:
@@ -137,8 +141,8 @@ def for_visitor(line: Message, visit: Visit) -> Message:
     A command that nothing in the window stands for is shown to administrators, who have the machine; others are told
     to turn to them.
     """
-    if line.code.endswith(REMEDY) and messages.names_command(line.code):
-        ours = f"web.remedy.{line.code.removesuffix(REMEDY).replace('.', '_')}"
+    if line.code.endswith(messages.COMMAND):
+        ours = f"web.remedy.{line.code.removesuffix(messages.COMMAND).replace('.', '_')}"
         if messages.known(ours):
             return Message(ours, line.parameters)
         return line if visit.may(Right.MODELS) else message("web.remedy.administrator")

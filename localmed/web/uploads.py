@@ -6,6 +6,7 @@ What was read is shown as the page of a dry run, in a frame that runs nothing (`
 from __future__ import annotations
 
 import dataclasses
+from contextlib import ExitStack
 from datetime import date
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from localmed.domain.previews import FilePreview
 from localmed.errors import UnknownName, UsageError
 from localmed.files import replace
 from localmed.hooks import Hooks
+from localmed.messages import LANGUAGES
 from localmed.operations import importing, lookups, uploads
 from localmed.operations.uploads import Upload
 from localmed.presentation.preview import PreviewPage
@@ -52,19 +54,25 @@ def send(
         raise UsageError("upload.files", most=MOST)
     session = visit.session
     waiting = [uploads.accept(session, collection, file.filename or "", file.file) for file in files]
-    return begin(visit, "look", "/library/upload", looked, waiting, visit.language)
+    return begin(visit, "look", "/library/upload", looked, waiting)
 
 
-def looked(session: Session, waiting: list[Upload], language: str, hooks: Hooks) -> Message:
-    """Read each file as an import would, and keep the page that shows what was read."""
+def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
+    """Read each file as an import would, and keep the pages that show what was read: another person may publish it."""
     for upload in waiting:
-        title = importing.previewed_title(session, upload.collection, None)
-        with PreviewPage(title, language, importing.thumbnails, date.today().isoformat(), __version__) as page:
+        title, day = importing.previewed_title(session, upload.collection, None), date.today().isoformat()
+        with ExitStack() as stack:
+            shown = {
+                language: stack.enter_context(PreviewPage(title, language, importing.thumbnails, day, __version__))
+                for language in LANGUAGES
+            }
             file: FilePreview | None = None
             for file in importing.preview(session, [uploads.file_of(session, upload)], upload.collection, None, hooks):
-                page.add(dataclasses.replace(file, path=upload.name))  # where it waits is nobody's business
-            content = "".join(page.chunks()).encode(errors="replace")
-        replace(uploads.preview_of(session, upload), content)
+                for page in shown.values():
+                    page.add(dataclasses.replace(file, path=upload.name))  # where it waits is nobody's business
+            for language, page in shown.items():
+                content = "".join(page.chunks()).encode(errors="replace")
+                replace(uploads.preview_of(session, upload, language), content)
         uploads.note_look(session, upload, _outcome(file), file is not None and file.outcome in TAKEN)
     return message("upload.looked", count=len(waiting))
 
@@ -80,14 +88,14 @@ def one(visit: Librarian, upload_id: str) -> Response:
     """One that waits: what was read of it, and whether to publish it."""
     waiting = uploads.upload(visit.session, upload_id)
     allowed = uploads.may_publish(visit.session, waiting)
-    there = uploads.preview_of(visit.session, waiting).is_file()
+    there = uploads.preview_of(visit.session, waiting, visit.language).is_file()
     return pages.page(visit, "uploaded.html", upload=waiting, allowed=allowed, there=there)
 
 
 @router.get("/{upload_id}/preview")
 def preview(visit: Librarian, upload_id: str) -> Response:
     """The page of what was read of it."""
-    path = uploads.preview_of(visit.session, uploads.upload(visit.session, upload_id))
+    path = uploads.preview_of(visit.session, uploads.upload(visit.session, upload_id), visit.language)
     if not path.is_file():
         raise UnknownName("upload.unknown")
     return HTMLResponse(path.read_bytes(), headers={"content-security-policy": DOCUMENT_POLICY})

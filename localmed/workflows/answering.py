@@ -316,13 +316,25 @@ def _whole(
         for one in statements[1:]
         if all((c.passage_id, c.start, c.end) not in in_lists | warned for c in one.citations)
     }
-    return tuple(_in_order(task.question, ordered, statements[0], behind, more)), evidence, notes
+    caution_spans = frozenset(span for part in whole for span in part.cautions)
+    cautions = {
+        one.text
+        for one in ordered
+        if one.text != statements[0].text
+        and all((c.passage_id, c.start, c.end) in caution_spans for c in one.citations)
+    }
+    return tuple(_in_order(task.question, ordered, statements[0], behind, more, cautions)), evidence, notes
 
 
 def _in_order(
-    question: str, ordered: Sequence[Statement], first: Statement, behind: Collection[str], more: Collection[str]
+    question: str,
+    ordered: Sequence[Statement],
+    first: Statement,
+    behind: Collection[str],
+    more: Collection[str],
+    cautions: Collection[str],
 ) -> Iterator[Statement]:
-    """``ordered`` with what only completes a section, or is for another case, behind what answers."""
+    """``ordered``: what answers, then the cautions, then what only completes a section or is for another case."""
     off = {
         one.text
         for one in ordered
@@ -330,7 +342,10 @@ def _in_order(
         or (one.text != first.text and (cases.other(question, one.text) or cases.beside(one.text, first.text)))
         or (one.text in more and tied.answered(question, first.text, one.text))
     }
-    yield from (one for one in ordered if one.text not in off)
+    yield from (one for one in ordered if one.text not in off and one.text not in cautions)
+    yield from (
+        replace(one, section=AnswerSection.CAUTIONS) for one in ordered if one.text in cautions and one.text not in off
+    )
     yield from (replace(one, section=AnswerSection.CONTINUES) for one in ordered if one.text in off)
 
 

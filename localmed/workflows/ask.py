@@ -202,7 +202,7 @@ def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None
     if not written.stands or (reason := (yield from untied(answer.question, written))):
         refusal = without_statements(answer, written, ours, reason if written.stands else None)
         return Candidate(refusal, written)
-    possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
+    possible = yield from compared(answer.question, written.statements, written.evidence, theirs, beyond)
     notes = (message(UNSURE),) if leading.relevance.unsure else ()
     return Candidate(completed_answer(answer, written, (*written.evidence, *theirs), notes, possible), written)
 
@@ -214,12 +214,18 @@ def compared(
     theirs: tuple[Evidence, ...],
     beyond: SearchedTier | None,
 ) -> Step[tuple[Conflict, ...]]:
-    """Where ``statements`` from ``ours`` may conflict with what rules quote of ``theirs``, which ``beyond`` holds."""
+    """Where ``statements`` from ``ours`` may conflict: with what rules quote of ``theirs``, which ``beyond`` holds, and
+    what is cited of the document that leads with what is cited of the others.
+    """
+    own = citing(statements, ours)
+    leading = [cited for cited in own if cited.citation.document_id == own[0].citation.document_id]
+    others = [cited for cited in own if cited.citation.document_id != own[0].citation.document_id]
+    among = conflicts(question, leading, others)
     if not beyond:
-        return ()
+        return among
     draft = yield Perform(CITED_ANSWER, AnswerInput(question, theirs, beyond.result.dense), by_rules=True)
     checked, _ = citations.check(draft.statements, theirs)
-    return conflicts(question, citing(statements, ours), citing(checked, theirs))
+    return (*among, *conflicts(question, own, citing(checked, theirs)))
 
 
 def completed_answer(

@@ -205,7 +205,7 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
     written = yield from write(task, plan, role, gathered.leading.relevance)
     if not written.stands:
         return without_statements(replace(answer, parts=_of_case(case)), written)
-    possible = yield from compared(case.query, written.statements, ours, gathered.theirs, gathered.beyond)
+    possible = yield from compared(case.query, written.statements, written.evidence, gathered.theirs, gathered.beyond)
     fitting = yield from _fitting(case, written, gathered, plan)
     effects = _effects(case, written, gathered)
     beside = (*effects, *fitting.statements)

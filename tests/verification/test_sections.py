@@ -234,3 +234,14 @@ def test_the_items_of_a_list_do_not_go_behind() -> None:
     part = quoted("Give oxygen.", STEPS, MORE)
     assert not beyond(part)
     assert len(part.lists) == 5
+
+
+def test_what_warns_outside_of_lists_is_a_caution_and_what_tells_what_to_do_is_none() -> None:
+    text = (
+        "Phenytoin is given slowly. It must be diluted.\nNever mix it. Not even with glucose.\nCall for help at once."
+    )
+    piece = passage(text)
+    part = quoted("Phenytoin is given slowly.", piece)
+    assert {text[start:end] for _, start, end in part.cautions} == {"Never mix it.", "Not even with glucose."}
+    steps = passage("Then, in this order:\nCall for help.\nDo not leave the patient.\nGive oxygen.")
+    assert quoted("Give oxygen.", steps).cautions == frozenset()

@@ -290,3 +290,25 @@ def test_who_a_patient_is_is_masked_before_anything_is_kept(copied_clients: Clie
         assert MASK * len(name) in values
     officer = Session(copied_clients.site, Caller("safety", None, SessionRole.SAFETY))
     assert all("Quixworth" not in report.asked_text for report in feedback.reports(officer))
+
+
+GENTAMICIN = """# Gentamicin in adults
+
+## Dose
+
+Give gentamicin 5 mg/kg once daily in sepsis in adults. Do not give it in myasthenia gravis. The maximum dose is 400 mg.
+"""
+
+
+def test_cautions_that_are_quoted_stand_under_their_own_heading(copied_clients: Clients, tmp_path: Path) -> None:
+    file = tmp_path / "gentamicin.md"
+    file.write_text(GENTAMICIN, "utf-8")
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    importing.import_paths(session, [file], Manifest(Collection("doses", "Doses", priority=1)))
+    reader = copied_clients("librarian")
+    page = reader.form("/ask", question="What is the dose of gentamicin in adults with sepsis?")
+    for language, heading in (("en", "<h3>Cautions</h3>"), ("zh", "<h3>注意事项</h3>")):
+        reader.http.cookies.set("localmed_language", language)
+        shown = reader.get(page.url.path).text
+        places = [shown.index(words) for words in ("5 mg/kg", "400 mg", heading, "myasthenia gravis")]
+        assert places == sorted(places)

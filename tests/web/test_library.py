@@ -107,7 +107,10 @@ def test_a_document_is_superseded_made_current_governed_and_removed(copied_clien
     assert lookups.document(session_of(copied_clients), sepsis).status == "superseded"
     librarian.form(f"{base}/current")
     assert lookups.document(session_of(copied_clients), sepsis).status == "current"
-    assert librarian.form(f"{base}/govern", owner="Dr Lin", review_by="31/12/2026").status_code == 400
+    wrong = librarian.form(f"{base}/govern", owner="Dr Lin", review_by="31/12/2026")
+    assert wrong.status_code == 400
+    assert "is not a date" in wrong.text
+    assert 'value="Dr Lin"' in wrong.text, "what was typed is there to be corrected"
     librarian.form(f"{base}/govern", owner="Dr Lin", review_by="2020-01-01")
     stored = lookups.document(session_of(copied_clients), sepsis)
     assert (stored.governance.owner, stored.governance.review_by) == ("Dr Lin", "2020-01-01")

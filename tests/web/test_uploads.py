@@ -170,3 +170,14 @@ def test_a_publication_that_fails_leaves_what_lay_there_before(
 
 def refuse(*_: Any, **__: Any) -> None:
     raise Cancelled("workflow.cancelled")
+
+
+def test_what_was_read_takes_no_files_place_and_is_shown_in_each_language(copied_clients: Clients) -> None:
+    """A file may be called as what was read of it was; another person reads it in another language."""
+    librarian, content = copied_clients("librarian"), b"<h1>Hand rub</h1><p>Rub for 20 seconds.</p>"
+    send(librarian, content, "preview.html")
+    (upload,) = waiting(copied_clients)
+    assert uploads.file_of(session_of(copied_clients), upload).read_bytes() == content
+    for language, words in (("en", "Preview of an import"), ("zh", "导入预览")):
+        librarian.http.cookies.set("localmed_language", language)
+        assert words in librarian.get(f"/library/upload/{upload.id}/preview").text

@@ -19,6 +19,7 @@ from localmed.domain import (
     Evidence,
     Hit,
     Kind,
+    Passage,
     SearchFilter,
     Status,
     Support,
@@ -60,7 +61,11 @@ PLAN = Plan((Tier(("guidelines",), whole=True),), 8)
 
 
 def replay(
-    results: Sequence[Any], question: str = QUESTION, plan: Plan = PLAN, filters: SearchFilter = EVERYTHING
+    results: Sequence[Any],
+    question: str = QUESTION,
+    plan: Plan = PLAN,
+    filters: SearchFilter = EVERYTHING,
+    sections: tuple[tuple[Passage, ...], ...] = (),
 ) -> tuple[Answer, list[Any]]:
     """The answer that the flow comes to when its requests get ``results``, and the requests.
 
@@ -91,7 +96,7 @@ def replay(
         if not waiting and isinstance(requests[-1], LookUp):  # a definition, where no passage answers
             result = None
         else:
-            result = () if nearest or isinstance(requests[-1], Sections) else waiting.pop(0)
+            result = sections if isinstance(requests[-1], Sections) else () if nearest else waiting.pop(0)
 
 
 def search_result(dense: bool = True, language: str = "en", hits: tuple[Hit, ...] = HITS) -> Found:

@@ -283,3 +283,39 @@ def test_another_language_is_not_searched_where_the_reader_chose_one() -> None:
 def test_what_is_near_in_another_language_is_shown_with_the_abstention() -> None:
     answer, _ = replay([search_result(FIRST), TOO_LITTLE, search_result(SECOND), TOO_LITTLE], CHINESE, BILINGUAL)
     assert answer.status is AnswerStatus.ABSTAINED
+
+
+# --- within a tier ----------------------------------------------------------------------------------------------------
+
+
+def of_one_tier(*sources: Evidence) -> list[object]:
+    """What the requests get when one tier holds ``sources``, each of which is quoted whole."""
+    hits = tuple(Hit(source.passage, 1.0, 0.8) for source in sources)
+    quotations = tuple(whole(source).statements[0] for source in sources)
+    return [Found(hits, True, "en"), Relevance((0.9,) * len(sources), 0.5), sources, Draft(quotations)]
+
+
+def test_two_documents_of_one_tier_that_are_both_cited_are_compared() -> None:
+    answer, _ = replay(of_one_tier(FIRST, SECOND), QUESTION, PLAN)
+    (conflict,) = answer.conflicts
+    assert (conflict.marker, conflict.against) == ("1", "2")
+    assert [amount.written for amount in conflict.amounts] == ["4 g", "3 g"]
+
+
+def test_two_passages_of_one_document_are_not_compared() -> None:
+    other = replace(SECOND, passage=replace(SECOND.passage, document_id=FIRST.passage.document_id))
+    assert replay(of_one_tier(FIRST, other), QUESTION, PLAN)[0].conflicts == ()
+
+
+STEPS = evidence("1", f"Then, in this order:\nAsk for allergies.\n{FIRST.passage.text}", "Paracetamol")
+MORE = evidence("2", "Repeat it.", "Paracetamol")
+
+
+def test_what_a_section_brings_from_another_passage_can_be_compared() -> None:
+    """Its marker is none of those that were found: an answer over two tiers ended in a fault."""
+    start = STEPS.passage.text.index(FIRST.passage.text)
+    draft = Draft((quotation(STEPS, start, len(STEPS.passage.text)),))
+    results = [search_result(STEPS), ENOUGH, (STEPS,), draft, (MORE,)]
+    answer, _ = replay(results, QUESTION, PLAN, sections=((STEPS.passage, MORE.passage),))
+    assert answer.evidence == (STEPS, MORE)
+    assert answer.conflicts == ()

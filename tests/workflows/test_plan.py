@@ -221,18 +221,29 @@ def on_model(role: Any, task: Any, *script: Any) -> Any:
 
 GIVEN = PlanInput(QUESTION, ("book", "graph"))
 GOOD = SourcePlan(book=("asthma treatment",), graph=(("asthma", "treatment"),))
+ASKED = replace(GOOD, book=(QUESTION, "asthma treatment"))
 
 
 def test_a_model_is_held_to_the_schema_of_the_sources_there_are() -> None:
-    assert on_model(PLAN, GIVEN, written(GOOD)) == GOOD
-    assert on_model(PLAN, GIVEN, "Sure! Here is a plan.", written(GOOD)) == GOOD
+    assert on_model(PLAN, GIVEN, written(GOOD)) == ASKED
+    assert on_model(PLAN, GIVEN, "Sure! Here is a plan.", written(GOOD)) == ASKED
     with pytest.raises(Rejected):
         on_model(PLAN, GIVEN, "Sure!", "Sure!")
 
 
+def test_a_source_that_is_asked_is_asked_the_question_too() -> None:
+    """Queries of a model may find nothing; a source that the plan leaves out stays out."""
+    given = PlanInput(QUESTION, ("book", "guideline", "graph"))
+    poor = SourcePlan(book=("clinical guidelines", "query"))
+    assert on_model(PLAN, given, written(poor, given.sources)).book == (QUESTION, "clinical guidelines", "query")
+    assert not on_model(PLAN, given, written(poor, given.sources)).guideline
+    repeated = SourcePlan(book=(QUESTION,))
+    assert on_model(PLAN, given, written(repeated, given.sources)) == repeated, "no query twice"
+
+
 def test_a_plan_that_asks_nothing_is_asked_for_once_more() -> None:
     nothing = written(SourcePlan(), GIVEN.sources)
-    assert on_model(PLAN, GIVEN, nothing, written(GOOD)) == GOOD
+    assert on_model(PLAN, GIVEN, nothing, written(GOOD)) == ASKED
     with pytest.raises(Rejected):
         on_model(PLAN, GIVEN, nothing, nothing)
 
