@@ -233,12 +233,12 @@ def test_a_model_is_held_to_the_schema_of_the_sources_there_are() -> None:
 
 def test_a_source_that_is_asked_is_asked_the_question_too() -> None:
     """Queries of a model may find nothing; a source that the plan leaves out stays out."""
-    given = PlanInput(QUESTION, ("book", "guideline", "graph"))
+    task = PlanInput(QUESTION, ("book", "guideline", "graph"))
     poor = SourcePlan(book=("clinical guidelines", "query"))
-    assert on_model(PLAN, given, written(poor, given.sources)).book == (QUESTION, "clinical guidelines", "query")
-    assert not on_model(PLAN, given, written(poor, given.sources)).guideline
+    assert on_model(PLAN, task, written(poor, task.sources)).book == (QUESTION, "clinical guidelines", "query")
+    assert not on_model(PLAN, task, written(poor, task.sources)).guideline
     repeated = SourcePlan(book=(QUESTION,))
-    assert on_model(PLAN, given, written(repeated, given.sources)) == repeated, "no query twice"
+    assert on_model(PLAN, task, written(repeated, task.sources)) == repeated, "no query twice"
 
 
 def test_a_plan_that_asks_nothing_is_asked_for_once_more() -> None:
