@@ -122,7 +122,7 @@ def _listed(made: _Table, folded: str) -> Iterator[Mention]:
 def _by_ending(made: _Table, folded: str) -> Iterator[Mention]:
     for match in made.unlisted.finditer(folded):
         ending = match["han"] or next(name for name, part in match.groupdict().items() if part)
-        written = match[0] if match["han"] else match[0].removesuffix("s") if match[0][-1:] == "s" else match[0]
+        written = match[0] if match["han"] or ending.endswith("s") else match[0].removesuffix("s")
         if written in _NO_ENDING:
             continue
         name = written[1:] if match["han"] else written  # the first of two characters may be another word's

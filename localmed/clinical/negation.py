@@ -40,9 +40,14 @@ def _limits() -> re.Pattern[str]:
     )
 
 
+@cache
+def _twice() -> re.Pattern[str]:
+    return cues("negation", "twice")
+
+
 def without_limits(folded: str) -> str:
-    """``folded`` text without its limits, which deny nothing."""
-    return _limits().sub(" ", _NOT.sub(" not", folded))
+    """``folded`` text without its limits and its double denials, which deny nothing."""
+    return _limits().sub(" ", _twice().sub(" ", _NOT.sub(" not", folded)))
 
 
 def denies(folded: str) -> bool:
@@ -50,9 +55,14 @@ def denies(folded: str) -> bool:
     return bool(_cues("denies").search(without_limits(folded)))
 
 
+def without_denials(folded: str) -> str:
+    """``folded`` text without what denies."""
+    return _cues("denies").sub(" ", _twice().sub(" ", folded))
+
+
 def doubtful(folded: str) -> frozenset[str]:
     """The cues of a folded clause that deny in one wording and not in another."""
-    return frozenset(match[0] for match in _cues("may_deny").finditer(_cues("denies").sub(" ", folded)))
+    return frozenset(match[0] for match in _cues("may_deny").finditer(without_denials(folded)))
 
 
 def warns(text: str) -> bool:

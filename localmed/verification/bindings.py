@@ -179,18 +179,24 @@ def other_medicine(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
 
 
 def nearer_medicine(statement: str, window: Window) -> bool:
-    """Whether the source says what the statement says in a sentence on another medicine, and next to nothing of it in
-    those that name the statement's.
+    """Whether the sources say what the statement says of one of its medicines in a sentence that names another one in
+    its place, and next to nothing of it in those that name the statement's. Shared words and numbers count alike.
     """
-    mine, named = words(_unnamed(statement)), medicines.names(statement)
-    there = [(len(mine & words(_unnamed(one.text))), medicines.names(one.text)) for one in window.sentences]
-    nearest = max((shared for shared, names in there if names and not names & named), default=0)
-    own = (
-        max((shared for shared, names in there if names & {*mention.ingredients, *mention.classes}), default=nearest)
-        for mention in medicines.mentions(statement)
-        if mention.ingredients
-    )
-    return nearest >= WORDS and any(shared <= FARTHER * nearest for shared in own)
+    mine, numbers, named = words(_unnamed(statement)), intervals(statement), medicines.names(statement)
+    there = [(_shared(mine, numbers, one.text), medicines.names(one.text)) for one in window.all_sentences]
+    for mention in medicines.mentions(statement):
+        own = {*mention.ingredients, *mention.classes}
+        nearest = max((shared for shared, names in there if names - named and not names & own), default=0)
+        most = max((shared for shared, names in there if names & own), default=nearest)
+        if mention.ingredients and nearest >= WORDS and most <= FARTHER * nearest:
+            return True
+    return False
+
+
+def _shared(mine: frozenset[str], numbers: Sequence[Interval], sentence: str) -> int:
+    there = intervals(sentence) if numbers else ()
+    same = sum(any(number.meets(other) for other in there) for number in numbers)
+    return same + len(mine & words(_unnamed(sentence)))
 
 
 def _unnamed(text: str) -> str:

@@ -140,8 +140,8 @@ def _named(statement: str, window: Window) -> bool:
 
 
 def _with_synonyms(names: Collection[str]) -> frozenset[str]:
-    """The ``names`` and what stands for their synonyms: an anticonvulsant is an antiepileptic."""
-    return frozenset(names) | {f"={thing.names[0]}" for name in names for thing in synonyms.named(name)}
+    """The ``names`` and all that they are called: an anticonvulsant is an antiepileptic."""
+    return frozenset(names) | {f"={word}" for name in names for thing in synonyms.named(name) for word in thing.names}
 
 
 def _owned(statement: str, window: Window, known: Sequence[Interval]) -> bool:

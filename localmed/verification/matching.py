@@ -51,6 +51,7 @@ class Window:
     titles: str
     coverage: float
     around: str = ""  # the passages as a whole: what "it" refers to may stand there
+    all_sentences: tuple[Sentence, ...] = ()  # of the passages, in their order
 
     @property
     def text(self) -> str:
@@ -87,6 +88,7 @@ def window(statement: str, passages: Sequence[Passage]) -> Window:
         for at, one in enumerate(passages)
         for sentence in split(one, at)
     ]
+    everything = tuple(candidate.sentence for candidate in candidates)
     whole = sum(weighted.values()) or 1.0
     enough = round(GAIN * whole, 6)  # as what is held against it: the last bit of a sum hangs on its order
     have: set[str] = set()
@@ -102,7 +104,7 @@ def window(statement: str, passages: Sequence[Passage]) -> Window:
         anchored |= best.anchors
     have |= weighted.keys() & words(titles)
     share = sum(weighted[word] for word in have) / whole if weighted else 1.0
-    return Window(tuple(chosen), titles, share, "\n".join(passage.in_context for passage in passages))
+    return Window(tuple(chosen), titles, share, "\n".join(passage.in_context for passage in passages), everything)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,9 @@ def _added(axis: Axis, stated: frozenset[str], theirs: Sequence[Clause]) -> bool
 
 
 def _excluded(axis: Axis, stated: frozenset[str], source_poles: Sequence[frozenset[str]]) -> bool:
-    held = frozenset().union(*source_poles)
-    if not held:
-        return False
-    return all(pole not in held and axis.within.get(pole, pole) not in held for pole in stated)
+    """Whether the source has another pole and none of those stated, those that both have apart: "drugs that raise
+    potassium are continued" of a source that stops them.
+    """
+    held = frozenset[str]().union(*source_poles)
+    own, theirs = stated - held, held - stated
+    return bool(own and theirs) and all(axis.within.get(pole, pole) not in held for pole in own)

@@ -23,6 +23,8 @@ LIKE = {"en": 0.4, "zh": 0.3}  # share of a clause's words from which two are ab
 SHARED = 2  # words at least, of a clause that has as many
 NEARLY = 0.75  # of the best clause's share: another clause this like it, of the same polarity, clears the statement
 _ONLY, _LIMITED = frozenset(("only", "alone")), frozenset(("unless", "without", "rather"))  # "only if" is no "not if"
+_EXCEPTING = frozenset(("unless", "without", "only", "除非", "除外"))
+HELD = 0.75  # of the words that a clause of the source denies: a statement with as many says the same of the same
 NAMED = 0.3  # added to the likeness of a clause that names the same medicine
 LISTED = 2  # words of an item of a list, which a denial before it denies too
 SHORT = 1  # words; a clause with fewer does not tell what it is about
@@ -45,6 +47,7 @@ class Clause:
     may: frozenset[str]
     condition: bool
     medicines: frozenset[str] = frozenset()
+    denied: frozenset[str] = frozenset()  # its words without those that deny
 
 
 def turned(statement: str, source: str) -> bool:
@@ -53,6 +56,8 @@ def turned(statement: str, source: str) -> bool:
     if any(clause.denies and not clause.condition for clause in mine) and not any(
         other_clause.denies or other_clause.may for other_clause in theirs
     ):
+        return True
+    if _denial_left_out(mine, theirs):
         return True
     groups: dict[Clause, list[Clause]] = {}
     for clause in mine:
@@ -69,6 +74,22 @@ def turned(statement: str, source: str) -> bool:
     return any(_against(group, best, theirs) for best, group in groups.items())
 
 
+def _denial_left_out(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether the statement denies nothing and says nearly all of what a clause of the source denies, as no other
+    clause of it does that denies nothing. A source that names exceptions tells nothing.
+    """
+    if any(clause.denies or clause.may for clause in mine) or any(_EXCEPTING & clause.may for clause in theirs):
+        return False
+    affirmed = [clause.denied for clause in theirs if not clause.denies]
+    return any(
+        clause.denies
+        and len(clause.denied) >= SHARED
+        and any(len(clause.denied & own.words) >= HELD * len(clause.denied) for own in mine)
+        and not any(len(clause.denied & other) >= HELD * len(clause.denied) for other in affirmed)
+        for clause in theirs
+    )
+
+
 def clauses(text: str) -> list[Clause]:
     """The clauses of ``text``; one too short to compare goes with the next, at the end with the one before."""
     pieces: list[str] = []
@@ -83,7 +104,8 @@ def clauses(text: str) -> list[Clause]:
         goes_on = _GOES_ON.match(piece) or len(piece.split()) <= LISTED
         denies = negation.denies(piece) or bool(parsed and parsed[-1].denies and goes_on and detect(piece) == "en")
         may = negation.doubtful(piece) | (parsed[-1].may if parsed and goes_on else frozenset())
-        parsed.append(Clause(_words(piece), denies, may, bool(_CONDITION.match(piece)), names(piece)))
+        parsed.append(Clause(_words(piece), denies, may, bool(_CONDITION.match(piece)), names(piece),
+                             _words(negation.without_denials(piece))))  # fmt: skip
     for place in reversed(range(len(parsed) - 1)):  # "children and pregnancy are not covered": each item is denied
         if parsed[place + 1].denies and not parsed[place].condition and len(parsed[place].words) <= LISTED:
             parsed[place] = replace(parsed[place], denies=True)

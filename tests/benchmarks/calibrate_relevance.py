@@ -56,6 +56,7 @@ CORPORA = HERE.parents[1] / "corpora"
 AUTHORS = {"plain": "first author", "dev": "second author", "held": "second author", "ward_dev": "third author"}
 WARD = Manifest(Collection("ward", "Ward", priority=10, kind=Kind.GUIDELINE))
 KNOWN = "Chinese known items"
+REMOVED, WRITTEN = "its document left out", "written as such"  # types of questions without an answer
 TARGET = Path(relevance.__file__).with_name("relevance.toml")
 CURVE = HERE / "risk_coverage.csv"
 HEAD = """\
@@ -72,10 +73,11 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as it was judged, whose it is, and of which document."""
+    """A question as it was judged, whose it is, of which document, and what makes it ``unanswerable`` (or "")."""
 
     author: str
     row: Judged
+    unanswerable: str = ""
 
 
 class Remembering(BertEncoder):
@@ -182,6 +184,7 @@ def judged_twice(session: Session, questions: Sequence[tuple[str, Labelled]]) ->
     with session.workspace() as workspace:
         library = workspace.library
         texts = whole_texts(library)
+        kinds = {row["text"]: row["kind"] for name in AUTHORS for row in _questions(HERE / name / "unanswerable.toml")}
 
         def judged(question: Labelled, filters: SearchFilter) -> Judged:
             nonlocal names
@@ -196,12 +199,15 @@ def judged_twice(session: Session, questions: Sequence[tuple[str, Labelled]]) ->
             holders = [name for name, text in texts.items() if _holds(text, question)] if question.evidence else []
             title = " ".join(sorted(texts[name][0] for name in holders)) or question.text
             own = replace(question, group=f"{author}: {title}")
-            rows.append(Asked(author, judged(own, SearchFilter())))
+            rows.append(
+                Asked(author, judged(own, SearchFilter()), "" if holders else kinds.get(question.text, WRITTEN))
+            )
             if holders and author != "starter" and question.text not in shared and not _common(author, texts, holders):
                 titles = {texts[name][0] for name in holders}
                 titles |= set(guidelines.TITLES.values()) if titles & set(guidelines.TITLES.values()) else set()
                 others = tuple(name for name, (other, _) in texts.items() if other not in titles)
-                rows.append(Asked(author, judged(replace(own, evidence=()), SearchFilter(documents=others))))
+                removed = judged(replace(own, evidence=()), SearchFilter(documents=others))
+                rows.append(Asked(author, removed, REMOVED))
     return rows, names
 
 
@@ -296,16 +302,40 @@ def reported(key: Key, columns: Sequence[int], own: Sequence[Asked]) -> list[Row
     return table
 
 
+def by_type(key: Key, columns: Sequence[int], own: Sequence[Asked]) -> list[Row]:
+    """For each type of questions without an answer: what becomes of it, with judge and threshold from the other types.
+
+    The questions with an answer are those of all authors, each judged without its document.
+    """
+    settings, table = AskSettings(), list[Row]()
+    fitting, name = fitted_on(own), f"{key[0] or 'words alone'}, {key[2]}"
+    answerable = [one.row for one in fitting if one.row.answerable]
+    for kind in sorted({one.unanswerable for one in fitting} - {""}):
+        others = answerable + [one.row for one in fitting if one.unanswerable not in ("", kind)]
+        if len(others) == len(answerable):
+            continue
+        left, beta = left_out(others, columns), fit(others, columns)
+        level = Fitted((), 0.0, curve(for_curve(left))).threshold(
+            settings.risk, settings.confidence, settings.unanswerable
+        )
+        theirs = [(one.row, probability(one.row, columns, beta)) for one in fitting if one.unanswerable == kind]
+        scored = [pair for pair in left if pair[0].answerable] + theirs
+        table.append(
+            row_of(f"{name}, without an answer: {kind}", level, curve_at(level, scored), area(scored), "types")
+        )
+    return table
+
+
 def curve_at(level: float, scored: Sequence[tuple[Judged, float]]) -> Point:
     """What is answered at one threshold."""
     kinds = [[chance >= level for row, chance in scored if row.answerable == kind] for kind in (True, False)]
     return Point(level, sum(kinds[0]), len(kinds[0]), sum(kinds[1]), len(kinds[1]))
 
 
-def row_of(name: str, level: float, point: Point, under: float) -> Row:
+def row_of(name: str, level: float, point: Point, under: float, others: str = "authors") -> Row:
     """What share is answered of the questions that have an answer, and of those that have none."""
     shares = f"{point.answered} of {point.answerable} with an answer, {point.wrong} of {point.unanswerable} without"
-    how = f"judge and threshold {level} from the other authors' questions; AURC {under:.3f}; passages by one search"
+    how = f"judge and threshold {level} from the other {others}' questions; AURC {under:.3f}; passages by one search"
     return Row(f"relevance judge, {name}", "", f"answers {shares}", "-", how)
 
 
@@ -327,7 +357,8 @@ def export(place: Path, scored: dict[str, list[tuple[Judged, float]]]) -> None:
 def run(place: Place) -> list[Row]:
     """A row for each author, left out of the fit; with both encoders."""
     parts = [fits(*gathered(place, encoder())) for encoder in ENCODERS]
-    return [row for part in parts for key, (columns, own) in part.items() for row in reported(key, columns, own)]
+    made = (report(key, *part[key]) for part in parts for key in part for report in (reported, by_type))
+    return [row for rows in made for row in rows]
 
 
 def main() -> None:

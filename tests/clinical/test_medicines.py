@@ -87,6 +87,8 @@ def test_places_name_each_medicine_once() -> None:
 def test_names_by_ending_alone() -> None:
     assert medicines.names("zofenopril") == {"zofenopril", "ACE inhibitors"}
     assert medicines.names("应用佐芬普利") == {"芬普利", "ACE inhibitors"}
+    assert medicines.names("telbivudine or ridaforolimus, in the magazine") == {"telbivudine", "ridaforolimus"}
+    assert medicines.names("改用替比夫定") == {"比夫定"}
 
 
 def test_every_row_of_the_table_is_well_formed() -> None:

@@ -139,6 +139,10 @@ LITHIUM = passage(
     "Mania",
 )
 IRON = passage("使用强阿片类药物时应同时给予乳果糖预防便秘，腹泻者除外。恶心可用甲氧氯普胺，每日3次。", "镇痛")
+SPARING = passage(
+    "Methotrexate 15 mg once a week by mouth, raised to 25 mg. Never combine it with ciclosporin.", "Psoriasis"
+)
+THYROID = passage("妊娠期甲亢应停用碘剂，改用丙硫氧嘧啶。哺乳者可用甲巯咪唑；碘剂禁用。", "甲亢")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +155,10 @@ IRON = passage("使用强阿片类药物时应同时给予乳果糖预防便秘�
         ("用强阿片药的同时要用甲氧氯普胺防便秘，除非病人腹泻。", IRON, True),
         ("用强阿片药的同时要用乳果糖防便秘，除非病人腹泻。", IRON, False),
         ("恶心的病人可服甲氧氯普胺，一天三次。", IRON, False),
+        ("Ciclosporin starts with 15 mg and goes up to 25 mg.", SPARING, True),
+        ("Methotrexate starts with 15 mg and goes up to 25 mg.", SPARING, False),
+        ("孕期甲亢改用甲巯咪唑，停用碘剂。", THYROID, True),
+        ("孕期甲亢改用丙硫氧嘧啶，停用碘剂。", THYROID, False),
     ],
 )
 def test_what_the_source_says_of_another_medicine(text: str, source: Passage, expected: bool) -> None:

@@ -19,6 +19,11 @@ RIGHT_AND_WRONG = [
     ),
     ("Stop metformin when vomiting.", "Metformin is stopped when vomiting.", "Continue metformin when vomiting."),
     ("Do not stop aspirin in a flare.", "Continue aspirin in a flare.", "Aspirin has to be stopped in a flare."),
+    (
+        "Stop drugs that raise potassium.",
+        "Drugs that raise potassium are stopped.",
+        "Drugs that raise potassium are continued.",
+    ),
     ("Lose weight slowly.", "Weight should be lost slowly.", "Weight should be lost rapidly."),
     ("多数患者需要两种药物。", "大多数患者需要两种药物。", "少数患者需要两种药物。"),
     ("光疗中皮疹较常见。", "光疗中皮疹多见。", "光疗中皮疹很罕见。"),

@@ -11,8 +11,9 @@ from localmed.clinical.medicines import ingredients
 from localmed.domain import Evidence, Message, Origin, Statement, Support, Verification, message
 from localmed.ports import Stance
 from localmed.verification import citations, comparison, quantities, support
+from localmed.verification.matching import window
 from localmed.verification.polarity import turned
-from tests.values import evidence, quotation
+from tests.values import evidence, passage, quotation
 
 SOURCE = evidence("1", "Give 0.5 mg of adrenaline into the thigh. Repeat after 5 minutes.", "Anaphylaxis")
 FOR, AGAINST, NEITHER = Stance(0.8, 0.1, 0.1), Stance(0.1, 0.2, 0.7), Stance(0.2, 0.6, 0.2)
@@ -220,3 +221,30 @@ def test_six_hourly_is_every_six_hours_and_a_class_is_named_by_its_passage() -> 
     )
     assert reason("The preferred antibiotic is doxycycline 100 mg, six-hourly.", source)[0] == UNSHOWN
     assert reason("The preferred antibiotic is doxycycline 100 mg, four-hourly.", source)[0] != UNSHOWN
+
+
+@pytest.mark.parametrize(
+    ("statement", "source", "expected"),
+    [
+        ("病毒性咽炎患儿常规应用抗菌药。", "咽炎患儿大多为病毒感染，不用抗菌药。", True),
+        ("病毒性咽炎患儿不用抗菌药。", "咽炎患儿大多为病毒感染，不用抗菌药。", False),
+        ("备皮时可以不剃毛。", "备皮时不剃毛。", False),
+        ("术前不可以不禁食。", "术前无需禁食。", True),
+        ("术前必须禁食。", "术前不可不禁食。", False),
+        ("There is not no routine place for a mouthwash.", "A mouthwash is not used routinely.", True),
+        (
+            "Put things in the mouth while the jaw is tight.",
+            "Do not put anything in the mouth while the jaw is tight.",
+            True,
+        ),
+        ("有溃疡时用抗菌药。", "除非有溃疡，不用抗菌药。", False),
+    ],
+)
+def test_two_denials_affirm_and_a_denial_cannot_be_left_out(statement: str, source: str, expected: bool) -> None:
+    assert turned(statement, source) is expected
+
+
+def test_names_of_one_class_are_the_same_whichever_comes_first() -> None:
+    text = "Sodium and anticonvulsant levels are sent."
+    source = passage("Send blood for sodium and antiseizure levels.", "Seizures")
+    assert comparison.fault(text, window(text, [source]), 0.9) is None
