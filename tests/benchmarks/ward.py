@@ -38,6 +38,7 @@ SETS = {
     "ward3_held": "fifth author, held back, looked at once",
     "ward4_held": "sixth author, held back, looked at once",
     "ward5_held": "seventh author, held back, looked at once",
+    "ward6_held": "eighth author, held back, looked at once",
 }
 RIGHT, WRONG = 0.75, 0.02
 WARNS = re.compile(
