@@ -9,14 +9,23 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 _noted = False  # no lock: a second Ctrl-C may come within the handler
 
 
-def listen() -> None:
-    """Note Ctrl-C from now on; it raises ``KeyboardInterrupt`` as before. For the main thread of a command."""
-    signal.signal(signal.SIGINT, interrupt)
+@contextmanager
+def listening() -> Iterator[None]:
+    """Note Ctrl-C within the block; it raises ``KeyboardInterrupt`` as before. For the main thread of a command."""
+    global _noted
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _noted = False
 
 
 def interrupt(_number: int, _frame: object) -> NoReturn:

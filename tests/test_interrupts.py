@@ -17,12 +17,9 @@ from tests.fakes import HashedWords, import_into, write
 
 
 @pytest.fixture
-def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(interrupts, "_noted", False)
-    interrupts.listen()
-    yield
-    signal.signal(signal.SIGINT, before)
+def listening() -> Iterator[None]:
+    with interrupts.listening():
+        yield
 
 
 def ctrl_c(*_: object) -> None:
@@ -53,6 +50,13 @@ def test_who_deals_with_it_is_left_alone() -> None:
     with pytest.raises(KeyboardInterrupt):
         work()
     assert kept
+
+
+def test_the_next_command_of_the_process_knows_nothing_of_it() -> None:
+    with interrupts.listening():
+        ctrl_c()
+    hooks.check()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 class Swallowing(HashedWords):

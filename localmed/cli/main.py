@@ -121,13 +121,14 @@ def run(arguments: Sequence[str] | None = None) -> None:
     from localmed import confined, interrupts
 
     confined.no_core_dump()  # what is asked may be a patient's
-    interrupts.listen()
     command_line = tuple(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Chinese shows ?, it does not end the command
     try:
-        sys.exit(_invoke(command_line))
+        with interrupts.listening():
+            code = _invoke(command_line)
+        sys.exit(code)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(error.exit_code)

@@ -319,11 +319,14 @@ def test_there_are_enough_held_back_cases_and_none_was_developed_on(language: st
     assert held.isdisjoint(case["complaint"] for case in cases("development", language))
 
 
-@pytest.mark.parametrize(("language", "first", "three"), [("en", 0.75, 0.85), ("zh", 0.8, 0.92)])
+@pytest.mark.parametrize(("language", "first", "three"), [("en", 0.75, 0.85), ("zh", 0.8, 0.9)])
 def test_held_back_complaints_find_their_department(
     starter: Session, language: str, first: float, three: float
 ) -> None:
-    """By words alone; figures with the encoder are the benchmark's."""
+    """By words alone; figures with the encoder are the benchmark's.
+
+    One Chinese low mood (41 of 44 without it) is told where to turn at once instead, since that screen leans to safety.
+    """
     complaints = cases("held_back", language)
     named = [[part.name for part in parts_of(starter.departments(case["complaint"]))] for case in complaints]
     pairs = list(zip(complaints, named, strict=True))
