@@ -28,11 +28,11 @@ BATCH = 16  # measured on 2 cores: 8 to 32 are within 2 % of each other
 PADDED = 2  # a text is padded to at most so many times its length: sentences beside a question of 512 tokens cost 2 s
 
 
-def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The places of texts of ``lengths`` tokens in batches of like length, longest first."""
+def alike(lengths: Sequence[int], most: int = BATCH) -> Iterator[list[int]]:
+    """The places of texts of ``lengths`` tokens in batches of like length, ``most`` in each, longest first."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
-        if batch and (len(batch) == BATCH or PADDED * lengths[place] < lengths[batch[0]]):
+        if batch and (len(batch) == most or PADDED * lengths[place] < lengths[batch[0]]):
             yield batch
             batch = []
         batch.append(place)
@@ -62,11 +62,11 @@ class Bert:
     heads: int
     epsilon: float
 
-    def batches(self, pieces: Sequence[list[int]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    def batches(self, pieces: Sequence[list[int]], most: int = BATCH) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """The texts in batches of like length: their places, last hidden states (B, T, D) and mask (B, T)."""
         caller, done = hooks.active(), 0
         with self.torch.inference_mode():
-            for places in alike([len(ids) for ids in pieces]):
+            for places in alike([len(ids) for ids in pieces], most):
                 caller.cancel.check()
                 yield places, *self._forward([pieces[place] for place in places])
                 done += len(places)
@@ -170,10 +170,13 @@ class BertEncoder:
         return [self._loaded.word(piece) for piece in pieces]
 
     def token_vectors(self, pieces: Sequence[list[int]]) -> list[Tensor]:
-        """A unit vector for each token of each text: tensors (T, D), in their order."""
+        """A unit vector for each token of each text: tensors (T, D), in their order.
+
+        Each text is read alone: beside others its vectors would have other last bits.
+        """
         network = self._loaded.network
         vectors: dict[int, Tensor] = {}
-        for places, hidden, mask in network.batches(pieces):
+        for places, hidden, mask in network.batches(pieces, 1):
             unit = network.torch.nn.functional.normalize(hidden, dim=2)
             vectors.update({index: unit[row][mask[row]] for row, index in enumerate(places)})
         return [vectors[index] for index in range(len(pieces))]
@@ -187,7 +190,8 @@ class MaxSim:
     pieces tell symptoms from causes of the same disease where one vector a passage does not
     (tests/benchmarks/RESULTS.md). Passages are encoded when asked, not stored: their token vectors would take a
     hundred times the room of their own vectors. Those of the last ``KEPT`` stay in memory: a ward asks of the same
-    passages again, within one conversation most of all, and reading them is most of an answer's time.
+    passages again, within one conversation most of all, and reading them is most of an answer's time. What a question
+    finds does not depend on what was asked before: a passage has the same vectors each time it is read.
     """
 
     def __init__(self, encoder: BertEncoder) -> None:
