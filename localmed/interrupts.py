@@ -18,9 +18,14 @@ _noted = False  # no lock: a second Ctrl-C may come within the handler
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Note Ctrl-C within the block; it raises ``KeyboardInterrupt`` as before. For the main thread of a command."""
+    """Note Ctrl-C within the block; it raises ``KeyboardInterrupt`` as before. For the main thread of a command.
+
+    A command that was started to ignore it (in the background of a script) goes on ignoring it.
+    """
     global _noted
-    before = signal.signal(signal.SIGINT, interrupt)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:

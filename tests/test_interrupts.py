@@ -16,6 +16,14 @@ from localmed.library import generations
 from tests.fakes import HashedWords, import_into, write
 
 
+@pytest.fixture(autouse=True)
+def from_a_terminal() -> Iterator[None]:
+    """Whoever runs the tests may have them ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def listening() -> Iterator[None]:
     with interrupts.listening():
@@ -57,6 +65,14 @@ def test_the_next_command_of_the_process_knows_nothing_of_it() -> None:
         ctrl_c()
     hooks.check()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_a_script_put_into_the_background_goes_on_ignoring_it() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interrupts.listening():
+        signal.raise_signal(signal.SIGINT)
+        hooks.check()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 class Swallowing(HashedWords):
