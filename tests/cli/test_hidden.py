@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 import pytest
 
+from localmed import confined
 from localmed.cli.main import main
 from tests.cli.conftest import Localmed, Ran
 
@@ -86,6 +87,12 @@ def built(root: Path, ward: Path, secrets: dict[str, str]) -> Hospital:
     (files / "sheet.csv").write_text("file,owner\npain.md,Dr Wu\n")
     (files / "lines.jsonl").write_text('{"id": "1", "question": "sepsis"}\n')
     return Hospital(localmed, document, passage, files)
+
+
+@pytest.fixture(autouse=True)
+def in_this_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import by several processes leaves the network for good: later tests would not reach their servers."""
+    monkeypatch.setattr(confined, "own_loopback", lambda: False)
 
 
 @pytest.fixture(scope="module")
