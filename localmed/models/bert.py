@@ -40,11 +40,11 @@ def alike(lengths: Sequence[int], most: int = BATCH) -> Iterator[list[int]]:
         yield batch
 
 
-def prepared(rows: int) -> int:
+def padded_rows(rows: int) -> int:
     """``rows`` rounded up to one of few numbers: less than an eighth more, or than 16.
 
     torch (oneDNN) prepares itself for every number of rows that it meets in bfloat16, and gives little of that back: in
-    160 batches of questions and sentences a process grew from 476 to 773 MiB, with this to 562 by the fortieth and no
+    160 calls with questions and sentences a process grew from 476 to 773 MiB, with this to 562 by the fiftieth and no
     further.
     """
     step = 1 << max(4, rows.bit_length() - 4)
@@ -104,7 +104,7 @@ class Bert:
     def _linear(self, values: Tensor, name: str) -> Tensor:
         weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
         functional, rows = self.torch.nn.functional, values.flatten(0, -2)  # (R, D)
-        padded = functional.pad(rows, (0, 0, 0, prepared(len(rows)) - len(rows)))
+        padded = functional.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
         projected: Tensor = functional.linear(padded, weight, bias)[: len(rows)]
         return projected.view(*values.shape[:-1], -1)
 

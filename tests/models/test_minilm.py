@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from localmed.environment import OFFLINE
-from localmed.models.bert import BATCH, alike, prepared
+from localmed.models.bert import BATCH, alike, padded_rows
 from localmed.models.minilm import DIMENSIONS, PACKAGE, MiniLM
 
 TEXTS = [
@@ -90,8 +90,8 @@ def test_few_numbers_of_rows_are_met(exact: MiniLM, monkeypatch: pytest.MonkeyPa
     import torch
 
     rows = range(1, BATCH * 512 + 1)
-    assert all(0 <= prepared(number) - number < max(16, number / 8) for number in rows)
-    few = {prepared(number) for number in rows}
+    assert all(0 <= padded_rows(number) - number < max(16, number / 8) for number in rows)
+    few = {padded_rows(number) for number in rows}
     assert len(few) < 80
     linear, met = torch.nn.functional.linear, set()
 
