@@ -24,8 +24,7 @@ from localmed.operations import importing, lookups, uploads
 from localmed.operations.uploads import Upload
 from localmed.presentation.preview import PreviewPage
 from localmed.session import Session
-from localmed.web import pages
-from localmed.web.documents import address as _documents
+from localmed.web import documents, pages
 from localmed.web.job_pages import begin
 from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Librarian
@@ -107,7 +106,7 @@ def publish(visit: Librarian, upload_id: str) -> Response:
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
     if not uploads.may_publish(session, waiting):
         raise UsageError("upload.second_person")
-    return begin(visit, "import", _documents(waiting.collection), uploads.publish, waiting)
+    return begin(visit, "import", documents.address(waiting.collection), uploads.publish, waiting)
 
 
 @router.post("/{upload_id}/discard")
