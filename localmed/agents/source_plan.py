@@ -12,9 +12,9 @@ and ``local``. Every source that there is has its list, of up to three queries; 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from localmed.agents.evidence import object_of
 from localmed.domain import Kind
@@ -33,6 +33,7 @@ SOURCES = {
     "local": Kind.LOCAL,
 }
 GRAPH = "graph"
+_Query = TypeVar("_Query", str, tuple[str, str])  # of a text, or a term and a query of the graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,10 @@ def with_question(plan: SourcePlan, question: str) -> SourcePlan:
     What a model writes is read whatever it is worth: queries of a small one found nothing where the question did.
     """
     first = question[:QUESTION_CHARACTERS]
-    asked_too = {source: _distinct((first, *plan.queries(source))) for source in SOURCES if plan.queries(source)}
-    return replace(plan, **asked_too)
+    lists: dict[str, Any] = {
+        source: _distinct((first, *queries)) for source in SOURCES if (queries := plan.queries(source))
+    }
+    return replace(plan, **lists)
 
 
 def written(plan: SourcePlan, sources: Sequence[str] = ()) -> str:
@@ -100,14 +103,14 @@ def holds(query: str) -> bool:
     return 2 <= len(query) <= QUERY_CHARACTERS and query == _line(query)
 
 
-def _ordered(sources: Any) -> list[str]:
+def _ordered(sources: Collection[str]) -> list[str]:
     return [name for name in (*SOURCES, GRAPH) if name in sources]
 
 
-def _line(text: Any) -> str:
+def _line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def _distinct(values: Any) -> tuple[Any, ...]:
+def _distinct(values: Iterable[_Query]) -> tuple[_Query, ...]:
     """Each of ``values`` once, without empty ones."""
     return tuple(dict.fromkeys(value for value in values if value))
