@@ -119,6 +119,26 @@ def test_numbers_with_their_context(text: str, source: Passage, expected: Messag
     assert fault(text, window(text, [source]), NEAR) == expected
 
 
+LINES = passage("Lorazepam is the first-line treatment of a prolonged seizure.", "Seizures")
+DOSES = passage("The first dose of MMR vaccine is due at 12 months, the second dose at 4 years.", "Vaccines")
+ZH_DOSE = passage("轮状病毒疫苗第一剂口服，出生后尽早接种。", "疫苗")
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        ("Lorazepam is the second-line treatment of a prolonged seizure.", LINES, bindings.NUMBER),
+        ("A prolonged seizure is treated with lorazepam in the first line.", LINES, None),
+        ("The second dose of MMR vaccine is due at 4 years.", DOSES, None),
+        ("The third dose of MMR vaccine is due at 4 years.", DOSES, bindings.NUMBER),
+        ("轮状病毒疫苗第二剂口服，出生后尽早接种。", ZH_DOSE, bindings.NUMBER),
+        ("轮状病毒疫苗首剂口服，出生后尽早接种。", ZH_DOSE, None),
+    ],
+)
+def test_an_ordinal_that_the_source_has_otherwise(text: str, source: Passage, expected: Message | None) -> None:
+    assert fault(text, window(text, [source]), NEAR) == expected
+
+
 def test_a_target_is_no_patients_value() -> None:
     source = passage("Keep a mean arterial pressure of 65 mmHg or more with noradrenaline.", "Sepsis")
     text = "Keep the mean arterial pressure at 130 mmHg with noradrenaline."
