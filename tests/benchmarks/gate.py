@@ -6,7 +6,7 @@ number, unit, medicine, direction, frequency, population, route, time or conditi
 the starter's rules (``LikenessOnly``): what these say of a sentence, and what a reader of an answer gets, in which what
 rules cannot tell gives way to the source's own sentence; a right one is lost if that is not found either.
 
-    python -m tests.benchmarks.gate FOLDER   (gate.toml, and the documents in docs/)
+    python -m tests.benchmarks.gate FOLDER   (gate.toml, which names the folder of its documents)
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Case:
 def cases(folder: Path, passages: Sequence[Passage]) -> list[Case]:
     """The sentences of ``gate.toml`` in ``folder``; raise ``ValueError`` for one whose source is in no passage."""
     sentences: list[dict[str, Any]] = tomllib.loads((folder / "gate.toml").read_text("utf-8"))["sentence"]
-    titles = {path.name: path.read_text("utf-8").split("\n", 1)[0].lstrip("# ") for path in folder.glob("docs/*.md")}
+    titles = {path.name: path.read_text("utf-8").split("\n", 1)[0].lstrip("# ") for path in documents(folder)}
     return [
         Case(
             item["id"],
@@ -87,6 +87,12 @@ def cases(folder: Path, passages: Sequence[Passage]) -> list[Case]:
         )
         for item in sentences
     ]
+
+
+def documents(folder: Path) -> list[Path]:
+    """The documents of ``gate.toml`` in ``folder``: those of a set of ward questions, in its folder."""
+    named: str = tomllib.loads((folder / "gate.toml").read_text("utf-8"))["documents"]
+    return sorted((folder / named).glob("*.md"))
 
 
 def _cited(source: str, passages: Sequence[Passage]) -> tuple[Passage, ...]:
@@ -108,7 +114,7 @@ def imported(session: Session, folder: Path) -> list[Passage]:
     """The passages of the documents of ``folder``."""
     path = Path(tempfile.mkdtemp()) / "manifest.toml"
     path.write_text(MANIFEST, "utf-8")
-    importing.import_paths(session, sorted(folder.glob("docs/*.md")), manifest.load(path))
+    importing.import_paths(session, documents(folder), manifest.load(path))
     return sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
 
 
