@@ -242,14 +242,20 @@ def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tu
 
     Where nothing may be written SQLite opens a file in WAL mode that nobody has open as one that does not change.
     """
-    written = path.with_name(f"{path.name}-wal")
-    closed = not written.exists() or not written.stat().st_size
+    closed = not _bytes(path.with_name(f"{path.name}-wal"))
     try:
         return _read_rows(path, "mode=ro", query, patience)
     except sqlite3.OperationalError:
         if not closed:
             raise
         return _read_rows(path, "mode=ro&immutable=1", query, patience)
+
+
+def _bytes(path: Path) -> int:
+    """The size of a file, 0 where there is none: another process may take it away between two looks."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
 
 
 def _read_rows(path: Path, mode: str, query: str, patience: float) -> list[tuple[Any, ...]]:

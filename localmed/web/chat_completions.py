@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -94,7 +94,8 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
     (queued, answer_id), id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
         pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, earlier=earlier))
-        return StreamingResponse(pieces, media_type="text/event-stream", headers=streams.HEADERS)
+        lines = streams.to_its_end(pieces, partial(_told, visit))
+        return StreamingResponse(lines, media_type="text/event-stream", headers=streams.HEADERS)
     kept = kept_answer(visit, text, streams.finish(queued), answer_id, earlier)
     spoken = {"role": "assistant", "content": content_of(kept, visit.language), "refusal": None}
     choice = {"index": 0, "message": spoken, "finish_reason": "stop", "logprobs": None}
@@ -112,7 +113,7 @@ def content_of(kept: Kept, language: str) -> str:
     return "\n\n".join(filter(None, (*lines, plain(shown), *shown.notes)))
 
 
-async def _pieces(visit: Visit, work: Work, id_: str, kept_of: Callable[[Answer], Kept]) -> AsyncIterator[str]:
+async def _pieces(visit: Visit, work: Work, id_: str, kept_of: Callable[[Answer], Kept]) -> AsyncGenerator[str, None]:
     async for event in streams.follow(visit, work):
         if event.kind == "answer":
             kept = await run_in_threadpool(kept_of, event.value)
@@ -120,10 +121,14 @@ async def _pieces(visit: Visit, work: Work, id_: str, kept_of: Callable[[Answer]
                 yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
             yield "data: [DONE]\n\n"
         elif isinstance(event.value, LocalmedError):
-            error = {"message": words_of(event.value, visit), "type": "localmed", "code": event.value.message.code}
-            yield f"data: {json.dumps({'error': error}, ensure_ascii=False)}\n\n"
+            yield _told(visit, event.value)
         else:
             yield ": \n\n"  # a step: OpenAI's clients skip comments
+
+
+def _told(visit: Visit, error: LocalmedError) -> str:
+    value = {"message": words_of(error, visit), "type": "localmed", "code": error.message.code}
+    return f"data: {json.dumps({'error': value}, ensure_ascii=False)}\n\n"
 
 
 def _chunks(kept: Kept, language: str, id_: str) -> Iterator[dict[str, Any]]:

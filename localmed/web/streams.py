@@ -14,7 +14,8 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,12 +80,8 @@ class _Run:
         )
         try:
             self.tell("answer", work(hooks, self.tell))
-        except LocalmedError as error:
-            self.tell("error", error)
         except Exception as error:
-            reference = secrets.token_hex(4)
-            LOG.error(f"{reference} {place(error)}")
-            self.tell("error", LocalmedError("web.error.unexpected", reference=reference))
+            self.tell("error", _ours(error))
         finally:
             self._put(None)
 
@@ -115,6 +112,25 @@ def finish(work: Work) -> Answer:
     return work(Hooks(), lambda _kind, _value: None)
 
 
+def _ours(error: Exception) -> LocalmedError:
+    """``error`` as a page is told of it; one that nobody expected is logged, without its text, by a reference."""
+    if isinstance(error, LocalmedError):
+        return error
+    reference = secrets.token_hex(4)
+    LOG.error(f"{reference} {place(error)}")
+    return LocalmedError("web.error.unexpected", reference=reference)
+
+
+async def to_its_end(pieces: AsyncGenerator[str, None], told: Callable[[LocalmedError], str]) -> AsyncIterator[str]:
+    """``pieces``; an error on the way is ``told`` as the last one: a reply that has begun would only break off."""
+    async with aclosing(pieces):
+        try:
+            async for piece in pieces:
+                yield piece
+        except Exception as error:
+            yield told(_ours(error))
+
+
 def _signed_in(visit: Visit) -> bool:
     if visit.login is None:  # a program with a token of its own
         scheme, _, token = visit.request.headers.get("authorization", "").partition(" ")
@@ -135,18 +151,26 @@ def events(visit: Visit, work: Work, shown: Shown) -> StreamingResponse:
     An error has its ``code`` too.
     """
 
-    async def lines() -> AsyncIterator[str]:
+    async def lines() -> AsyncGenerator[str, None]:
         async for event in follow(visit, work):
             if event.kind == "ping":
                 yield ": \n\n"
                 continue
             value = await run_in_threadpool(shown, event)
             if value is not None:
-                code = {"code": event.value.message.code} if isinstance(event.value, LocalmedError) else {}
-                line = json.dumps({"kind": event.kind, "value": value, **code}, ensure_ascii=False)
-                yield f"data: {line}\n\n"
+                yield _line(event, value)
 
-    return StreamingResponse(lines(), media_type="text/event-stream", headers=HEADERS)
+    def told(error: LocalmedError) -> str:
+        event = Event("error", error)
+        return _line(event, in_words(event, visit))
+
+    return StreamingResponse(to_its_end(lines(), told), media_type="text/event-stream", headers=HEADERS)
+
+
+def _line(event: Event, value: Any) -> str:
+    code = {"code": event.value.message.code} if isinstance(event.value, LocalmedError) else {}
+    line = json.dumps({"kind": event.kind, "value": value, **code}, ensure_ascii=False)
+    return f"data: {line}\n\n"
 
 
 def in_words(event: Event, visit: Visit) -> Any:

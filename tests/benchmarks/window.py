@@ -262,7 +262,7 @@ def request(port: int, reader: Reader, log: Log, kind: str, method: str, path: s
         fault = "" if reply.status == 200 else str(reply.status)
         if kind == "answer" and not fault and '"kind": "answer"' not in text:
             fault = f"no answer ({_error(text)})"
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:  # the second: a reply that broke off
         fault = type(error).__name__
     finally:
         connection.close()

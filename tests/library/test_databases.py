@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -163,6 +164,25 @@ def test_four_processes_may_make_the_same_file(tmp_path: Path) -> None:
 
 
 # --- vectors ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_that_another_process_takes_away_while_one_looks_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, log = tmp_path / "state.sqlite", tmp_path / "state.sqlite-wal"
+    with closing(open_database(file, STATE, wal=True)):
+        pass
+    log.write_bytes(b"of another process")
+    look = Path.stat
+
+    def last_look(path: Path, **how: bool) -> os.stat_result:
+        seen = look(path, **how)
+        if path == log:
+            log.unlink()
+        return seen
+
+    monkeypatch.setattr(Path, "stat", last_look)
+    assert migrations.read_rows(file, "SELECT count(*) FROM quarantine") == [(0,)]
 
 
 def test_a_vector_is_encoded_once(tmp_path: Path) -> None:

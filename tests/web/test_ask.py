@@ -312,3 +312,15 @@ def test_cautions_that_are_quoted_stand_under_their_own_heading(copied_clients: 
         shown = reader.get(page.url.path).text
         places = [shown.index(words) for words in ("5 mg/kg", "400 mg", heading, "myasthenia gravis")]
         assert places == sorted(places)
+
+
+def test_a_reply_that_has_begun_ends_with_what_went_wrong(client: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise FileNotFoundError("/a/path/of/the/server")
+
+    monkeypatch.setattr(web_ask, "kept_answer", fail)
+    events = streamed(client("reader"), question=QUESTION)
+    assert events[0]["kind"] == "passages"
+    assert events[-1]["kind"] == "error"
+    assert events[-1]["code"] == "web.error.unexpected"
+    assert "/a/path" not in json.dumps(events)
