@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from localmed.domain import Message
+from localmed.verification import comparison
 from localmed.verification.agreement import disagree
 from localmed.verification.clauses import of_sentence, of_statement
+from localmed.verification.matching import window
 from localmed.verification.opposites import opposed
 from localmed.verification.relations import reversed_order
+from tests.values import passage
 
 RIGHT_AND_WRONG = [
     ("Severe skin reactions are rare.", "Severe skin reactions are uncommon.", "Severe skin reactions are common."),
@@ -48,6 +52,19 @@ def test_the_opposite_of_the_source(source: str, right: str, wrong: str) -> None
 def test_the_order_of_two_things(source: str, right: str, wrong: str) -> None:
     assert not reversed_order(right, source)
     assert reversed_order(wrong, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong", "expected"),
+    [
+        ("Severe skin reactions are rare.", "Severe skin reactions are common.", comparison.OPPOSED),
+        ("光疗中皮疹较常见。", "光疗中皮疹很罕见。", comparison.OPPOSED),
+        ("Give thiamine before glucose.", "Thiamine is given after glucose.", comparison.ORDER),
+    ],
+)
+def test_a_sentence_is_compared_by_both(source: str, wrong: str, expected: Message) -> None:
+    assert comparison.fault(wrong, window(wrong, [passage(source, "Care")]), 0.9) == expected
+    assert comparison.fault(source, window(source, [passage(source, "Care")]), 0.9) is None
 
 
 def test_sentences_of_one_answer() -> None:
