@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 
@@ -40,15 +41,39 @@ def test_a_change_tells_which_canary_is_asked_and_can_be_ended_between_two() -> 
             ask_all(CANARIES, abstained)
 
 
+def ended(session: Session, id_: str) -> Message:
+    """What came of a job, once it has ended."""
+    end = time.monotonic() + 600
+    while (outcome := jobs.job(session, id_).outcome) is None:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return outcome
+
+
+def test_the_same_change_of_something_else_is_a_job_of_its_own(session: Session) -> None:
+    go_on, changed = threading.Event(), list[str]()
+
+    def begun(document: str) -> str:
+        def work(_: Hooks) -> Message:
+            assert go_on.wait(600)
+            changed.append(document)
+            return message("job.changed", number=2)
+
+        return jobs.start(session, "mark", work, "/library/documents", document)
+
+    first, again, other = begun("sepsis"), begun("sepsis"), begun("asthma")
+    go_on.set()
+    assert first == again
+    for id_ in (first, other):
+        ended(session, id_)
+    assert sorted(changed) == ["asthma", "sepsis"]
+
+
 def test_what_is_not_in_the_audit_log_is_told_with_the_outcome(session: Session) -> None:
     def work(_: Hooks) -> Message:
         session.unaudited.append(message("audit.not", reason=message("job.unknown.what")))
         return message("job.changed", number=2)
 
-    id_, end = jobs.start(session, "mark", work), time.monotonic() + 600
-    while (outcome := jobs.job(session, id_).outcome) is None:
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    words = render(outcome, "en")
+    words = render(ended(session, jobs.start(session, "mark", work)), "en")
     assert words.startswith("Done: generation 2 answers now. ")
     assert "Not audited" in words
