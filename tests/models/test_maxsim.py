@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from localmed.hooks import Hooks, following
 from localmed.models import bert
 from localmed.models.bert import MaxSim
 from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MiniLM
@@ -77,6 +78,14 @@ def test_name_tells_the_encoder(reranker: MaxSim) -> None:
     assert reranker.name == "MaxSim over all-MiniLM-L6-v2 0.1.0, 160 pieces"
 
 
+def test_each_text_is_read_alone(encoder: MiniLM) -> None:
+    """Beside others it may have other last bits, and a question other scores, by what was asked before."""
+    batches: list[tuple[float, float]] = []
+    with following(Hooks(progress=lambda done, total, _: batches.append((done, total)))):
+        encoder.token_vectors(encoder.pieces(["sepsis", "asthma", "fever"]))
+    assert batches == [(1, 3), (2, 3), (3, 3)]
+
+
 class Counting(MiniLM):
     """Remembers how many texts it has read."""
 
@@ -97,8 +106,10 @@ def test_a_passage_of_the_library_is_read_once(reranker: MaxSim, monkeypatch: py
     assert scores == reranker.score("heart defect", PASSAGES[:4]), "to the last bit, whatever was asked before"
     keeping.score("sepsis", [PASSAGES[0], PASSAGES[4]], keep=True)
     assert encoder.read == 8
-    keeping.score("sepsis", [PASSAGES[0], PASSAGES[1]], keep=True)
-    assert encoder.read == 10, "the one that was used longest ago had gone"
+    keeping.score("sepsis", [PASSAGES[0]], keep=True)
+    assert encoder.read == 9, "it was used again: it stays"
+    keeping.score("sepsis", [PASSAGES[1]], keep=True)
+    assert encoder.read == 11, "the one that was used longest ago had gone"
 
 
 def test_of_other_texts_nothing_is_kept() -> None:
