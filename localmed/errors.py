@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import errno
 import re
+import traceback
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -255,3 +256,9 @@ def toml_place(error: ValueError) -> Message:
         return message("settings.not_utf8", line=error.object.count(b"\n", 0, error.start) + 1)
     place = re.search(r"at line (\d+), column (\d+)", str(error))
     return message("settings.line", line=int(place[1]), column=int(place[2])) if place else message("settings.end")
+
+
+def place(error: BaseException) -> str:
+    """The kind of ``error`` and where it arose, for a log: without its text, which may be a patient's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else type(error).__name__

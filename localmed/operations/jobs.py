@@ -9,6 +9,7 @@ same work that its user begins again while it runs (a second click, a page loade
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localmed.domain import Message, digest, message
-from localmed.errors import LocalmedError, UnknownName
+from localmed.errors import LocalmedError, UnknownName, place
 from localmed.hooks import Cancel, Hooks, following
 from localmed.library.state import rows, transaction
 from localmed.messages import from_text, to_text
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from localmed.session import Session
 
+LOG = logging.getLogger("localmed.jobs")
 NOTED = 0.5  # seconds between two notes of the progress, and two looks for a cancellation
 SILENT = 30.0  # without a note: the process that ran it is gone
 KEPT = 30 * 86_400.0  # seconds that an outcome is kept
@@ -151,6 +153,7 @@ def _run(session: Session, id_: str, work: Work) -> None:
     except LocalmedError as error:
         outcome = message("job.failed", reason=error.full_message)
     except Exception as error:
+        LOG.error(f"job {id_} {place(error)}")
         outcome = message("job.unforeseen", kind=type(error).__name__)
     finally:
         if session.unaudited:

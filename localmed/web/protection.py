@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import traceback
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
@@ -20,7 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localmed.errors import LimitExceeded, LocalmedError, UsageError
+from localmed.errors import LimitExceeded, LocalmedError, UsageError, place
 from localmed.web import failures
 
 LOG = logging.getLogger("localmed.web")
@@ -129,9 +128,3 @@ def _as_ours(error: Exception) -> LocalmedError:
     reference = secrets.token_hex(4)
     LOG.error(f"{reference} {place(error)}")
     return LocalmedError("web.error.unexpected", reference=reference)
-
-
-def place(error: BaseException) -> str:
-    """The kind of ``error`` and where it arose, without its text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{type(error).__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else type(error).__name__

@@ -23,13 +23,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from localmed.domain import Answer, Message
-from localmed.errors import LocalmedError, UsageError
+from localmed.errors import LocalmedError, UsageError, place
 from localmed.hooks import Cancel, Hooks
 from localmed.messages import sentences
 from localmed.operations import logins, tokens
 from localmed.presentation import neutral
 from localmed.web import failures
-from localmed.web.protection import place
 from localmed.web.visits import LOGIN_COOKIE, Visit
 
 LOG = logging.getLogger("localmed.web")

@@ -77,3 +77,18 @@ def test_what_is_not_in_the_audit_log_is_told_with_the_outcome(session: Session)
     words = render(ended(session, jobs.start(session, "mark", work)), "en")
     assert words.startswith("Done: generation 2 answers now. ")
     assert "Not audited" in words
+
+
+def test_where_an_unforeseen_fault_arose_stands_in_the_log_without_its_text(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    def work(_: Hooks) -> Message:
+        raise FileNotFoundError("record of a patient")
+
+    id_, end = jobs.start(session, "mark", work), time.monotonic() + 600
+    while (outcome := jobs.job(session, id_).outcome) is None:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert outcome.code == "job.unforeseen"
+    assert f"job {id_} FileNotFoundError {__file__}:" in caplog.text
+    assert "patient" not in caplog.text
