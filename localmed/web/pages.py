@@ -4,7 +4,7 @@
 ``moment(time)``: a stored time; ``listed(names)``: names as the language lists them.
 ``visit``: who asks; ``can("library")``: whether they have a right. ``token``: the hidden field of every form
 (``{{ form_token() }}`` of ``parts.html`` writes it). ``nonce``: for ``<script>`` and ``<link>``, in the layout alone.
-``notice`` and ``unaudited``: what is told above the page, in the layout.
+``notice`` and ``unaudited``: what is told above the page, in the layout. ``form_page``: see ``form_page_of``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from localmed import messages
@@ -26,7 +27,7 @@ from localmed.messages import joined
 from localmed.operations import alerts, sign_on, stops
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
-from localmed.web.visits import THEMES, Visit
+from localmed.web.visits import SAFE, THEMES, Visit
 
 STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javascript; charset=utf-8"}
 
@@ -85,6 +86,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         can=lambda right: visit.may(Right(right)),
         navigation=[place for place in NAVIGATION if visit.may(place.right)],
         path=request.url.path,
+        form_page=form_page_of(request),
         token=visit.login.form if visit.login else "",
         nonce=request.scope["state"]["nonce"],
         asset=asset,
@@ -96,6 +98,18 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         unaudited=visit.own.unaudited if visit.own else (),
         **values,
     )  # fmt: skip
+
+
+def form_page_of(request: Request) -> str:
+    """Where the form is that was sent to make this page, which has no address of its own; "" of one that was asked for.
+
+    Without the browser's word for it ``/``.
+    """
+    if request.method in SAFE:
+        return ""
+    before = urlsplit(request.headers.get("referer", ""))
+    own = before.netloc == request.headers.get("host", "")
+    return local(before.path + (f"?{before.query}" if before.query else "")) if own else "/"
 
 
 def _glass(visit: Visit) -> tuple[str, ...]:

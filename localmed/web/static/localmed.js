@@ -1,5 +1,7 @@
 // The one script. Pages work without it; it makes them quicker. Elements ask for what they need by data-* attributes:
 //   <html data-idle="900">        after so many seconds without a key or a click the screen is cleared (sign-in page)
+//   <html data-user="wu">         whose page it is: cleared too when another tab signs out, or somebody else in
+//   <html data-form-page="/...">  where the form is that led to this page: what Back and loading again show
 //   <form data-confirm="...">     asks before it is sent
 // Text from the server enters a page through one Trusted Types policy, and only what this server rendered.
 "use strict";
@@ -11,13 +13,21 @@
   // A page that comes back from the browser's memory may be another user's: ask the server again.
   window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
 
-  // Idle: the screen is cleared when the login has ended, not at the next click.
+  // What a form led to has no address: to come back to it would end at the browser's own page ("send the form again?").
+  const { formPage, user = "" } = document.documentElement.dataset;
+  if (formPage) history.replaceState(null, "", formPage);
+
+  // Idle: the screen is cleared when the login has ended, not at the next click; in all tabs at once when somebody signs out.
+  const leave = () => { document.body.replaceChildren(); window.location.replace("/login?notice=signed_out"); };
+  const tabs = new BroadcastChannel("localmed");
+  if (user) tabs.onmessage = ({ data }) => { if (data !== user) leave(); };
+  if (user || window.location.pathname === "/login") tabs.postMessage(user); // an error's page may not know who is signed in
   const idle = Number(document.documentElement.dataset.idle);
   if (idle) {
     let timer;
     const again = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => { document.body.replaceChildren(); window.location.replace("/login?notice=signed_out"); }, idle * 1000);
+      timer = setTimeout(leave, idle * 1000);
     };
     for (const kind of ["keydown", "pointerdown", "scroll"]) window.addEventListener(kind, again, { passive: true });
     again();
