@@ -112,7 +112,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
 
 def ended(shown: AnswerView) -> str:
     """How an answer ended, for whoever has heard its sentences: who wrote it, and its badge."""
-    return ". ".join(filter(None, (shown.headline, shown.badge.title if shown.badge else "")))
+    return " ".join(filter(None, (shown.headline, shown.badge.title if shown.badge else "")))
 
 
 def admitted(visit: Visit, work: Work) -> tuple[Work, str]:

@@ -94,7 +94,7 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
     (queued, answer_id), id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
         pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, earlier=earlier))
-        lines = streams.to_its_end(pieces, partial(_told, visit))
+        lines = streams.to_its_end(pieces, partial(_error_line, visit))
         return StreamingResponse(lines, media_type="text/event-stream", headers=streams.HEADERS)
     kept = kept_answer(visit, text, streams.finish(queued), answer_id, earlier)
     spoken = {"role": "assistant", "content": content_of(kept, visit.language), "refusal": None}
@@ -121,12 +121,12 @@ async def _pieces(visit: Visit, work: Work, id_: str, kept_of: Callable[[Answer]
                 yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n"
             yield "data: [DONE]\n\n"
         elif isinstance(event.value, LocalmedError):
-            yield _told(visit, event.value)
+            yield _error_line(visit, event.value)
         else:
             yield ": \n\n"  # a step: OpenAI's clients skip comments
 
 
-def _told(visit: Visit, error: LocalmedError) -> str:
+def _error_line(visit: Visit, error: LocalmedError) -> str:
     value = {"message": words_of(error, visit), "type": "localmed", "code": error.message.code}
     return f"data: {json.dumps({'error': value}, ensure_ascii=False)}\n\n"
 

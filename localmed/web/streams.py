@@ -120,14 +120,14 @@ def _ours(error: Exception) -> LocalmedError:
     return LocalmedError("web.error.unexpected", reference=reference)
 
 
-async def to_its_end(pieces: AsyncGenerator[str, None], told: Callable[[LocalmedError], str]) -> AsyncIterator[str]:
-    """``pieces``; an error on the way is ``told`` as the last one: a reply that has begun would only break off."""
+async def to_its_end(pieces: AsyncGenerator[str, None], last: Callable[[LocalmedError], str]) -> AsyncIterator[str]:
+    """``pieces``; an error on the way is told by the ``last`` one: a reply that has begun would only break off."""
     async with aclosing(pieces):
         try:
             async for piece in pieces:
                 yield piece
         except Exception as error:
-            yield told(_ours(error))
+            yield last(_ours(error))
 
 
 def _signed_in(visit: Visit) -> bool:
@@ -159,11 +159,11 @@ def events(visit: Visit, work: Work, shown: Shown) -> StreamingResponse:
             if value is not None:
                 yield _line(event, value)
 
-    def told(error: LocalmedError) -> str:
+    def error_line(error: LocalmedError) -> str:
         event = Event("error", error)
         return _line(event, in_words(event, visit))
 
-    return StreamingResponse(to_its_end(lines(), told), media_type="text/event-stream", headers=HEADERS)
+    return StreamingResponse(to_its_end(lines(), error_line), media_type="text/event-stream", headers=HEADERS)
 
 
 def _line(event: Event, value: Any) -> str:

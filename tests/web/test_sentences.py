@@ -58,6 +58,7 @@ def test_each_sentence_comes_with_its_source_and_label_before_the_answer(client:
     assert "quoted from the source" in first
     assert SENTENCE in answer["html"]
     assert answer["said"].startswith("Quoted")
+    assert ":." not in answer["said"]
 
 
 def test_what_was_withdrawn_meanwhile_is_not_told(copied_clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
