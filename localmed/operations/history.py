@@ -48,8 +48,8 @@ class Kept:
 
 
 def new_id() -> str:
-    """The id of an answer that is yet to be made."""
-    return secrets.token_urlsafe(12)
+    """The id of an answer that is yet to be made: no sign in it, since it is typed after a command."""
+    return secrets.token_hex(12)
 
 
 def keep(

@@ -1,4 +1,4 @@
-"""Plain questions of a third to a sixth author over ward guidelines, and questions that these do not answer.
+"""Plain questions of a third to a ninth author over ward guidelines, and questions that these do not answer.
 
 Each set: two or three documents (English, one Chinese) beside the starter corpus, asked without a chat model, with the
 default encoder and with abstention. A plain question is right if its answer shows every one of ``must``, and
@@ -39,6 +39,7 @@ SETS = {
     "ward4_held": "sixth author, held back, looked at once",
     "ward5_held": "seventh author, held back, looked at once",
     "ward6_held": "eighth author, held back, looked at once",
+    "ward7_held": "ninth author, held back, looked at once",
 }
 RIGHT, WRONG = 0.75, 0.02
 WARNS = re.compile(

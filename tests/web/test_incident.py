@@ -121,6 +121,10 @@ def test_what_is_no_quotation_goes_with_the_question(copied_clients: Clients) ->
     assert dict(bare.notes[0].parameters) == {"most": 3, "name": ""}
 
 
+def test_an_id_is_never_taken_for_an_option() -> None:
+    assert all(history.new_id().isalnum() for _ in range(200))
+
+
 def test_the_command_writes_the_archive(copied_clients: Clients, tmp_path: Path) -> None:
     id_ = asked_id(copied_clients)
     out = tmp_path / "incident.zip"
