@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from localmed.errors import (
     NoLibrary,
     UnknownName,
     UsageError,
+    place,
 )
 from localmed.messages import as_json, sentences
 from localmed.web import pages, visits
@@ -40,6 +42,15 @@ STATUS: tuple[tuple[type[LocalmedError], int], ...] = (  # the first that an err
     (LibraryError, 503),
     (ModelError, 503),
 )
+
+
+def as_ours(error: Exception) -> LocalmedError:
+    """``error``, or where it is none of ours, one that names where to look for it in the log, without its text."""
+    if isinstance(error, LocalmedError):
+        return error
+    reference = secrets.token_hex(4)
+    LOG.error(f"{reference} {place(error)}")
+    return LocalmedError("web.error.unexpected", reference=reference)
 
 
 def status_of(error: LocalmedError) -> int:

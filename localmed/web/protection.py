@@ -19,7 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localmed.errors import LimitExceeded, LocalmedError, UsageError, place
+from localmed.errors import LimitExceeded, UsageError, place
 from localmed.web import failures
 
 LOG = logging.getLogger("localmed.web")
@@ -65,7 +65,7 @@ class Protection:
             if reply.begun:
                 LOG.error(place(error))
                 raise ConnectionAbortedError from None  # half a page: the browser must see that it was cut off
-            await failures.reply(Request(scope), _as_ours(error))(scope, receive, reply.send)
+            await failures.reply(Request(scope), failures.as_ours(error))(scope, receive, reply.send)
 
     def _admit(self, scope: Scope) -> None:
         """Raise ``UsageError`` for a host that is not ours and for what another site's page sent."""
@@ -119,12 +119,3 @@ class _Reply:
             if self._scope["scheme"] == "https":
                 headers.setdefault("strict-transport-security", "max-age=31536000")
         await self._send(message)
-
-
-def _as_ours(error: Exception) -> LocalmedError:
-    """``error``, or where it is none of ours, one that names where to look for it in the log."""
-    if isinstance(error, LocalmedError):
-        return error
-    reference = secrets.token_hex(4)
-    LOG.error(f"{reference} {place(error)}")
-    return LocalmedError("web.error.unexpected", reference=reference)

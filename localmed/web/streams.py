@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import secrets
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -23,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from localmed.domain import Answer, Message
-from localmed.errors import LocalmedError, UsageError, place
+from localmed.errors import LocalmedError, UsageError
 from localmed.hooks import Cancel, Hooks
 from localmed.messages import sentences
 from localmed.operations import logins, tokens
@@ -31,7 +29,6 @@ from localmed.presentation import neutral
 from localmed.web import failures
 from localmed.web.visits import LOGIN_COOKIE, Visit
 
-LOG = logging.getLogger("localmed.web")
 PING = 15.0  # seconds of silence after which a sign of life is sent, so that no proxy closes the line
 PROGRESS = 0.2  # seconds between two notes of progress
 HEADERS = {"x-accel-buffering": "no"}  # a proxy must not hold events back
@@ -80,7 +77,7 @@ class _Run:
         try:
             self.tell("answer", work(hooks, self.tell))
         except Exception as error:
-            self.tell("error", _ours(error))
+            self.tell("error", failures.as_ours(error))
         finally:
             self._put(None)
 
@@ -111,15 +108,6 @@ def finish(work: Work) -> Answer:
     return work(Hooks(), lambda _kind, _value: None)
 
 
-def _ours(error: Exception) -> LocalmedError:
-    """``error`` as a page is told of it; one that nobody expected is logged, without its text, by a reference."""
-    if isinstance(error, LocalmedError):
-        return error
-    reference = secrets.token_hex(4)
-    LOG.error(f"{reference} {place(error)}")
-    return LocalmedError("web.error.unexpected", reference=reference)
-
-
 async def to_its_end(pieces: AsyncGenerator[str, None], last: Callable[[LocalmedError], str]) -> AsyncIterator[str]:
     """``pieces``; an error on the way is told by the ``last`` one: a reply that has begun would only break off."""
     async with aclosing(pieces):
@@ -127,7 +115,7 @@ async def to_its_end(pieces: AsyncGenerator[str, None], last: Callable[[Localmed
             async for piece in pieces:
                 yield piece
         except Exception as error:
-            yield last(_ours(error))
+            yield last(failures.as_ours(error))
 
 
 def _signed_in(visit: Visit) -> bool:

@@ -163,9 +163,6 @@ def test_four_processes_may_make_the_same_file(tmp_path: Path) -> None:
     run_together(code, str(tmp_path))
 
 
-# --- vectors ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_log_that_another_process_takes_away_while_one_looks_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +180,9 @@ def test_a_log_that_another_process_takes_away_while_one_looks_is_no_error(
 
     monkeypatch.setattr(Path, "stat", last_look)
     assert migrations.read_rows(file, "SELECT count(*) FROM quarantine") == [(0,)]
+
+
+# --- vectors ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_vector_is_encoded_once(tmp_path: Path) -> None:
