@@ -62,6 +62,9 @@ def _usage_words(error: click.ClickException, context: click.Context | None, whe
     if isinstance(error, click.NoSuchOption):
         return text("cli.usage_no_option", where=where, name=error.option_name)
     if isinstance(error, click.exceptions.NoSuchCommand):
+        if error.possibilities:
+            near = tuple(error.possibilities)
+            return text("cli.usage_no_command_near", where=where, name=error.command_name, near=near)
         return text("cli.usage_no_command", where=where, name=error.command_name)
     if isinstance(error, click.MissingParameter):
         return text("cli.usage_missing", where=where, name=name)

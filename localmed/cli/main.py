@@ -91,6 +91,15 @@ class Lazy(click.Group):
         command: click.Command = importlib.import_module(f"localmed.cli.{COMMANDS[cmd_name].module}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of one that does not exist the error names those that are spelt like it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:  # click looks among the imported ones
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing any command."""
         del ctx

@@ -55,6 +55,11 @@ def test_one_line_and_the_code_of_its_kind(localmed: Localmed, arguments: tuple[
         localmed(*arguments, "--json").failed(code)
 
 
+def test_a_mistyped_command_is_told_the_one_it_is_spelt_like(localmed: Localmed) -> None:
+    assert "Did you mean 'ask'?" in localmed("askk").failed(2)
+    assert "Did you mean 'mcq'?" in localmed("eval", "mqc").failed(2)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("search", "x"), ("ask", "x"), ("documents",), ("collections",), ("generations",), ("show", "abcdef"),
@@ -347,6 +352,7 @@ def test_the_line_of_settings_is_named(copied: Localmed, text: bytes, place: str
     [
         (("ask", "q", "--nosuch"), "没有选项 --nosuch"),
         (("nosuch",), "没有命令 nosuch"),
+        (("askk",), "没有命令 askk。是否想用 ask？"),
         (("import", "x"), "缺少"),
         (("documents", "due", "--within", "-4"), "0 至 36500"),
         (("search", "q", "--language", "fr"), "en、zh"),
