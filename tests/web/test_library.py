@@ -6,13 +6,16 @@ import html
 import json
 import re
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from localmed.domain import Message
 from localmed.domain.accounts import SessionRole
-from localmed.operations import changes, lookups
+from localmed.hooks import Hooks
+from localmed.operations import changes, jobs, lookups
 from localmed.session import Session, local_caller
 from tests.web.conftest import Client, Clients
 
@@ -234,6 +237,25 @@ def test_a_change_is_a_job_that_is_begun_once(copied_clients: Clients, monkeypat
     assert f'href="{path.removesuffix("/supersede")}"' in ended.text
     assert len(marked) == 1
     assert librarian.form(path.replace("supersede", "current")).url != first.url, "what has ended can be done again"
+
+
+def test_a_job_shows_how_far_it_is_and_can_be_ended(copied_clients: Clients) -> None:
+    def work(hooks: Hooks) -> Message:
+        hooks.progress(1, 4, "sepsis.md")
+        for _ in range(6000):
+            hooks.cancel.check()
+            time.sleep(0.1)
+        raise AssertionError("nobody ended it")
+
+    librarian, session = copied_clients("librarian"), session_of(copied_clients)
+    path, end = f"/jobs/{jobs.start(session, 'import', work)}", time.monotonic() + 600
+    while "25%" not in (page := librarian.get(path).text):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert "sepsis.md" in page
+    assert 'max="4.0" value="1.0"' in page
+    assert copied_clients("reader").get(path).status_code == 404, "it is another's"
+    assert "It ended:" in librarian.form(f"{path}/cancel").text
 
 
 def test_a_change_that_fails_says_why_in_a_line(copied_clients: Clients) -> None:
