@@ -334,18 +334,22 @@ def _in_order(
     more: Collection[str],
     cautions: Collection[str],
 ) -> Iterator[Statement]:
-    """``ordered``: what answers, then the cautions, then what only completes a section or is for another case."""
+    """``ordered``: what answers, then the cautions, then what only completes a section or is for another case.
+
+    A caution is never behind: "do not give it into a vein" is of another route, and meant for whoever reads the dose.
+    """
     off = {
         one.text
         for one in ordered
-        if one.text in behind
-        or (one.text != first.text and (cases.other(question, one.text) or cases.beside(one.text, first.text)))
-        or (one.text in more and tied.answered(question, first.text, one.text))
+        if one.text not in cautions
+        and (
+            one.text in behind
+            or (one.text != first.text and (cases.other(question, one.text) or cases.beside(one.text, first.text)))
+            or (one.text in more and tied.answered(question, first.text, one.text))
+        )
     }
     yield from (one for one in ordered if one.text not in off and one.text not in cautions)
-    yield from (
-        replace(one, section=AnswerSection.CAUTIONS) for one in ordered if one.text in cautions and one.text not in off
-    )
+    yield from (replace(one, section=AnswerSection.CAUTIONS) for one in ordered if one.text in cautions)
     yield from (replace(one, section=AnswerSection.CONTINUES) for one in ordered if one.text in off)
 
 

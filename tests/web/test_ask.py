@@ -297,6 +297,7 @@ GENTAMICIN = """# Gentamicin in adults
 ## Dose
 
 Give gentamicin 5 mg/kg once daily in sepsis in adults. Do not give it in myasthenia gravis. The maximum dose is 400 mg.
+Do not give this dose to children.
 """
 
 
@@ -310,8 +311,9 @@ def test_cautions_that_are_quoted_stand_under_their_own_heading(copied_clients: 
     for language, heading in (("en", "<h3>Cautions</h3>"), ("zh", "<h3>注意事项</h3>")):
         reader.http.cookies.set("localmed_language", language)
         shown = reader.get(page.url.path).text
-        places = [shown.index(words) for words in ("5 mg/kg", "400 mg", heading, "myasthenia gravis")]
+        places = [shown.index(words) for words in ("5 mg/kg", "400 mg", heading, "myasthenia gravis", "to children")]
         assert places == sorted(places)
+        assert "The section goes on" not in shown, "a caution for another case is not folded away"
 
 
 def test_a_reply_that_has_begun_ends_with_what_went_wrong(client: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
