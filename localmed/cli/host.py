@@ -46,20 +46,27 @@ def command(ctx: click.Context, status: bool, as_json: bool) -> None:
 
 @contextmanager
 def _until_told() -> Iterator[int]:
-    """A file number that can be read once Ctrl-C or SIGTERM came; a second one ends the process as it always does."""
-    stop = os.eventfd(0)
+    """A file number that can be read once Ctrl-C or SIGTERM came; a second one ends the process as it always does.
 
-    def tell(number: int, _frame: object) -> None:
-        os.eventfd_write(stop, 1)
+    The interpreter writes to it as the signal comes. A handler would wait for the main thread, which waits for the file
+    and is not woken where the system gave the signal to another thread.
+    """
+    stop, told = os.pipe()
+    os.set_blocking(told, False)
+
+    def second_ends(number: int, _frame: object) -> None:
         signal.signal(number, signal.SIG_DFL)
 
-    before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
+    writing = signal.set_wakeup_fd(told)
+    before = {number: signal.signal(number, second_ends) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(writing)
         os.close(stop)
+        os.close(told)
 
 
 def _ready(status: Status, path: Path, as_json: bool) -> None:

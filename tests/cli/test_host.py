@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from localmed.cli.host import _until_told
 from localmed.config import Settings
 from localmed.errors import ModelError
 from localmed.models.choice import choices
@@ -116,6 +118,16 @@ def _killed_while_asked(process: subprocess.Popen[str], encoder: HostEncoder) ->
         encoder.encode([QUESTION], "query")
     finally:
         timer.join()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_another_thread_is_given_ends_it(number: int) -> None:
+    with _until_told() as stop:
+        other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), number))
+        other.start()
+        assert select.select([stop], [], [], 20)[0], "the main thread, which waits, is not woken by it"
+        other.join()
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_a_command_does_not_wait_for_a_host_that_hangs(copied: Localmed) -> None:
