@@ -21,7 +21,7 @@ from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
 from localmed.agents.planning import PLAN
 from localmed.agents.relevance_rules import RelevanceRules
-from localmed.agents.role_rules import CachingEncoder, Models, RoleRules
+from localmed.agents.role_rules import Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
 from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
@@ -75,8 +75,10 @@ class Workspace:
     def services(self, hooks: Hooks) -> Services:
         """What answers the requests of one run of a flow; what the rules remember ends with the run."""
         library, search = self.library, self.settings.search
+        rules = RoleRules(library, self._site)
+        finder = self._finder(rules.encoder)  # the question is encoded once, whoever asks
         return Services(
-            search=self._search,
+            search=partial(self._search, finder),
             look_up=self.look_up,
             read=self.read,
             sections=self.sections,
@@ -86,7 +88,7 @@ class Workspace:
             compare=self.compare,
             studies=lambda query, most, names: studies.find(library, query, most, names, search),
             resolve=lambda references: studies.named(library, references),
-            roles=self._role_table(hooks),
+            roles=self._role_table(hooks, rules),
         )
 
     def withdrawn(self) -> frozenset[str]:
@@ -239,22 +241,16 @@ class Workspace:
     @cached_property
     def roles(self) -> RoleTable:
         """Who serves which role."""
-        return self._role_table(Hooks())
+        return self._role_table(Hooks(), RoleRules(self.library, self._site))
 
-    def _role_table(self, hooks: Hooks) -> RoleTable:
+    def _role_table(self, hooks: Hooks, rules: RoleRules) -> RoleTable:
         """Who serves which role, in a run that ``hooks`` follow."""
         settings, model = self.settings, self._site.chat
         watch = Watch(cancelled=hooks.models_over, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         own = {PLAN.name: ChatRoles(planner, watch)} if (planner := self._site.planner) else {}
-        rules = RoleRules(self.library, self._site)
         usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
         return role_table(ROLES, usual, settings.roles, rules, chat, self._site.unfit_roles, own)
-
-    @cached_property
-    def finder(self) -> HybridSearch:
-        """Hybrid search of this library."""
-        return self._finder(self._site.encoder)
 
     def _finder(self, encoder: Embedder) -> HybridSearch:
         return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
@@ -267,7 +263,7 @@ class Workspace:
         self._known(filters)
         text, most = clean(question), self._keywords()
         rules, keywords = RoleRules(self.library, self._site), Keywords()
-        finder = self._finder(CachingEncoder(self._site.encoder))  # one and the same question in each language
+        finder = self._finder(rules.encoder)  # one and the same question in each language
         with nullcontext() if reranked else suppress(ModelError):
             keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
         result = finder.search(text, filters, limit, keywords.words, reranked)
@@ -276,13 +272,15 @@ class Workspace:
         beside = [finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
         return interleaved(result, beside, limit)
 
-    def _search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]) -> Found:
+    def _search(
+        self, finder: HybridSearch, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]
+    ) -> Found:
         """The search of a flow, which leaves one without a chance before all of it is reranked."""
         slug, own = self._site.encoder.identity.slug, self._site.calibrations
         rules = RelevanceRules(self.library.lexical, slug, self.settings.ask, own=own)
         reranker = self._site.reranker.name if self._site.reranker else ""
         worth = partial(rules.promising, question, reranker=reranker) if RELEVANCE.name in self.roles.on else None
-        return self.finder.search(question, filters, limit, keywords, worth=worth)
+        return finder.search(question, filters, limit, keywords, worth=worth)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
         """The card of ``term``, ``None`` where the graph does not know it."""

@@ -163,8 +163,9 @@ class Extractive:
         terms = [self._weighed(text) for text in known if " " not in text or self._index.binding(text) >= BOUND]
         grams = outermost(terms, self._compare)
         if grams and language.detect(question) in self._encoder.identity.languages:
-            vectors = self._encoder.encode([question, *(gram.text for gram in grams)], "query")
-            similarities = vectors[1:] @ vectors[0]
+            # The question alone, as a search reads it: beside others its vector has other last bits.
+            vector = self._encoder.encode([question], "query")[0]
+            similarities = self._encoder.encode([gram.text for gram in grams], "query") @ vector
             grams = [replace(gram, similarity=float(near)) for gram, near in zip(grams, similarities, strict=True)]
         unknown = [term for term in dict.fromkeys(language.content_words(question)) if not self._index.holds(term)]
         return asking.Keywords(ranked(grams, task.most), tuple(unknown))

@@ -58,11 +58,14 @@ class Models(Protocol):
 
 
 class RoleRules(Mapping[str, Callable[[Any], Any]]):
-    """``Rules`` over one library: role name -> what is done without a model. Made anew for each run of a flow."""
+    """``Rules`` over one library: role name -> what is done without a model. Made anew for each run of a flow.
+
+    ``encoder`` keeps what the run has encoded, for its searches as well.
+    """
 
     def __init__(self, library: Library, site: Models) -> None:
         self._library, self._site = library, site
-        self._encoder = CachingEncoder(site.encoder)
+        self.encoder = CachingEncoder(site.encoder)
         self._made: dict[str, Callable[[Any], Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[[Any], Any]:
@@ -85,14 +88,14 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         from localmed.agents.extractive import Extractive
 
         settings = self._site.settings
-        return Extractive(self._library.lexical, self._encoder, settings.ask, settings.keywords)
+        return Extractive(self._library.lexical, self.encoder, settings.ask, settings.keywords)
 
     def _of_asking(self) -> Rules:
         from localmed.agents.relevance_rules import RelevanceRules
 
         settings, library = self._site.settings, self._library
         bridge = Bridge(lambda: library.graph, settings.search.glossary)
-        slug, own_rows = self._encoder.identity.slug, self._site.calibrations
+        slug, own_rows = self.encoder.identity.slug, self._site.calibrations
         own = RelevanceRules(library.lexical, slug, settings.ask, bridge, own_rows)
         return {**self._extractive.rules(), **own.rules()}
 
@@ -127,12 +130,12 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
     def _of_linking(self) -> Rules:
         from localmed.agents.linking_rules import LinkRules
 
-        return LinkRules(self._library.lexical, self._encoder, self._site.reranker).rules()
+        return LinkRules(self._library.lexical, self.encoder, self._site.reranker).rules()
 
     def _of_judging(self) -> Rules:
         from localmed.agents.judging_rules import JudgingRules
 
-        return JudgingRules(self._library.lexical, self._encoder).rules()
+        return JudgingRules(self._library.lexical, self.encoder).rules()
 
 
 def _of_appraisal(_: RoleRules) -> Rules:

@@ -51,22 +51,22 @@ def _until_told() -> Iterator[int]:
     The interpreter writes to it as the signal comes. A handler would wait for the main thread, which waits for the file
     and is not woken where the system gave the signal to another thread.
     """
-    stop, told = os.pipe()
-    os.set_blocking(told, False)
+    stop, writer = os.pipe()
+    os.set_blocking(writer, False)
 
     def second_ends(number: int, _frame: object) -> None:
         signal.signal(number, signal.SIG_DFL)
 
-    writing = signal.set_wakeup_fd(told)
+    other_writer = signal.set_wakeup_fd(writer)
     before = {number: signal.signal(number, second_ends) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(writing)
+        signal.set_wakeup_fd(other_writer)
         os.close(stop)
-        os.close(told)
+        os.close(writer)
 
 
 def _ready(status: Status, path: Path, as_json: bool) -> None:

@@ -13,6 +13,7 @@ import select
 import signal
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ DATA, NAMES = "LOCALMED_DATA", "LOCALMED_SERVED_AS"  # the environment of worker
 HOST_SECONDS = 60.0  # for the model host to load what it serves
 LOOK, MOST_PAUSE = 2.0, 60.0  # seconds between two looks whether a model host runs; the longest for one that fails
 GPU_LOOK = 300.0  # seconds between two looks whether every GPU is there: nvidia-smi takes up to two of them
+SWITCH_SECONDS = 0.0005  # that a thread computes before another may: a page waits for answers at each of its steps
 GRACE_SECONDS = 5  # for requests that run when the server ends
 
 
@@ -152,7 +154,7 @@ def run(settings: Settings, address: Address, workers: int, ready: Callable[[], 
     """Answer browsers until Ctrl-C or SIGTERM; ``ready`` is called just before the first request can come."""
     import uvicorn
 
-    few_arenas()
+    _prepare()
     os.environ.setdefault("OTEL_SDK_DISABLED", "true")  # FastAPI brings OpenTelemetry's interface: nothing is measured
     options: dict[str, Any] = {
         "host": address.host,
@@ -179,8 +181,14 @@ def run(settings: Settings, address: Address, workers: int, ready: Callable[[], 
 
 def of_worker() -> FastAPI:
     """The application in a worker process, which knows its site by the environment that ``run`` made."""
-    few_arenas()
+    _prepare()
     return application.create(Site(load(os.environ[DATA])), (_name(os.environ[NAMES]),))
+
+
+def _prepare() -> None:
+    """What every serving process needs before it has threads."""
+    few_arenas()
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def _name(host: str) -> str:

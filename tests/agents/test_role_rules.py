@@ -6,7 +6,9 @@ import gc
 import subprocess
 import sys
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -15,7 +17,11 @@ from localmed.agents import role_rules
 from localmed.agents.role_rules import CachingEncoder, RoleRules
 from localmed.agents.role_table import ROLES
 from localmed.config import Settings
+from localmed.domain import SearchFilter
 from tests.fakes import HashedWords, import_into, opened, write
+
+if TYPE_CHECKING:
+    from localmed.ports import Vectors
 
 
 def test_every_role_that_is_named_has_its_rules(tmp_path: Path) -> None:
@@ -38,11 +44,30 @@ def test_rules_go_with_their_run_and_take_the_questions_texts_with_them(tmp_path
         try:
             rules = RoleRules(workspace.library, session.site)
             assert all(callable(rules[name]) for name in rules)
-            texts = weakref.ref(rules._encoder)
+            texts = weakref.ref(rules.encoder)
             del rules
             assert texts() is None
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_question_is_encoded_once_in_its_run_and_alone(tmp_path: Path, answered: bool) -> None:
+    class Counting(HashedWords):
+        def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
+            encoded.extend([tuple(texts)] if kind == "query" else [])
+            return super().encode(texts, kind)
+
+    question, encoded = "What thins the blood of adults with fever?", list[tuple[str, ...]]()
+    settings = Settings(tmp_path / "data")
+    import_into(settings, write(tmp_path / "ward", {"a.txt": "Aspirin\n\nAspirin thins the blood of adults.\n"}))
+    with opened(settings, Counting()) as session:
+        encoded.clear()
+        if answered:
+            assert session.ask(question, SearchFilter()).question == question
+        else:
+            assert session.search(question, SearchFilter(), 5).dense
+    assert [texts for texts in encoded if question in texts] == [(question,)]
 
 
 def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
