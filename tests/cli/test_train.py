@@ -58,14 +58,14 @@ def interrupted(data: Path, begun: Callable[[], bool], *arguments: str) -> int:
 
 
 def started(data: Path, begun: Callable[[], bool], *arguments: str) -> subprocess.Popen[bytes]:
-    """A command that has ``begun``."""
+    """A command that has ``begun``; whoever looks for that comes before it where processors are few."""
     process = subprocess.Popen(
-        [*COMMAND, "--data", str(data), *arguments], env=environment(), start_new_session=True,
+        ["nice", "-n", "15", *COMMAND, "--data", str(data), *arguments], env=environment(), start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     until = time.monotonic() + SECONDS
     while not begun() and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.02)
+        time.sleep(0.01)
     assert begun()
     return process
 
@@ -136,11 +136,11 @@ def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path)
     assert not out.exists(), "a dry run writes nothing"
 
     explored = out / "explored.jsonl"
-    killed(site.data, lambda: lines_of(explored) > 6, *explore)
+    killed(site.data, lambda: lines_of(explored) > 2, *explore)  # the encoder is loaded now, for a second or more
     before = keys(explored)
     assert not (out / "pairs.jsonl").exists()
-    second = lambda: any(key[0] == "q2" for key in keys(explored))  # noqa: E731
-    assert interrupted(site.data, second, *explore, "--resume") == 130
+    further = lambda: len(keys(explored)) > len(before) and "q2" in {key[0] for key in keys(explored)}  # noqa: E731
+    assert interrupted(site.data, further, *explore, "--resume") == 130
     assert 2 <= lines_of(out / "pairs.jsonl") < 6, "what is finished can be learnt from"
     assert keys(explored)[: len(before)] == before
     site.ok(*explore, "--resume")
