@@ -20,7 +20,10 @@ _TOKEN = re.compile(f"([{HAN}]+)|(\\d+(?:[.]\\d+)+|[^\\W_{HAN}]+)")
 _POSSESSIVE = re.compile(r"['’]s\b")
 _MINOR_BREAK = re.compile(r"[;；,，、:：\s]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_PAIRS = ("（）", "()", "“”", "《》", "【】", "「」")
 WINDOW = 4_000  # characters cut into sentences at a time; hardly a sentence has as many
+# what sentencex joins: 。 before a number or a small letter ("pH"); between digits it stands for a decimal point
+_JOINED = re.compile(r"(?<=[。！？])\s*(?=[a-z])|(?<=[^\d０-９][。！？])\s*(?=[\d０-９])")
 _CHINESE_SHARE = 0.2  # of letters: a Chinese sentence full of drug names and units still has more
 
 _CHINESE_FILLER = frozenset(
@@ -85,8 +88,20 @@ def _boundaries(line: str) -> Iterator[tuple[int, int]]:
         if at + len(piece) < len(line) and len(spans) > 1:
             spans.pop()  # it may go on beyond the window
         for start, end in spans:
-            yield at + start, at + end
+            yield from _parted(line, at + start, at + end)
         at += spans[-1][1] if spans else len(piece)
+
+
+def _parted(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A sentence, cut where a 。 stands before a number or "pH" ("立即停药。72小时后复查。"), not within brackets."""
+    for border in _JOINED.finditer(line, start, end):
+        if all(
+            line.count(left, start, border.start()) == line.count(right, start, border.start())
+            for left, right in _PAIRS
+        ):
+            yield start, border.end()
+            start = border.end()
+    yield start, end
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

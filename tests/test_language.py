@@ -61,6 +61,8 @@ def test_english_sentences(expected: list[str]) -> None:
     [
         ["每日两次，每次500毫克。", "饭后服用！", "忘记服药怎么办？"],
         ["成人剂量为0.5克。", "儿童减半。"],
+        ["立即停药。", "72小时后复查！", "３天后停用？", "aspirin 100 mg。"],
+        ["见说明（先停药。2天后复查）。", "每日3。5 mg。"],
     ],
 )
 def test_chinese_sentences(expected: list[str]) -> None:
