@@ -20,7 +20,7 @@ _TOKEN = re.compile(f"([{HAN}]+)|(\\d+(?:[.]\\d+)+|[^\\W_{HAN}]+)")
 _POSSESSIVE = re.compile(r"['’]s\b")
 _MINOR_BREAK = re.compile(r"[;；,，、:：\s]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_PAIRS = ("（）", "()", "“”", "《》", "【】", "「」")
+_PAIRS = (("（", "）"), ("(", ")"), ("“", "”"), ("《", "》"), ("【", "】"), ("「", "」"))
 WINDOW = 4_000  # characters cut into sentences at a time; hardly a sentence has as many
 # what sentencex joins: 。 before a number or a small letter ("pH"); between digits it stands for a decimal point
 _JOINED = re.compile(r"(?<=[。！？])\s*(?=[a-z])|(?<=[^\d０-９][。！？])\s*(?=[\d０-９])")
