@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +15,20 @@ import pytest
 from localmed import files, hooks, interrupts
 from localmed.config import Settings
 from localmed.library import generations
+from tests.cli.conftest import environment
 from tests.fakes import HashedWords, import_into, write
+
+INTERRUPTED_TEXT = """
+import signal
+import sys
+from localmed import interrupts
+
+try:
+    with interrupts.listening():
+        exec("signal.raise_signal(signal.SIGINT)")
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +119,9 @@ def test_a_file_that_fails_to_open_is_closed_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "fdopen", fails)
     with pytest.raises(KeyboardInterrupt):
         files.open_regular(tmp_path / "a.txt")
+
+
+def test_ctrl_c_within_a_text_that_runs_is_130_too(tmp_path: Path) -> None:
+    (tmp_path / "command.py").write_text(INTERRUPTED_TEXT)
+    ended = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, env=environment(), timeout=60, check=False)
+    assert ended.returncode == 130

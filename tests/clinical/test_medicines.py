@@ -114,4 +114,6 @@ def test_any_text_is_read_in_linear_time(unit: str) -> None:
     text = (unit * 80_000)[:80_000]
     started = time.perf_counter()
     medicines.names(text)
-    assert time.perf_counter() - started < 3, "well under a second alone; others may be running"
+    assert time.perf_counter() - started < 30, (
+        "well under a second alone, minutes if it were quadratic; others may be running"
+    )

@@ -237,7 +237,7 @@ def test_a_long_quotation_is_compared_in_no_time() -> None:
     for text in ("对乙酰氨基酚" * 500, "a" * 3000, "paracetamol 1 g " * 200):
         began = time.perf_counter()
         compared(text, text)
-        assert time.perf_counter() - began < 5
+        assert time.perf_counter() - began < 20
 
 
 # --- editions ---------------------------------------------------------------------------------------------------------
