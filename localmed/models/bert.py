@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PASSAGE_PIECES = 160  # read of a passage: half the time of all 256, and no worse (tuning questions of MedQuAD)
 KEPT = 500  # passages of which the token vectors stay in memory, 120 KB each at most
 BATCH = 16  # measured on 2 cores: 8 to 32 are within 2 % of each other
+ALONE = 96  # tokens that one core reads as fast as two, or faster: they wait for each other at every layer
 PADDED = 2  # a text is padded to at most so many times its length: sentences beside a question of 512 tokens cost 2 s
 
 
@@ -73,7 +74,21 @@ class Bert:
                 caller.progress(done, len(pieces), "")
 
     def _forward(self, batch: list[list[int]]) -> tuple[Tensor, Tensor]:
-        """Token ids -> last hidden states (B, T, D) and mask (B, T): embeddings and all layers."""
+        """Token ids -> last hidden states (B, T, D) and mask (B, T); a question and its like on one core.
+
+        The number of threads is the process's: its models work one at a time (``one_owner``).
+        """
+        cores = self.torch.get_num_threads()
+        if cores == 1 or len(batch) * max(map(len, batch)) > ALONE:
+            return self._read(batch)
+        self.torch.set_num_threads(1)
+        try:
+            return self._read(batch)
+        finally:
+            self.torch.set_num_threads(cores)
+
+    def _read(self, batch: list[list[int]]) -> tuple[Tensor, Tensor]:
+        """Embeddings and all layers."""
         length = max(map(len, batch))
         ids = self.torch.tensor([row + [0] * (length - len(row)) for row in batch])  # (B, T)
         mask = self.torch.tensor([[True] * len(row) + [False] * (length - len(row)) for row in batch])

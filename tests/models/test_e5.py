@@ -6,14 +6,16 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 
 from localmed.errors import ModelError
 from localmed.models import e5
-from localmed.models.bert import MaxSim
+from localmed.models.bert import Bert, MaxSim
 from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, Uncentred, centred, uncentred
 
 TEXTS = [
@@ -115,3 +117,25 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 def test_it_reranks_in_chinese() -> None:
     near, far = MaxSim(E5()).score("二甲双胍怎么吃？", ["口服二甲双胍 500 mg，每日两次。", "食堂中午开门。"])
     assert near > far
+
+
+def test_what_is_short_is_read_on_one_core_alone(exact: E5, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(network: Bert, batch: list[list[int]]) -> Any:
+        cores.append(torch.get_num_threads())
+        if len(batch) == 2:
+            raise MemoryError
+        return whole(network, batch)
+
+    cores: list[int] = []
+    whole, before = Bert._read, torch.get_num_threads()
+    monkeypatch.setattr(Bert, "_read", read)
+    torch.set_num_threads(2)
+    try:
+        exact.encode(["Does aspirin thin the blood?"], "query")
+        exact.encode(["aspirin thins the blood " * 40], "passage")
+        with pytest.raises(MemoryError):
+            exact.encode(["aspirin", "heparin"], "query")
+        assert torch.get_num_threads() == 2, "also after what failed"
+    finally:
+        torch.set_num_threads(before)
+    assert cores == [1, 2, 1]
