@@ -17,8 +17,6 @@ ROOT = Path(__file__).parent.parent
 GUIDES = sorted((ROOT / "docs").glob("*.md"))
 LONGEST_README = 200
 
-pytestmark = pytest.mark.timeout(1800)  # the starter is imported first, by this process: a minute on a quiet machine
-
 
 def blocks(path: Path) -> Iterator[str]:
     yield from re.findall(r"^```sh\n(.*?)^```$", path.read_text("utf-8"), re.MULTILINE | re.DOTALL)

@@ -26,6 +26,7 @@ def test_nothing_withdrawn_hidden_or_torn_is_shown_while_the_library_changes(tmp
     for name in ("answers", "searches", "look-ups", "lists", "imports of three collections", "withdrawals",
                  "restrictions"):  # fmt: skip
         assert log.done[name], f"no {name}"
+    assert log.done["refusals"] < log.done["answers"]
 
 
 @pytest.fixture

@@ -143,6 +143,7 @@ def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path)
     assert interrupted(site.data, further, *explore, "--resume") == 130
     assert 2 <= lines_of(out / "pairs.jsonl") < 6, "what is finished can be learnt from"
     assert keys(explored)[: len(before)] == before
+    before = keys(explored)
     site.ok(*explore, "--resume")
     assert keys(explored)[: len(before)] == before, "nothing lost"
     assert len(keys(explored)) == len({*keys(explored)}), "nothing drawn or judged twice"

@@ -112,8 +112,6 @@ def test_every_row_of_the_table_is_well_formed() -> None:
 )
 def test_any_text_is_read_in_linear_time(unit: str) -> None:
     text = (unit * 80_000)[:80_000]
-    started = time.perf_counter()
+    started = time.thread_time()
     medicines.names(text)
-    assert time.perf_counter() - started < 30, (
-        "well under a second alone, minutes if it were quadratic; others may be running"
-    )
+    assert time.thread_time() - started < 3, "well under a second of this thread, whatever else is running"

@@ -148,7 +148,7 @@ def test_a_missing_file_is_an_error_at_once(folder: Path, tmp_path: Path, name: 
     started = time.monotonic()
     with pytest.raises(ModelError, match=rf"has no .*{Path(name).suffix}") as raised:
         BgeM3(lying(copied)).encode(["sepsis"], "query")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 1
     assert "models add" in raised.value.remedy
 
 

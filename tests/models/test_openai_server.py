@@ -218,7 +218,7 @@ def test_a_server_that_answers_wrongly_is_a_clear_error_in_bounded_time(name: st
         began = time.monotonic()
         with pytest.raises(ModelError, match=why) as caught:
             adapter(address, seconds=0.5).complete(Request(ASK, 8))
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 2
     assert SECRET not in str(caught.value)
     assert caught.value.remedy
 
@@ -242,7 +242,7 @@ def test_cancelling_does_not_wait_for_the_server() -> None:
         began = time.monotonic()
         with pytest.raises(Cancelled):
             adapter(address).complete(Request(ASK, 8), Watch(cancelled=lambda: time.monotonic() > began + 0.1))
-        assert time.monotonic() - began < 4, "the server's five seconds are not waited for"
+        assert time.monotonic() - began < 1
 
 
 def test_text_of_every_language_arrives() -> None:

@@ -128,6 +128,6 @@ def test_any_text_is_read(text: str) -> None:
 
 def test_a_long_line_of_digits_is_read_in_no_time() -> None:
     for text in ("1" * 20_000, "1 " * 10_000, "1," * 10_000, "mg/" * 7_000, "1mg/kg" * 3_000):
-        began = time.perf_counter()
+        began = time.thread_time()
         amounts(text)
-        assert time.perf_counter() - began < 20
+        assert time.thread_time() - began < 2

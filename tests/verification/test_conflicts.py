@@ -235,9 +235,9 @@ def test_nothing_to_compare() -> None:
 
 def test_a_long_quotation_is_compared_in_no_time() -> None:
     for text in ("对乙酰氨基酚" * 500, "a" * 3000, "paracetamol 1 g " * 200):
-        began = time.perf_counter()
+        began = time.thread_time()
         compared(text, text)
-        assert time.perf_counter() - began < 20
+        assert time.thread_time() - began < 5
 
 
 # --- editions ---------------------------------------------------------------------------------------------------------
