@@ -158,12 +158,19 @@ def hosts(server: psutil.Process) -> list[psutil.Process]:
 def loading_models(server: psutil.Process) -> list[psutil.Process]:
     """Those of ``server`` and all its children into which torch was loaded."""
     processes = (server, *server.children(recursive=True))
-    return [one for one in processes if "libtorch" in Path(f"/proc/{one.pid}/maps").read_text()]
+    return [one for one in processes if "libtorch" in maps_of(one)]
+
+
+def maps_of(process: psutil.Process) -> str:
+    """The map of the memory of ``process``; none once it has ended, as a renderer's child does with each page drawn."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{process.pid}/maps").read_text()
+    return ""
 
 
 def arenas(process: psutil.Process) -> int:
     """The areas of memory that glibc made for threads of ``process``: of 64 MiB each, what is unused not open to it."""
-    maps = Path(f"/proc/{process.pid}/maps").read_text()
+    maps = maps_of(process)
     areas = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) rw-p .*\n\2-([0-9a-f]+) ---p ", maps, re.MULTILINE)
     return sum(int(start, 16) % AREA == 0 and int(end, 16) - int(start, 16) == AREA for start, _, end in areas)
 
