@@ -150,3 +150,8 @@ class Answer:
     workflow: str = "ask"
     parts: tuple[Part, ...] = ()
     released_by: str = ""
+
+    @property
+    def all_statements(self) -> tuple[Statement, ...]:
+        """Its statements, then those of its parts."""
+        return (*self.statements, *(statement for part in self.parts for statement in part.statements))

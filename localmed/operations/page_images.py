@@ -71,9 +71,10 @@ def _stands(evidence: Evidence, page: int, span: Span | None) -> bool:
 
 
 def draw_ahead(session: Session, answer: Answer) -> None:
-    """Draw, in a thread, the pages that ``answer`` cites first."""
+    """Draw, in a thread, the pages that ``answer`` cites first, if only as the nearest where it found nothing."""
     known = {evidence.marker: evidence for evidence in answer.evidence}
-    cited = [citation for statement in answer.statements for citation in statement.citations]
+    shown = (statement for statement in answer.all_statements if not statement.withheld)
+    cited = [citation for statement in shown for citation in statement.citations]
     wanted_spans = dict.fromkeys((citation.marker, (citation.start, citation.end)) for citation in cited)
     tasks = [(known[marker], span) for marker, span in list(wanted_spans)[:AHEAD] if marker in known]
     threading.Thread(target=_draw_all, args=(session, tasks), name="pages", daemon=True).start()

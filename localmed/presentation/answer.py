@@ -102,8 +102,7 @@ def _headline(answer: Answer, language: str) -> str:
     if _nothing_found(answer):
         wordless = any(note.code == "workflow.no_words" for note in answer.notes)
         return words(message("answer.no_question" if wordless else "answer.abstained"), language)
-    in_parts = (one for part in answer.parts for one in part.statements) if answer.workflow == "departments" else ()
-    statements = (*answer.statements, *in_parts)
+    statements = answer.all_statements if answer.workflow == "departments" else answer.statements
     return words(Message(f"answer.{_written_by(statements, answer)}"), language) if statements else ""
 
 
@@ -208,8 +207,7 @@ def age(edition: str, day: str) -> int:
 
 def _citations(answer: Answer, marker: str) -> list[Citation]:
     """The answer's citations of one source, in its order; then those of its parts and of possible conflicts."""
-    statements: Sequence[Statement] = [*answer.statements, *(one for part in answer.parts for one in part.statements)]
-    citations = [citation for statement in statements for citation in statement.citations]
+    citations = [citation for statement in answer.all_statements for citation in statement.citations]
     citations += [conflict.theirs for conflict in answer.conflicts]
     return [citation for citation in citations if citation.marker == marker]
 

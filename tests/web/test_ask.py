@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import stat
+import threading
 import time
+from collections import OrderedDict
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +22,7 @@ from localmed.domain import Answer, Collection, Kind
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
 from localmed.ingest.manifest import Manifest
-from localmed.operations import changes, feedback, history, importing, lookups
+from localmed.operations import changes, feedback, history, importing, lookups, page_images
 from localmed.operations.audit import Audit
 from localmed.operations.feedback import Opinion
 from localmed.presentation.answer import view
@@ -33,6 +35,7 @@ from tests.web.conftest import Client, Clients, make_accounts
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 PDF_QUESTION = "What is the loading dose of vancomycin?"
+NEAREST_QUESTION = "How is a burn of the hand treated in children with renal impairment and sepsis?"
 
 
 def streamed(client: Client, **fields: str) -> list[dict[str, Any]]:
@@ -116,6 +119,29 @@ def test_a_citation_opens_its_page_as_an_image(client: Clients) -> None:
     before = re.search(r'href="([^"]+page=1&[^"]*)"', source.text.replace("&amp;", "&"))
     assert before
     assert "Page before" not in reader.get(before[1]).text
+
+
+@pytest.mark.parametrize("question", [PDF_QUESTION, NEAREST_QUESTION])
+def test_the_page_cited_first_is_drawn_before_it_is_opened(
+    client: Clients, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    drawn: list[str] = []
+
+    def draw(*_: object) -> bytes:
+        drawn.append(threading.current_thread().name)
+        return b"a page"
+
+    monkeypatch.setattr(page_images, "_drawn", draw)
+    monkeypatch.setattr(page_images, "_KEPT", OrderedDict())
+    reader = client("reader")
+    page = reader.form("/ask", question=question).text
+    assert ("they do not answer the question" in page) == (question == NEAREST_QUESTION)
+    for thread in threading.enumerate():
+        if thread.name == "pages":
+            thread.join(10)
+    path, _, query = source_links(page)[0].partition("?")
+    assert reader.get(f"{path}/image?{query}").content == b"a page"
+    assert drawn == ["pages"], "drawn ahead, and only once"
 
 
 def test_the_pages_of_a_source_end_with_its_last_one(client: Clients) -> None:
