@@ -41,7 +41,7 @@ def _planned(data: Path) -> list[AuditEntry]:
 
 
 def _has_plan(begun: AuditEntry, entries: Sequence[AuditEntry]) -> bool:
-    later = entries[entries.index(begun) + 1 :]
+    later = entries[entries.index(begun) + 1 :] if begun in entries else ()  # it began after they were read: at work
     return any(
         entry.outcome.startswith(PLANNED) and (entry.action, entry.subject) == (begun.action, begun.subject)
         for entry in later

@@ -126,6 +126,12 @@ def test_every_block_is_in_some_sample(tmp_path: Path, monkeypatch: pytest.Monke
         overwrite(tmp_path / "large", whole)
 
 
+def test_a_sample_leaves_the_programs_own_chance_alone(doses: Settings) -> None:
+    before = random.getstate()
+    assert generations.check(generations.current(doses.data), whole=False) == []
+    assert random.getstate() == before
+
+
 def test_a_damaged_file_is_not_built_upon(doses: Settings, corpus: Path) -> None:
     flip(next(path for path in stored(doses) if path.suffix == ".store"), 40, 2)
     write(corpus, {"new.txt": "Text."})
