@@ -25,6 +25,7 @@ from localmed.domain import Message, message
 FILE = "checked.json"
 BLOCK = 2 * 2**20  # bytes; so many are read again at every opening: 1 ms on one core
 LOOK = 3  # numbers of ``look``; the blocks' sums follow
+_SAMPLING = random.Random()  # noqa: S311  of its own: whoever seeds Python's gets what they seeded, beside our threads
 _UNKNOWN: Sequence[int] = ()
 
 Looks = Mapping[str, Sequence[int]]  # by file: inode, bytes and nanoseconds of its last change, then its blocks' CRC-32
@@ -44,10 +45,10 @@ def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whol
     Hashed are those that were touched, or of which a sample has decayed, since they last were, and nothing of them
     where it is not ``known`` how files looked then; all of them with ``whole``.
     """
-    looks = remembered(generation)
-    problems = {name: problem for name, entry in entries.items() if (problem := _misfit(generation, name, entry))}
+    looks, now = remembered(generation), {name: _look(generation / name) for name in entries}
+    problems = {name: problem for name, entry in entries.items() if (problem := _misfit(name, now[name], entry))}
     fitting = [name for name in entries if name not in problems]
-    still = [name for name in fitting if known and untouched(generation / name, looks, name)]
+    still = [name for name in fitting if known and now[name] == _known(looks, name)]
     suspects = [name for name in fitting if known and name not in still]
     fresh: dict[str, Sequence[int]] = {}
     for name in fitting if whole else [*suspects, *decayed(generation, looks, still)]:
@@ -60,12 +61,11 @@ def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whol
     return list(problems.values())
 
 
-def _misfit(generation: Path, name: str, entry: FileEntry) -> Message | None:
+def _misfit(name: str, seen: Sequence[int], entry: FileEntry) -> Message | None:
     """What can be said against a file without reading it."""
-    try:
-        size = (generation / name).stat().st_size
-    except OSError:
+    if not seen:
         return message("generation.file_missing", file=name)
+    size = seen[1]
     return None if size == entry.bytes else message("generation.file_size", file=name, size=size, listed=entry.bytes)
 
 
@@ -119,7 +119,18 @@ def remember(generation: Path, looks: Looks) -> None:
 
 def untouched(path: Path, looks: Looks, name: str) -> bool:
     """Whether the file is as it was when it was hashed."""
-    return list(looks.get(name, _UNKNOWN)[:LOOK]) == look(path)
+    return _known(looks, name) == look(path)
+
+
+def _known(looks: Looks, name: str) -> list[int]:
+    return list(looks.get(name, _UNKNOWN)[:LOOK])
+
+
+def _look(path: Path) -> list[int]:
+    """``look``; nothing of a file that is not there."""
+    with suppress(OSError):
+        return look(path)
+    return []
 
 
 def decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
@@ -128,7 +139,7 @@ def decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
     The sample begins at any block and goes on from there.
     """
     blocks = [(name, place) for name in names for place in range(0, _size(looks, name), BLOCK)]
-    first = random.randrange(len(blocks)) if blocks else 0  # noqa: S311
+    first = _SAMPLING.randrange(len(blocks)) if blocks else 0
     left, different = BLOCK, dict[str, bool]()
     for name, place in (*blocks[first:], *blocks[:first]):
         left -= min(BLOCK, _size(looks, name) - place)
@@ -148,7 +159,6 @@ def _size(looks: Looks, name: str) -> int:
 
 
 def _sum(path: Path, place: int) -> int:
-    with suppress(OSError), files.open_own(path) as stream:
-        stream.seek(place)
-        return zlib.crc32(stream.read(BLOCK))
+    with suppress(OSError):
+        return zlib.crc32(files.part(path, place, BLOCK))
     return -1

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from localmed.domain.accounts import Account
+from localmed.errors import LocalmedError
 from localmed.library.state import rows
 from localmed.operations import accounts, history
 from localmed.operations.noted_accounts import require_noted
@@ -51,10 +54,16 @@ def current(data: Path, token: str, settings: WebSettings) -> Login | None:
         user, created, seen, form = row or ("", 0.0, 0.0, "")
         if now - seen > 60 * settings.idle_minutes or now - created > 3600 * settings.login_hours:
             return None
-        if now - seen > NOTED:
-            state.execute("UPDATE logins SET seen = ? WHERE token = ?", (now, name))
         account = accounts.of_login(state, user)
+    if now - seen > NOTED:
+        threading.Thread(target=_note, args=(data, name, now), name="login", daemon=True).start()
     return Login(name, account, form) if account else None
+
+
+def _note(data: Path, name: str, now: float) -> None:
+    """The login is in use; in a thread, since a page would wait for the disk, for 0.1 s on a busy machine."""
+    with suppress(LocalmedError, OSError), rows(data) as state:
+        state.execute("UPDATE logins SET seen = ? WHERE token = ?", (now, name))
 
 
 def end(data: Path, login: Login, days: int) -> None:
