@@ -32,7 +32,16 @@ def end(error: BaseException, debug: bool) -> NoReturn:
         echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, LocalmedError):
         _fail(error_line(error), error.exit_code)
+    if _interrupted(error):
+        _fail(text("cli.interrupted"), INTERRUPTED)
     _fail(text("cli.unexpected", error=_described(error)), 1)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether a clean-up after Ctrl-C failed in turn: it was the reader who ended the command."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _fail(line: str, code: int) -> NoReturn:

@@ -113,7 +113,8 @@ class Parsers(AbstractContextManager["Parsers"]):
         for parser in parsers:
             parser.stop()
         for thread in self._threads:
-            thread.join(GRACE)
+            if thread.is_alive():  # Ctrl-C may have come while it was being started: it has no child then, and ends
+                thread.join(GRACE)
 
     def read(
         self, requests: Iterable[Request], task_of: Callable[[Request], Task | None]

@@ -170,6 +170,25 @@ def test_an_unexpected_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> 
     assert "document" not in shown
 
 
+def test_a_clean_up_that_fails_after_ctrl_c_is_no_error_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="130"):
+        failures.end(failed_after(KeyboardInterrupt()), debug=False)
+    assert capsys.readouterr().err.startswith("localmed: interrupted")
+    with pytest.raises(SystemExit, match="1"):
+        failures.end(failed_after(KeyError("text")), debug=False)
+
+
+def failed_after(first: BaseException) -> RuntimeError:
+    """What comes of a block that ``first`` ends and whose clean-up fails in turn."""
+    try:
+        try:
+            raise first
+        finally:
+            raise RuntimeError("cannot join thread before it is started")
+    except RuntimeError as second:
+        return second
+
+
 def test_a_file_in_the_place_of_a_folder_is_damage(copied: Localmed, tmp_path: Path) -> None:
     (tmp_path / "ward.toml").write_text('name = "ward"')
     (tmp_path / "a.txt").write_text("Rest and drink.")

@@ -160,6 +160,24 @@ def test_nothing_is_left_when_it_is_closed_in_the_middle(tmp_path: Path) -> None
     assert threading.active_count() == before
 
 
+def test_ctrl_c_while_a_thread_is_being_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was followed by an error of the clean-up: that thread cannot be waited for yet."""
+    begun: list[threading.Thread] = []
+
+    def start(thread: threading.Thread) -> None:
+        begun.append(thread)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as starting, pytest.raises(KeyboardInterrupt), parsers() as pool:
+        starting.setattr(threading.Thread, "start", start)
+        next(pool.read(tasks(tmp_path, "hang-0"), lambda task: task))
+    [thread] = begun
+    thread.start()  # the system comes to it after the end
+    thread.join(30)
+    assert not thread.is_alive()
+    assert not (tmp_path / "hang-0.pid").exists()
+
+
 SCRIPT = f"""
 import sys
 from pathlib import Path
