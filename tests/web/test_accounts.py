@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -12,6 +14,7 @@ from fastapi.testclient import TestClient
 
 from localmed.cli.main import main
 from localmed.errors import Busy, UsageError
+from localmed.library.state import FILE
 from localmed.operations import accounts, throttle
 from localmed.operations.audit import Audit
 from localmed.session import Session, local_caller
@@ -125,6 +128,19 @@ def test_an_idle_login_ends(client: Clients, monkeypatch: pytest.MonkeyPatch) ->
     late = time.time() + 60 * client.settings.web.idle_minutes + 1
     monkeypatch.setattr(time, "time", lambda: late)
     assert reader.get("/account").url.path == "/login"
+
+
+def test_a_login_in_use_is_noted_and_no_page_waits_for_that(client: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else can write until the page has come; the note keeps the login from ending by idleness."""
+    reader, idle, begun = client("reader"), 60 * client.settings.web.idle_minutes, time.time()
+    monkeypatch.setattr(time, "time", lambda: begun + 0.6 * idle)
+    with closing(sqlite3.connect(client.settings.data / FILE)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert reader.get("/account").url.path == "/account"
+        [note] = [thread for thread in threading.enumerate() if thread.name == "login"]
+    note.join(60)
+    monkeypatch.setattr(time, "time", lambda: begun + 1.2 * idle)
+    assert reader.get("/account").url.path == "/account"
 
 
 def test_the_token_is_not_stored(client: Clients) -> None:
