@@ -14,9 +14,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 _noted = False  # no lock: a second Ctrl-C may come within the handler
+_held = False
 
 
 @contextmanager
@@ -37,11 +37,30 @@ def listening() -> Iterator[None]:
         exec("")  # noqa: S102 (see above)
 
 
-def interrupt(_number: int, _frame: object) -> NoReturn:
+@contextmanager
+def held() -> Iterator[None]:
+    """Keep Ctrl-C back until the end of the block, which lasts seconds at most.
+
+    For what does not survive an exception in its middle: torch, interrupted while its C++ loads, aborts the process.
+    """
+    global _held
+    if threading.current_thread() is not threading.main_thread():  # Ctrl-C is raised in the main thread alone
+        yield
+        return
+    _held = True
+    try:
+        yield
+    finally:
+        _held = False
+    check()
+
+
+def interrupt(_number: int, _frame: object) -> None:
     """The handler of a signal that ends a command as Ctrl-C does."""
     global _noted
     _noted = True
-    raise KeyboardInterrupt
+    if not _held:
+        raise KeyboardInterrupt
 
 
 def check() -> None:

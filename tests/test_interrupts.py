@@ -30,6 +30,30 @@ except KeyboardInterrupt:
     sys.exit(130)
 """
 
+INTERRUPTED_TORCH = """
+import signal
+import sys
+import threading
+import time
+from localmed import interrupts
+from localmed.models import bert
+
+def torch_is_loading():
+    while "torch" not in sys.modules:
+        pass
+    while "torch.nn" not in sys.modules:  # long before the end
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.005)
+
+threading.Thread(target=torch_is_loading, daemon=True).start()
+try:
+    with interrupts.listening():
+        bert.load_torch()
+except KeyboardInterrupt:
+    assert sys.modules["torch"].ones(2).sum() == 2
+    sys.exit(130)
+"""
+
 
 @pytest.fixture(autouse=True)
 def from_a_terminal() -> Iterator[None]:
@@ -60,6 +84,25 @@ def test_what_is_swallowed_is_raised_at_the_next_look() -> None:
 
 
 @pytest.mark.usefixtures("listening")
+@pytest.mark.usefixtures("listening")
+def test_what_would_not_survive_it_ends_first() -> None:
+    steps = []
+    with suppress(KeyboardInterrupt), interrupts.held():
+        signal.raise_signal(signal.SIGINT)
+        steps.append("held")
+    assert steps == ["held"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_torch_loads_is_130(tmp_path: Path) -> None:
+    """Within its C++ it aborted the process."""
+    (tmp_path / "command.py").write_text(INTERRUPTED_TORCH)
+    ended = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, env=environment(), timeout=120, check=False)
+    assert ended.returncode == 130
+
+
 def test_who_deals_with_it_is_left_alone() -> None:
     kept = []
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
-from localmed import hooks
+from localmed import hooks, interrupts
 from localmed.environment import before_models
 from localmed.errors import ModelError
 from localmed.ports import EncoderIdentity
@@ -147,8 +147,8 @@ class BertEncoder:
 
     @cached_property
     def _loaded(self) -> Loaded:
-        before_models()
         try:
+            load_torch()
             return self._load()
         except (ImportError, OSError, metadata.PackageNotFoundError) as error:
             raise ModelError("model.starter_encoder", kind=type(error).__name__) from error
@@ -241,6 +241,13 @@ class MaxSim:
             self._kept[passage] = vectors
         for passage in list(self._kept)[:-KEPT]:
             del self._kept[passage]
+
+
+def load_torch() -> None:
+    """Load torch whole, in a process that is prepared for it; raise ``ImportError`` where there is none."""
+    before_models()
+    with interrupts.held():
+        import torch  # noqa: F401
 
 
 def arithmetic(torch: Any, exact: bool) -> Any:

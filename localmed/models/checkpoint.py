@@ -17,8 +17,8 @@ from typing import Any
 
 from localmed import files
 from localmed.domain import Message, message
-from localmed.environment import before_models
 from localmed.errors import ModelError
+from localmed.models.bert import load_torch
 
 CONFIG = "config.json"
 WEIGHTS = "*.safetensors"
@@ -66,10 +66,10 @@ class Checkpoint:
     @contextmanager
     def loading(self) -> Iterator[None]:
         """Around the call of a library that loads it: offline, silent; whatever it raises becomes ``ModelError``."""
-        before_models()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # theirs
+                load_torch()
                 yield
         except ModelError:
             raise

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from localmed import files
+from localmed import files, interrupts
 from localmed.environment import before_models
 from localmed.errors import InputError, LocalmedError, ModelError, UsageError
 from localmed.library.intact import sha256_of
@@ -80,6 +80,8 @@ def require() -> None:
     before_models()  # trl counts its users over the network unless it is told not to before it loads
     os.environ["TQDM_DISABLE"] = "1"  # localmed shows how far it is
     try:
+        with interrupts.held():
+            import torch  # noqa: F401
         import peft
         import trl  # noqa: F401
 
