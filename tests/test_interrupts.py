@@ -84,7 +84,6 @@ def test_what_is_swallowed_is_raised_at_the_next_look() -> None:
 
 
 @pytest.mark.usefixtures("listening")
-@pytest.mark.usefixtures("listening")
 def test_what_would_not_survive_it_ends_first() -> None:
     steps = []
     with suppress(KeyboardInterrupt), interrupts.held():
@@ -103,6 +102,7 @@ def test_ctrl_c_while_torch_loads_is_130(tmp_path: Path) -> None:
     assert ended.returncode == 130
 
 
+@pytest.mark.usefixtures("listening")
 def test_who_deals_with_it_is_left_alone() -> None:
     kept = []
 
