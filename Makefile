@@ -1,41 +1,56 @@
-# Two commands do everything: `make demo` and `make test`. Python 3.11 or 3.12, a C++ compiler and cmake, a package index.
+# Two commands: `make demo` and `make test`. They need Python 3.11 or 3.12 and a package index.
 
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 DEMO := demo
 
-.PHONY: demo test install install-all lint types check bench clean
+.PHONY: demo test install install-dev install-all lint types check slow bench clean
 
-# pip's quiet mode still prints errors; the stamp makes a second run quick, and changes when the pins do.
+# The stamps make a second run quick, and change when the pins do.
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=24"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(PIP) --editable .
 	touch $@
 
-$(VENV)/.installed-all: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,llama,workstation,eval,nlp,ocr,ray,train]"
+$(VENV)/.installed-dev: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable ".[dev]"
+	touch $@ $(VENV)/.installed
+
+# llama-cpp-python is compiled: a C++ compiler and cmake, some five minutes.
+$(VENV)/.installed-all: $(VENV)/.installed-dev
+	$(PIP) --editable ".[dev,llama,workstation,eval,nlp,ocr,ray,train]"
 	touch $@
 
 install: $(VENV)/.installed
+install-dev: $(VENV)/.installed-dev
 install-all: $(VENV)/.installed-all
 
 demo: install
 	$(BIN)/python -m corpora.demo $(DEMO)
 
-lint: install-all
+lint: install-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/python -m tests.lint
 
-types: install-all
+types: install-dev
 	$(BIN)/mypy
 
 # A worker that is killed ends the run: with one in its place the scheduler waits for ever (seen with pytest-xdist 3.8).
-check: install-all
-	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0
+
+check: install-dev
+	$(PYTEST) -m "not slow"
 
 test: lint types check
+
+# What `make test` leaves out: processes, browsers, extras, long imports. Run by .ci/run.
+slow: install-all
+	$(PYTEST) -m slow
 
 # Real data for the benchmarks: make bench DATA=/path/to/data
 bench: install-all

@@ -1,4 +1,4 @@
-"""``make demo``: the main job on the starter corpus. Imports its collections, asks three questions, draws a cited page.
+"""``make demo``: the main job on the starter corpus. Imports its collections, asks three questions, draws a page.
 
 All collections become one generation, as when the window fills an empty library: the canary questions are asked once.
 The rest runs the real commands, as a person would. A second run finds everything imported.
@@ -21,6 +21,7 @@ from localmed.site import Site
 
 CORPORA = Path(__file__).parent
 QUESTIONS = 3
+OPENED = 3  # sections that stand open
 
 
 def localmed(data: Path, *arguments: str, capture: bool = False) -> str:
@@ -41,16 +42,17 @@ def fill(data: Path) -> None:
         echo(words(import_starter(Session(site, local_caller(settings)), hooks)))
 
 
-def cited_page(data: Path, question: str, image: Path) -> str:
-    """Draw the first cited page that there is an image of; return what was drawn."""
+def first_page(data: Path, question: str, image: Path) -> str:
+    """Draw the page of the first section that has one; return what was drawn."""
     answer = json.loads(localmed(data, "ask", question, "--json", capture=True))
-    cited = [citation for statement in answer["statements"] for citation in statement["citations"]]
-    placed = next((citation for citation in cited if citation["page"]), None)
+    passages = {piece["marker"]: piece["passage"] for piece in answer["evidence"]}
+    first = [passages[section["best"]] for section in answer["receipts"]["sections"][:OPENED]]
+    placed = next((passage for passage in first if passage["page"]), None)
     if placed is None:
         return ""
     page = str(placed["page"])
-    localmed(data, "show", placed["passage_id"], "--page", page, "--image", str(image), capture=True)
-    return f"page {page} cited for: {question}"
+    localmed(data, "show", placed["id"], "--page", page, "--image", str(image), capture=True)
+    return f"page {page}, found for: {question}"
 
 
 def main(folder: Path) -> None:
@@ -62,14 +64,14 @@ def main(folder: Path) -> None:
     for entry in questions:
         print(f"\n== {entry['text']}", flush=True)
         localmed(data, "ask", entry["text"])
-    image = folder / "cited_page.png"
+    image = folder / "page.png"
     for entry in questions:
-        if drawn := cited_page(data, entry["text"], image):
+        if drawn := first_page(data, entry["text"], image):
             print(f"\n== Written {image}: {drawn}")
             print(f"\n== In a browser: {Path(sys.executable).with_name('localmed')} --data {data} serve")
             print("   It prints the address to open, and a one-time code for the first account.")
             return
-    sys.exit("demo: no answer cited a page")
+    sys.exit("demo: no section has a page")
 
 
 if __name__ == "__main__":

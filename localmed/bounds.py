@@ -13,7 +13,7 @@ LEAST = {
     ),
     **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
     **dict.fromkeys(("search.guidelines", "search.guideline_weight", "search.guideline_similarity"), 0),
-    **dict.fromkeys(("search.guideline_coverage", "ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable"), 0),
+    "search.guideline_coverage": 0,
     "ingest.children": 0,
     "web.history_days": 0,
     "web.report_days": 0,
@@ -27,7 +27,6 @@ LEAST = {
     "chat.threads": 0,
     "chat.gpu_layers": -1,
     "chat.nice": 0,
-    "workflows.own_samples": 0,
     "host.silent_seconds": 3,  # a host that works gives a sign every second
     "chat.sequences": 2,  # one holds the prefix
 }
@@ -40,11 +39,9 @@ MOST = {
     "ingest.children": 64,
     "read.ocr_threads": 64,
     **dict.fromkeys(("search.guideline_similarity", "search.guideline_coverage"), 1),
-    **dict.fromkeys(("ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable"), 1),
     "chat.nice": 19,
     "chat.sequences": 64,  # what every build of llama.cpp takes
     "workflows.m_eval_found": 100,  # each is read whole
-    "workflows.own_samples": 20,  # each costs as much as the answer
     "keywords.most": 20,  # the searches for n keywords are at worst n * (n + 1) / 2
 }
 MOST_OTHERWISE = 2**53  # what every system call and library takes

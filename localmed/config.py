@@ -102,13 +102,6 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingSettings:
-    """What is read of a document that was found as a whole."""
-
-    whole_document_characters: int = 6_000  # longer ones by their best passages: fits beside a prompt of 8,000 tokens
-
-
-@dataclass(frozen=True, slots=True)
 class KeywordSettings:
     """Keyword extraction degradation (LINS, KED)."""
 
@@ -126,20 +119,14 @@ class TierSettings:
             "patient": (("leaflet",), ("book", "wiki")),
         }
     )
-    further: tuple[str, ...] = ("ebm",)  # presets that look one tier further for a differing dose or a newer edition
 
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """Extractive answers."""
+    """How a question is asked."""
 
-    preset: str = ""  # the tiers of a question that names none; "": the collections' priorities
-    passages: int = 8  # read for an answer
-    sentences: int = 5  # quoted at most
-    risk: float = 0.05  # of the answered questions, the share that may have no answer in the library
-    unsure: float = 0.1  # the same up to which what speaks of all that is asked is still quoted, as not sure; 0: never
-    confidence: float = 0.8  # with which that holds on the questions that the judge was calibrated on
-    unanswerable: float = 0.25  # of all questions, the share that the library has no answer to, as far as is known
+    preset: str = ""  # the collections of a question that names none; "": all of them
+    passages: int = 8  # read by the workflows that search for passages: explain, plan, links
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +135,10 @@ class WorkflowSettings:
 
     off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments, verify
     own_knowledge: bool = False  # a model's answer without a source, labelled unverified, where nothing was found
-    own_samples: int = 0  # more answers drawn beside such a one, to tell whether the model says the same again
-    m_eval_kinds: tuple[str, ...] = ("literature",)  # of collections whose studies are held against an answer
+    m_eval_kinds: tuple[str, ...] = (
+        "guideline",
+        "literature",
+    )  # of collections whose studies are held against an answer
     m_eval_found: int = 15  # of them by BM25; the paper's number (M-Eval)
     m_eval_kept: int = 9  # of them judged, the most reliable; the paper's
     patient_presets: tuple[str, ...] = ("patient",)  # whose questions come from patients, for the safety screen
@@ -162,7 +151,6 @@ class WorkflowSettings:
 class VerificationSettings:
     """What is done before anyone reads an answer."""
 
-    unsupported: str = "withhold"  # a sentence that its sources do not carry: one of UNSUPPORTED
     jury: tuple[str, ...] = ("badge",)  # the roles that judge the badge, by majority: badge, badge_strict
 
 
@@ -178,7 +166,6 @@ PROFILES: Mapping[str, Mapping[str, str]] = {
     "starter": {"encoder": "e5", "reranker": "maxsim"},
     "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
-UNSUPPORTED = ("withhold", "mark", "regenerate")  # the last once, then withheld
 NONE = "none"  # in a model's place: nothing serves the role
 RETIRED = "starter-entailment"  # a judge that there was: chosen by an earlier version, it is none now
 CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
@@ -187,6 +174,11 @@ DEFAULT = "default"  # in a model's place: the profile's own
 BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("minilm", "e5"), "terms": (NONE,),
     "reranker": ("maxsim", NONE), "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
 ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
+# Settings of earlier versions whose subject is gone: they are read over, and `localmed doctor` names them.
+GONE = frozenset(
+    {"ask.sentences", "ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable", "tiers.further", "reading"}
+    | {"verification.unsupported", "workflows.own_samples"}
+)
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
 
@@ -252,7 +244,6 @@ class Settings:
     ingest: IngestSettings = field(default_factory=IngestSettings)
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
-    reading: ReadingSettings = field(default_factory=ReadingSettings)
     keywords: KeywordSettings = field(default_factory=KeywordSettings)
     tiers: TierSettings = field(default_factory=TierSettings)
     ask: AskSettings = field(default_factory=AskSettings)
@@ -339,8 +330,15 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
     profile_known(settings)
     _presets_known(settings, str(file))
     _known(settings.reader.language, ("", *LANGUAGES), "reader.language", str(file))
-    _known(settings.verification.unsupported, UNSUPPORTED, "verification.unsupported", str(file))
     return settings
+
+
+def gone(settings: Settings) -> tuple[str, ...]:
+    """The names in the settings' file that have no effect any more."""
+    file = file_of(settings.data)
+    values = tomllib.loads(contents(file).decode()) if file.exists() else {}
+    inner = {f"{name}.{key}" for name, value in values.items() if isinstance(value, dict) for key in value}
+    return tuple(sorted(GONE & {*values, *inner}))
 
 
 def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) -> _Level:
@@ -349,6 +347,8 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
     changes: dict[str, Any] = {}
     for name, value in values.items():
         current = known.get(name)
+        if f"{prefix}{name}" in GONE:
+            continue
         if name not in known or name == "data":
             raise _unknown(f"{prefix}{name}", file)
         path = f"{prefix}{name}"
@@ -392,9 +392,6 @@ def _known(value: str, choices: Sequence[str], path: str, file: str) -> None:
 
 def _presets_known(settings: Settings, file: str) -> None:
     """Raise ``BadSettings`` if a setting names a preset that there is not."""
-    presets = settings.tiers.presets
-    named = [("tiers.further", name) for name in settings.tiers.further]
-    named += [("ask.preset", settings.ask.preset)] if settings.ask.preset else []
-    for path, name in named:
-        if name not in presets:
-            raise BadSettings("settings.no_preset", file=file, path=path, name=name, presets=tuple(presets))
+    name, presets = settings.ask.preset, settings.tiers.presets
+    if name and name not in presets:
+        raise BadSettings("settings.no_preset", file=file, path="ask.preset", name=name, presets=tuple(presets))

@@ -22,8 +22,9 @@ from typing import Any
 
 from localmed import children, files
 from localmed.errors import Busy, ModelError
+from localmed.library import layout
 
-LOCK, STATE = "desktop.lock", "desktop.json"
+LOCK, STATE = layout.WINDOW_LOCK, layout.WINDOW
 START_SECONDS = 300.0  # for the server to answer: it loads the models first, perhaps on a machine that is busy
 GRACE_SECONDS = 10.0
 SMALLEST, LARGEST = 400, 10_000  # pixels of a side

@@ -10,6 +10,7 @@
     |   `-- LimitExceeded                 a file went over a named bound
     |-- Busy                          4   another writer holds the library, or too many wait for a model
     |   `-- Unreachable                   the hospital's directory or sign-on provider does not answer
+    |       `-- DirectoryFault                it answers, but refuses the look-up or tells only a part
     |-- LibraryError                  5   what is stored cannot be used
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
@@ -132,6 +133,10 @@ class Busy(LocalmedError):
 
 class Unreachable(Busy):
     """The hospital's directory or sign-on provider does not answer, or cannot prove who it is."""
+
+
+class DirectoryFault(Unreachable):
+    """The hospital's directory answers, but refuses localmed's own look-up or gives only a part of what was asked."""
 
 
 class LibraryError(LocalmedError):

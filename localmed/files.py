@@ -12,6 +12,7 @@ import fcntl
 import io
 import os
 import re
+import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,8 +35,8 @@ _WORDS = re.compile(r"No space left|disk is full|quota exceeded|File too large|d
 
 def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Make ``content`` what ``path`` holds, in one step: after a power cut it is the old or the new, whole."""
-    fresh = path.with_name(f"{path.name}.new")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")  # of two who write at once each has its own
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)

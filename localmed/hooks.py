@@ -17,7 +17,7 @@ from math import inf
 from typing import Any, Protocol, TypeVar
 
 from localmed import interrupts
-from localmed.domain import Evidence, Message, Passage, Statement, TraceStep
+from localmed.domain import Answer, Message, TraceStep
 from localmed.errors import Cancelled
 
 Item = TypeVar("Item")
@@ -63,9 +63,7 @@ def _ignore(*_: object) -> None:
 class Hooks:
     """What a caller is told. ``progress`` gets what is done of a total (0: not known) and a name, such as a file's.
 
-    ``passages`` gets the best passages of a search as soon as they are there, where a chat model will take its time.
-    ``settled`` gets the statements that no later check takes back, with the evidence that they cite, while badge and
-    further studies are still to come; nothing where what it was given before does not stand any more.
+    ``sections`` gets the answer with its sections alone as soon as they are there, while a chat model reads them.
     From ``models_until`` on (of the monotonic clock) no chat model is asked any more: rules go on.
     ``answer_id`` is the id under which the caller will keep the answer, for the audit log ("": it is not kept).
     """
@@ -73,8 +71,7 @@ class Hooks:
     started: Callable[[Message], object] = _ignore
     progress: Callable[[float, float, str], object] = _ignore
     finished: Callable[[TraceStep], object] = _ignore
-    passages: Callable[[Sequence[Passage]], object] = _ignore
-    settled: Callable[[Sequence[Statement], Sequence[Evidence]], object] = _ignore
+    sections: Callable[[Answer], object] = _ignore
     cancel: Cancel = Cancel()  # noqa: RUF009  (one that nobody sets)
     recorder: Recorder | None = None
     answer_id: str = ""

@@ -67,14 +67,12 @@ class Reranker(Protocol):
 class Stance:
     """How a premise stands to a hypothesis: three probabilities that add up to one.
 
-    ``likeness`` is the cosine of the hypothesis and the nearest line of the premise; 0.0 where the judge compares none.
     ``marked`` are the characters of the hypothesis that a judge of words finds not said; () from all others.
     """
 
     entailment: float
     neutral: float
     contradiction: float
-    likeness: float = 0.0
     marked: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -237,6 +235,17 @@ class ChatModel(Protocol):
         read once.
         """
         ...
+
+
+class NoJudge:
+    """``Entailment`` where no model judges: every pair is not judged."""
+
+    name = "none"
+    languages: tuple[str, ...] = ()
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        """See ``Entailment``."""
+        return [NOT_JUDGED] * len(pairs)
 
 
 class TokenCounter(Protocol):

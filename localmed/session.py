@@ -29,16 +29,14 @@ from localmed.operations import canary_gate, stops
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
 from localmed.operations.early import CUT_OFF, Early, subject_of
-from localmed.workflows.finding import every_tier
 from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
-    from localmed.agents.asking import Relevance
     from localmed.config import Settings
+    from localmed.domain.findings import Finding
     from localmed.domain.patient import PatientRecord
     from localmed.ports import Embedder
     from localmed.retrieval.concepts import Card
-    from localmed.retrieval.search import Found
     from localmed.site import Site
     from localmed.verification.answer_file import VerifyInput
     from localmed.verification.link_eval import LinkInput
@@ -139,13 +137,17 @@ class Session:
         earlier: Sequence[str] = (),
         hooks: Hooks = SILENT,
         check: bool = False,
+        thorough: bool = False,
     ) -> Answer:
-        """Answer ``question`` from the tiers of ``preset`` (default: the settings'; "": by the collections' priority).
+        """The sections for ``question`` in the collections of ``preset`` (default: the settings'), and an answer.
 
         ``earlier`` are the questions before it. With ``check`` the answer's claims are held against further studies
-        (M-Eval). Raise ``UnknownName`` for a preset or collection not known.
+        (M-Eval); ``thorough``: every role of MAIRAG takes part (``workflows.thorough``). Raise ``UnknownName`` for a
+        preset or collection not known, ``UsageError`` for ``check`` and ``thorough`` together.
         """
-        for workflow in ("ask", "verify") if check else ():
+        if check and thorough:
+            raise UsageError("workflow.check_or_thorough")
+        for workflow in ("ask", "verify") if check else ("ask",):
             self.allow(workflow)
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
@@ -153,7 +155,7 @@ class Session:
             basis = (typed(question), filters, plan, provenance, tuple(map(typed, earlier)))
             return (*basis, workspace.bounds()) if check else basis
 
-        return self._run("ask_and_verify" if check else "ask", arguments, hooks)
+        return self._run("ask_and_verify" if check else "thorough" if thorough else "ask", arguments, hooks)
 
     def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
         """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
@@ -239,10 +241,37 @@ class Session:
             hooks,
         )
 
-    def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
-        """See ``Workspace.search``."""
-        with self.answering() as workspace:
-            return workspace.search(typed(question), filters, limit, reranked)
+    def search(
+        self,
+        question: str,
+        filters: SearchFilter,
+        sections: int,
+        as_written: bool = False,
+        hooks: Hooks = SILENT,
+    ) -> Answer:
+        """The ``sections`` that speak of ``question``, at most so many; no model writes or judges."""
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan = workspace.plan(filters, "")
+            return typed(question), filters, plan, workspace.provenance(), sections, as_written
+
+        return self._run("search", arguments, hooks)
+
+    def find(
+        self,
+        question: str,
+        filters: SearchFilter,
+        limit: int,
+        sections: int,
+        reranked: bool = True,
+        as_written: bool = False,
+    ) -> Finding:
+        """See ``Workspace.find``; for measuring: what was found, before anything of it is shown or noted."""
+        try:
+            with self.answering() as workspace:
+                return workspace.find(typed(question), filters, limit, sections, as_written, reranked=reranked)
+        finally:
+            forget()
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
         """See ``Workspace.concept``."""
@@ -281,10 +310,13 @@ class Session:
         return replay(text)
 
     def tried(self, question: str, workspace: Workspace, preset: str | None = None) -> Answer:
-        """What ``ask`` answers ``question`` from ``workspace``, for a look at it: noted nowhere, not allowed or not."""
+        """What ``ask`` answers ``question`` from ``workspace``, for a look at it: noted nowhere, not allowed or not.
+
+        Raise ``ModelError`` where the encoder does not answer: what words alone find says nothing of what is served.
+        """
         filters = SearchFilter()
         values = (typed(question), filters, workspace.plan(filters, preset), workspace.provenance(), ())
-        return Driver(workspace.services(SILENT), SILENT).run(flow_named("ask")(*values))
+        return Driver(workspace.services(SILENT, by_words_too=False), SILENT).run(flow_named("ask")(*values))
 
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
@@ -308,9 +340,16 @@ class Session:
         finally:
             forget()
         self.note(answer.workflow, subject_of(answer, hooks.answer_id), answer.status.value, answer=answer)
-        remarks = (*self.unaudited, *unchecked(self.data))
-        self.unaudited.clear()
+        remarks = (*self.remarks(), *unchecked(self.data))
         return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
+
+    def remarks(self) -> list[Message]:
+        """What was done and is not in the audit log, told once."""
+        remarks: list[Message] = []
+        with suppress(IndexError):
+            while True:  # one after another: what another thread adds meanwhile is told too, or left
+                remarks.append(self.unaudited.pop(0))
+        return remarks
 
     def _driven(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], early: Early) -> Answer:
         """The answer, once it rests on nothing that was withdrawn or hidden while it was made."""
@@ -347,14 +386,6 @@ class Session:
             raise UsageError("access.not_for_groups")
         if not self.may(right):
             raise UsageError("session.role", role=Message(f"session.right.{right}"))
-
-    def judged_tiers(self, question: str, preset: str | None = None) -> list[tuple[Found, Relevance]]:
-        """What every tier of ``preset`` finds for ``question``, and how rules judge it; not audited."""
-        with self.workspace() as workspace:
-            services = workspace.services(SILENT)
-            driver = Driver(replace(services, roles=services.roles.without_chat()))
-            tiers = driver.part(every_tier(question, SearchFilter(), workspace.plan(SearchFilter(), preset)))
-        return [(tier.result, tier.relevance) for tier in tiers]
 
     def may_change(self) -> None:
         """Raise ``UsageError`` for a caller who may not change the library."""

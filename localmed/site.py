@@ -3,13 +3,18 @@
 Everything heavy is made when first needed, so that a command pays for what it uses: a Chinese question never loads the
 encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a host owns
 it, works for one thread at a time, as does an open library.
+
+Models are chosen anew when the registry's record changes, whoever changed it, and when a model host comes, goes or is
+lost. A question that is being answered keeps the models that it began with; they are closed when the last such question
+has ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
@@ -18,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from localmed.agents.asking import COHERENCE
 from localmed.agents.chat_entailment import ChatEntailment, YesNo
 from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
-from localmed.errors import UsageError
+from localmed.errors import ModelError, UsageError
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.holding import today
@@ -28,13 +33,13 @@ from localmed.library.reading import reading, unaltered
 from localmed.models import choice
 from localmed.models.checkpoint import ENGLISH
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
+from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.one_owner import owned
+from localmed.models.registry import registration, tested
 from localmed.models.registry.registry import Registry
 from localmed.operations import stops
-from localmed.ports import CountingChat, Embedder, Entailment, Reranker
-from localmed.retrieval.calibration import Calibration, calibrations
+from localmed.ports import CountingChat, Embedder, Entailment, NoJudge, Reranker
 from localmed.retrieval.concepts import Expand
-from localmed.verification.likeness import LikenessOnly
 from localmed.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -43,110 +48,85 @@ if TYPE_CHECKING:
     from localmed.models.host.server import Status as HostStatus
     from localmed.models.llama.adapter import LlamaChat
 
-Made = TypeVar("Made")
-Own = tuple[Calibration, ...] | None  # a site's calibrations; None: those that are kept
+Item = TypeVar("Item")
+Stamp = tuple[tuple[int, int] | None, ...]  # of the files on which it depends what serves
 
 
-class Site:
-    """One data folder with its settings, for every caller of this process. A context manager."""
+class Made:
+    """What was made for one choice of models, each thing once; closed when the last who uses it has gone."""
+
+    _numbers = count()
+
+    def __init__(self, stamp: Stamp) -> None:
+        self.stamp, self.number = stamp, next(self._numbers)
+        self._lock, self._making = RLock(), RLock()
+        self._by_name: dict[str, Any] = {}
+        self._users, self._retired, self._closed = 0, False, False
+
+    def once(self, name: str, make: Callable[[], Item]) -> Item:
+        """What ``make`` makes, the same for every thread; raise ``ModelError`` once it was closed."""
+        if name not in self._by_name:
+            with self._making:
+                if self._closed:
+                    raise ModelError("model.chosen_anew")
+                if name not in self._by_name:
+                    self._by_name[name] = make()
+        item: Item = self._by_name[name]
+        return item
+
+    @property
+    def lost(self) -> bool:
+        """Whether the model host that it uses has ended or has other models now."""
+        return any(isinstance(item, Hosted) and item.lost for item in list(self._by_name.values()))
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """It is not closed within the block."""
+        with self._lock:
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+            self._close_unused()
+
+    def retire(self) -> None:
+        """Nobody begins to use it any more."""
+        self._retired = True
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        with self._lock:
+            if self._users or not self._retired or self._closed:
+                return
+            self._closed = True
+        for item in self._by_name.values():
+            if isinstance(item, choice.Closing):
+                item.close()
+
+
+class Models:
+    """The models that serve one data folder, each made when it is first needed."""
 
     def __init__(
         self,
         settings: Settings,
-        encoder: Embedder | None = None,
-        uses: Mapping[str, str] = MappingProxyType({}),
-        day: Callable[[], str] = today,
-        chat: CountingChat | None = None,
+        encoder: Embedder | None,
+        uses: Mapping[str, str],
+        chat: CountingChat | None,
+        made: Made,
     ) -> None:
-        """``encoder``, ``chat`` and ``uses`` (role -> model) override what was chosen; ``day`` tells the date (ISO)."""
-        profile_known(settings)
-        self.settings, self.day = settings, day
-        self.access = Access(settings.data)
+        """``encoder``, ``chat`` and ``uses`` (role -> model) override what was chosen."""
+        self.settings = settings
         self._encoder, self._chat, self._uses = encoder, chat, uses
-        self._making, self._working = RLock(), RLock()
-        self._made: dict[str, Any] = {}
-        self._calibrations: Own = None  # in place of the site's, for a look
-        self._models = 0  # how often other models were chosen; a workspace keeps those that it was opened with
-        self._pool = Pool[Workspace](lambda workspace: workspace.library.close())
-
-    def __enter__(self) -> Site:
-        """The site itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close what was opened."""
-        self.close()
-
-    def close(self) -> None:
-        """Give up the leases on generations, the connections to the host and the chat model's process."""
-        self._pool.close()
-        self._forget_models()
+        self._working = RLock()
+        self._kept = made
 
     @property
     def data(self) -> Path:
         """The data folder."""
         return self.settings.data
-
-    # --- libraries -------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def workspace(self, hidden: Collection[str] = (), day: str = "") -> Iterator[Workspace]:
-        """The generation being served now without the collections ``hidden``, leased for the length of the block.
-
-        It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
-        """
-        path, apart = generations.current(self.data), frozenset(hidden)
-        models = self._answers_by(path)
-        pooled = self._pool.take((models, path, apart))
-        opened = pooled or self._opened(apart)
-        opened.library.holding.day = day or self.day()
-        whole = False
-        try:
-            if pooled:
-                unaltered(path)
-            with reading(opened.library.path):
-                yield opened
-            whole = True
-        finally:
-            served = whole and self._answers_by(path) == models
-            served = served and generations.current(self.data) == opened.library.path
-            self._pool.give_back((models, opened.library.path, apart), opened, keep=served)
-
-    def _answers_by(self, path: Path) -> Answering:
-        """What an open library is good for: these models, and the files of ``path`` as they lie there, none mended."""
-        return self._models, self._stopped, path.stat().st_mtime_ns
-
-    @contextmanager
-    def candidate(self, generation: Path, hidden: Collection[str] = ()) -> Iterator[Workspace]:
-        """The generation in the folder ``generation``, which is not served (yet), by the models that it would have."""
-        from localmed.library import candidate
-
-        with candidate.opened(self.data, generation, frozenset(hidden), self.day()) as library:
-            same = library.manifest.encoder == self.encoder.identity.slug
-            with nullcontext(self) if same else self.with_models({"encoder": self.chosen["encoder"]}) as other:
-                yield Workspace(library, other)
-
-    @contextmanager
-    def with_models(self, uses: Mapping[str, str], settings: Settings | None = None, own: Own = None) -> Iterator[Site]:
-        """This site as it would be with other models (role -> model), ``settings`` or calibrations, for a look."""
-        with Site(settings or self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
-            other._calibrations = own
-            yield other
-
-    @property
-    def calibrations(self) -> tuple[Calibration, ...]:
-        """What the site's own questions came to; raise ``Damaged`` where that is not as it was stored."""
-        return calibrations(self.data) if self._calibrations is None else self._calibrations
-
-    def _opened(self, hidden: frozenset[str]) -> Workspace:
-        library = Library.open(self.data, hidden, self.day())
-        try:
-            if self._hosted.nearest:
-                library.searched_by(partial(self._hosted.nearest, library.path.name))
-            return Workspace(library, self)
-        except BaseException:  # models that cannot be told: its lease would outlive it
-            library.close()
-            raise
 
     # --- models ----------------------------------------------------------------------------------------------------
 
@@ -221,16 +201,16 @@ class Site:
 
     @property
     def entailment(self) -> Entailment:
-        """The judge of entailment that was chosen: a cross-encoder, the chat model, else none: likeness alone."""
+        """The judge of entailment that was chosen: a cross-encoder, the chat model, else none."""
         by_chat = self._chat_judges
         if self._stopped & {"entailment", "chat" if by_chat else "entailment"}:
-            return self._once("likeness", self._likeness)
+            return NoJudge()
         return self._hosted.entailment or self._once(f"entailment {by_chat}", self._own_entailment)
 
     @property
     def _chat_judges(self) -> bool:
         """Whether the chat model judges: it was chosen to, or nobody was and it passed the self-test in comparing."""
-        if self.serving["entailment"] != NONE or "entailment" in {**self.registry.registrations.roles, **self._uses}:
+        if self.serving["entailment"] != NONE or "entailment" in {**self._record.roles, **self._uses}:
             return self.serving["entailment"] == CHAT
         return self._chat is None and self.chat is not None and COHERENCE.name not in self.unfit_roles
 
@@ -254,12 +234,7 @@ class Site:
             return YesNo(answering, self.registry.model(self.serving["entailment"]).languages or ENGLISH)
         if judge is None and self.chat and self._chat_judges:
             return ChatEntailment(self.chat)
-        return owned(judge, self._working) if judge else self._likeness()
-
-    def _likeness(self) -> Entailment:
-        return owned(
-            LikenessOnly(self._hosted.encoder or self._own_encoder, partial(self._fitted, "e5")), self._working
-        )
+        return owned(judge, self._working) if judge else NoJudge()
 
     def _fitted(self, name: str) -> Embedder:
         """The built-in encoder ``name``, on whose vectors rules were fitted: the host's, else one of this process."""
@@ -278,27 +253,9 @@ class Site:
             return NOTHING
         return self._of_encoder("hosted", lambda: connect(self.data, self.settings.host, self._choices()))
 
-    def _of_encoder(self, name: str, make: Callable[[], Made]) -> Made:
+    def _of_encoder(self, name: str, make: Callable[[], Item]) -> Item:
         """What goes with the encoder that serves now: another process may have brought the library to another one."""
         return self._once(f"{name} {self.serving['encoder']}", make)
-
-    def _once(self, name: str, make: Callable[[], Made]) -> Made:
-        """What ``make`` makes, the same for every thread."""
-        if name not in self._made:
-            with self._making:
-                if name not in self._made:
-                    self._made[name] = make()
-        made: Made = self._made[name]
-        return made
-
-    def _forget_models(self) -> None:
-        """Close what models hold; the next use makes them anew."""
-        with self._making:
-            made, self._made = self._made, {}
-            self._models += 1
-        for model in made.values():
-            if isinstance(model, choice.Closing):
-                model.close()
 
     # --- which models serve ----------------------------------------------------------------------------------------
 
@@ -323,14 +280,19 @@ class Site:
         return self._chosen()
 
     def _chosen(self, library: str = "") -> dict[str, str]:
-        record = self.registry.registrations
+        record = self._record
         uses = {role: name for role, name in {**record.roles, **self._uses}.items() if name != DEFAULT}
-        return chosen_models(self.settings, uses, record.models, library)
+        chosen = chosen_models(self.settings, uses, record.models, library)
+        return chosen | {"chat": choice.server_name(self.settings.chat)} if self.settings.chat.server else chosen
+
+    @property
+    def _record(self) -> registration.Registrations:
+        return self._once("record", lambda: self.registry.registrations)
 
     @property
     def chat_chosen(self) -> bool:
-        """Whether ``localmed models use`` chose a chat model: then it serves the roles on every profile."""
-        return self.registry.registrations.roles.get("chat", NONE) not in (NONE, DEFAULT)
+        """Whether somebody chose a chat model, or the settings name a server: it serves on every profile then."""
+        return bool(self.settings.chat.server) or self._record.roles.get("chat", NONE) not in (NONE, DEFAULT)
 
     @property
     def unfit_roles(self) -> frozenset[str]:
@@ -340,19 +302,157 @@ class Site:
         """
         from localmed.agents import self_test
         from localmed.agents.role_table import ROLES
-        from localmed.models.registry import tested
 
-        questions = self_test.questions()
-        failed = tested.unfit(self.registry.folder, self.chat.identity, questions) if self.chat else frozenset()
+        chat = self.chat
+        if chat is None:
+            return frozenset()
+        result = self._once("self-test", lambda: tested.read(self.registry.folder))
+        failed = tested.unfit(result, chat.identity, self_test.questions())
         return frozenset(() if self._chat else ROLES) if failed is None else failed
 
-    def keep_unfit(self, roles: Collection[str], questions: Mapping[str, str] | None) -> None:
-        """Note that the chat model that serves failed in ``roles`` of these ``questions``; None: trusted untested."""
-        from localmed.models.registry import tested
+    def _choices(self) -> dict[str, str]:
+        return choice.choices(self.serving, self._record, self.settings.chat)
 
+    def _once(self, name: str, make: Callable[[], Item]) -> Item:
+        return self._kept.once(name, make)
+
+
+class Site(Models):
+    """One data folder with its settings, for every caller of this process. A context manager."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        encoder: Embedder | None = None,
+        uses: Mapping[str, str] = MappingProxyType({}),
+        day: Callable[[], str] = today,
+        chat: CountingChat | None = None,
+    ) -> None:
+        """``encoder``, ``chat`` and ``uses`` (role -> model) override what was chosen; ``day`` tells the date (ISO)."""
+        profile_known(settings)
+        super().__init__(settings, encoder, uses, chat, Made(()))
+        self.day, self.access = day, Access(settings.data)
+        self._choosing = RLock()
+        self._pool = Pool[Workspace](lambda workspace: workspace.library.close())
+
+    def __enter__(self) -> Site:
+        """The site itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was opened."""
+        self.close()
+
+    def close(self) -> None:
+        """Give up the leases on generations, the connections to the host and the chat model's process."""
+        self._pool.close()
+        self._replace(())
+
+    # --- libraries -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def workspace(self, hidden: Collection[str] = (), day: str = "") -> Iterator[Workspace]:
+        """The generation being served now without the collections ``hidden``, leased for the length of the block.
+
+        It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
+        """
+        path, apart = generations.current(self.data), frozenset(hidden)
+        with self._used() as made:
+            key = self._answers_by(made, path)
+            pooled = self._pool.take((key, path, apart))
+            opened = pooled or self._opened(apart, self._as_of(made))
+            opened.library.holding.day = day or self.day()
+            whole = False
+            try:
+                if pooled:
+                    unaltered(path)
+                with reading(opened.library.path):
+                    yield opened
+                whole = True
+            finally:
+                served = whole and self._answers_by(self._now(), path) == key
+                served = served and generations.current(self.data) == opened.library.path
+                self._pool.give_back((key, opened.library.path, apart), opened, keep=served)
+
+    def _answers_by(self, made: Made, path: Path) -> Answering:
+        """What an open library is good for: these models, and the files of ``path`` as they lie there, none mended."""
+        return made.number, self._stopped, path.stat().st_mtime_ns
+
+    @contextmanager
+    def candidate(self, generation: Path, hidden: Collection[str] = ()) -> Iterator[Workspace]:
+        """The generation in the folder ``generation``, which is not served (yet), by the models that it would have."""
+        from localmed.library import candidate
+
+        with candidate.opened(self.data, generation, frozenset(hidden), self.day()) as library:
+            same = library.manifest.encoder == self.encoder.identity.slug
+            with nullcontext(self) if same else self.with_models({"encoder": self.chosen["encoder"]}) as other:
+                yield Workspace(library, other)
+
+    @contextmanager
+    def with_models(self, uses: Mapping[str, str], settings: Settings | None = None) -> Iterator[Site]:
+        """This site as it would be with other models (role -> model) or ``settings``, for a look."""
+        with Site(settings or self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
+            yield other
+
+    def _opened(self, hidden: frozenset[str], models: Models) -> Workspace:
+        library = Library.open(self.data, hidden, self.day())
+        try:
+            if models._hosted.nearest:
+                library.searched_by(partial(models._hosted.nearest, library.path.name))
+            return Workspace(library, models)
+        except BaseException:  # models that cannot be told: its lease would outlive it
+            library.close()
+            raise
+
+    # --- models chosen anew ----------------------------------------------------------------------------------------
+
+    def _once(self, name: str, make: Callable[[], Item]) -> Item:
+        with self._used() as made:
+            return made.once(name, make)
+
+    def _now(self) -> Made:
+        """What serves now: made anew where something changed on which that depends."""
+        stamp = self._stamp()
+        with self._choosing:
+            if self._kept.stamp != stamp or self._kept.lost:
+                self._replace(stamp)
+            return self._kept
+
+    @contextmanager
+    def _used(self) -> Iterator[Made]:
+        with ExitStack() as stack:
+            with self._choosing:  # what is used cannot be replaced between the two
+                made = self._now()
+                stack.enter_context(made.used())
+            yield made
+
+    def _as_of(self, made: Made) -> Models:
+        """The models of ``made``, for a question that keeps them to its end."""
+        models = Models(self.settings, self._encoder, self._uses, self._chat, made)
+        models._working = self._working
+        return models
+
+    def _replace(self, stamp: Stamp) -> None:
+        with self._choosing:
+            before, self._kept = self._kept, Made(stamp)
+        before.retire()
+
+    def _stamp(self) -> Stamp:
+        models = model_folder(self.settings)
+        files = (models / registration.FILE, models / tested.FILE, self.data / FOLDER / SOCKET)
+        return tuple(map(_stamp_of, files))
+
+    # --- changes ---------------------------------------------------------------------------------------------------
+
+    def keep_unfit(
+        self, roles: Collection[str], questions: Mapping[str, str] | None, features: tested.Features | None = None
+    ) -> None:
+        """Note that the chat model that serves failed in ``roles`` of these ``questions``; None: trusted untested.
+
+        ``features``: what its server can do, where that was looked at.
+        """
         if self.chat:
-            tested.keep(self.registry.folder, self.chat.identity, roles, questions)
-            self._forget_models()
+            tested.keep(self.registry.folder, self.chat.identity, roles, questions, features)
 
     def use(self, role: str, name: str, progress: Progress) -> None:
         """Let ``name`` (a registered model, one of ``BUILT_IN``, ``DEFAULT``) serve ``role`` from now on.
@@ -372,7 +472,6 @@ class Site:
             self.registry.assign(role, name)
         else:
             self.registry.use(role, name, progress)
-        self._forget_models()
 
     # --- the model host --------------------------------------------------------------------------------------------
 
@@ -392,9 +491,15 @@ class Site:
 
         return hosting.status(self.data, self.settings.host, self._choices())
 
-    def _choices(self) -> dict[str, str]:
-        return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
-
 
 def _itself(encoder: Embedder) -> Embedder:
     return encoder
+
+
+def _stamp_of(path: Path) -> tuple[int, int] | None:
+    """What is different once the file is written again; None where there is none."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_ino

@@ -54,6 +54,7 @@ class WebSettings:
     idle_minutes: float = 15.0  # without a page: signed out; NIST SP 800-63B asks for 30 at most, a shared PC for less
     login_hours: float = 12.0  # then signed out however busy: a shift
     wrong_passwords: int = 5  # in a row for an account, then the computer that they came from waits
+    wrong_accounts: int = 20  # that one computer tried in vain within an hour, then it waits for every account
     lock_minutes: float = 15.0  # at most that it waits, see operations/throttle.py
     password_characters: int = 12  # at least
     history_days: int = 7  # that an answer is kept for whoever asked; 0: until they sign out

@@ -8,25 +8,24 @@ the provenance that an answer states.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from localmed import __version__
 from localmed.agents import judging
 from localmed.agents.appraisal import APPRAISAL
-from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
 from localmed.agents.planning import PLAN
-from localmed.agents.relevance_rules import RelevanceRules
 from localmed.agents.role_rules import Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
 from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
+from localmed.answering.write import scope_spans
 from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
+from localmed.domain.findings import Finding, Question, Reading
 from localmed.errors import BadSettings, ModelError, UnknownName
 from localmed.hooks import Hooks
 from localmed.language import clean, detect
@@ -35,18 +34,22 @@ from localmed.library.reading import missing
 from localmed.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Stance, Watch
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.guideline_map import to_read
-from localmed.retrieval.search import Found, HybridSearch, interleaved
+from localmed.retrieval.question import read as understood
+from localmed.retrieval.search import HybridSearch
+from localmed.retrieval.sections import sections as in_sections
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.verification.prompt_injection import has_injection
-from localmed.verification.sections import section_of
-from localmed.verification.tied import Covers
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.workflows.m_eval import Bounds
+
+
+SECTIONS, OTHERS = 10, 3  # shown of the question's language, and of each other one
+SCOPES = 3  # passages of a document that say whom it is for
+EARLIER = 3  # questions before one, whose words are searched for with it
 
 
 class SiteModels(Models, Protocol):
@@ -72,17 +75,19 @@ class Workspace:
         self.library, self._site = library, site
         self.settings = site.settings
 
-    def services(self, hooks: Hooks) -> Services:
-        """What answers the requests of one run of a flow; what the rules remember ends with the run."""
+    def services(self, hooks: Hooks, by_words_too: bool = True) -> Services:
+        """What answers the requests of one run of a flow; what the rules remember ends with the run.
+
+        ``by_words_too``: where the encoder does not answer, words alone find; else its ``ModelError`` is raised.
+        """
         library, search = self.library, self.settings.search
         rules = RoleRules(library, self._site)
         finder = self._finder(rules.encoder)  # the question is encoded once, whoever asks
         return Services(
-            search=partial(self._search, finder),
+            search=finder.search,
+            find=partial(self._found, finder) if by_words_too else partial(self.find, finder=finder),
+            scopes=self.scopes,
             look_up=self.look_up,
-            read=self.read,
-            sections=self.sections,
-            coverage=self.coverage,
             cite=self.mint,
             judge=self.judge,
             compare=self.compare,
@@ -135,25 +140,19 @@ class Workspace:
             tiers=self.tiers(chosen, filters.collections),
             passages=self.settings.ask.passages,
             keywords=self._keywords(),
-            further=chosen in self.settings.tiers.further,
             roles=self.roles.on,
             own_knowledge=self.settings.workflows.own_knowledge,
-            own_samples=self.settings.workflows.own_samples,
             audience="patient" if chosen in self.settings.workflows.patient_presets else "staff",
             safety=self._safety(),
-            unsupported=self.settings.verification.unsupported,
             jury=self._jury(),
             judge=self._site.entailment.name if self._site.entailment.languages else "",
-            chat=frozenset(name for name in self.roles.on if self.roles.by(ROLES[name]) == "chat"),
+            chat=self._chat(),
             day=self.library.holding.day,
-            languages=self._languages(),
         )
 
-    def _languages(self) -> tuple[str, ...]:
-        """The languages of the documents that the encoder knows."""
-        return tuple(
-            name for name in self.library.catalogue.languages() if name in self._site.encoder.identity.languages
-        )
+    def _chat(self) -> frozenset[str]:
+        """The roles that a chat model serves."""
+        return frozenset(name for name in self.roles.on if self.roles.by(ROLES[name]) == "chat")
 
     def _jury(self) -> tuple[str, ...]:
         """The roles of the jury that are served; raise ``BadSettings`` for one that is none of the badge's."""
@@ -214,8 +213,16 @@ class Workspace:
 
         site = self.settings.workflows
         on = APPRAISAL.name in self.roles.on
-        judged = bool(self._site.entailment.languages)
-        return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds), on, self._jury(), judged)
+        judge = self._site.entailment
+        return Bounds(
+            site.m_eval_found,
+            site.m_eval_kept,
+            self.of_kinds(site.m_eval_kinds),
+            on,
+            self._jury(),
+            judge.name if judge.languages else "",
+            self._chat(),
+        )
 
     def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""
@@ -255,32 +262,64 @@ class Workspace:
     def _finder(self, encoder: Embedder) -> HybridSearch:
         return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
 
-    def search(self, question: str, filters: SearchFilter, limit: int, reranked: bool = True) -> Found:
-        """Hybrid search in every language that the library holds; raise ``UnknownName`` for an unknown collection.
+    def scopes(self, documents: tuple[str, ...]) -> tuple[tuple[Passage, ...], ...]:
+        """In which passages each of ``documents`` says whom it is for: the first ``SCOPES``."""
+        whole = (self.library.lexical.of_document(name) for name in documents)
+        return tuple(tuple(it for it in passages if any(scope_spans(it)))[:SCOPES] for passages in whole)
 
-        Without ``reranked`` it does without what models say while they are down (``HybridSearch.search``).
+    def _found(self, finder: HybridSearch, *asked: Any) -> Finding:
+        """As ``find``; by words alone where the encoder or the reranker does not answer, which the reader is told."""
+        try:
+            return self.find(*asked, finder=finder)
+        except ModelError:
+            return self.find(*asked, reranked=False, finder=finder)
+
+    def find(
+        self,
+        question: str,
+        filters: SearchFilter,
+        limit: int,
+        sections: int = SECTIONS,
+        as_written: bool = False,
+        earlier: tuple[str, ...] = (),
+        *,
+        reranked: bool = True,
+        finder: HybridSearch | None = None,
+    ) -> Finding:
+        """The sections that speak of ``question``, as it was read: those of its language, then those of others.
+
+        ``limit`` passages are searched for and at most ``sections`` sections shown. ``earlier`` are the questions
+        before it. With ``as_written`` it is not read as anything else; for ``reranked`` see ``HybridSearch.search``.
+        Raise ``UnknownName`` for an unknown collection.
         """
+        finder = finder or self._finder(RoleRules(self.library, self._site).encoder)
         self._known(filters)
-        text, most = clean(question), self._keywords()
-        rules, keywords = RoleRules(self.library, self._site), Keywords()
-        finder = self._finder(rules.encoder)  # one and the same question in each language
-        with nullcontext() if reranked else suppress(ModelError):
-            keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
-        result = finder.search(text, filters, limit, keywords.words, reranked)
-        several = result.dense and not filters.language
-        others = [name for name in self._languages() if name != result.language] if several else []
-        beside = [finder.search(text, replace(filters, language=name), limit, (), reranked) for name in others]
-        return interleaved(result, beside, limit)
+        index, text = self.library.lexical, clean(question)
+        spoken = detect(text)
+        read = Question(text) if as_written else understood(text, finder.bridge.own_terms, index.spelling)
+        if earlier:
+            read = replace(read, readings=(*read.readings, Reading("", " ".join(map(clean, earlier[-EARLIER:])))))
+        languages = [filters.language] if filters.language else self.library.catalogue.languages()
+        own = spoken if spoken in languages else ""
+        first = filters if filters.language else replace(filters, language=own)
+        result = finder.search(text, first, limit, (), reranked, read=read)
+        others = [
+            name
+            for name in languages
+            if own and name != own and result.dense and name in self._site.encoder.identity.languages
+        ]
+        across = [
+            finder.search(text, replace(filters, language=name), limit, (), reranked, read=read) for name in others
+        ]
+        documents: dict[str, list[Passage]] = {}
 
-    def _search(
-        self, finder: HybridSearch, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str]
-    ) -> Found:
-        """The search of a flow, which leaves one without a chance before all of it is reranked."""
-        slug, own = self._site.encoder.identity.slug, self._site.calibrations
-        rules = RelevanceRules(self.library.lexical, slug, self.settings.ask, own=own)
-        reranker = self._site.reranker.name if self._site.reranker else ""
-        worth = partial(rules.promising, question, reranker=reranker) if RELEVANCE.name in self.roles.on else None
-        return finder.search(question, filters, limit, keywords, worth=worth)
+        def document(name: str) -> list[Passage]:
+            return documents.setdefault(name, index.of_document(name))
+
+        shown = tuple(in_sections(result.hits, read, index, sections, document))
+        beside = tuple(it for one in across for it in in_sections(one.hits, read, index, OTHERS, document))
+        standing = self.standing({it.best.passage.document_id for it in (*shown, *beside)})
+        return Finding(read, result, shown, beside, standing)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
         """The card of ``term``, ``None`` where the graph does not know it."""
@@ -300,22 +339,6 @@ class Workspace:
         known = site.encoder.identity.languages if reranker else ()
         cleaned, text = clean(question), clean(context)
         return concepts.card(self.library.graph, clean(term), cleaned, reranker, site.expand, text, known)
-
-    def read(self, document: str, hits: tuple[Hit, ...]) -> tuple[Passage, ...]:
-        """The passages of ``document``: all of a short one, else those of ``hits`` that are its, as many as fit."""
-        return to_read(self.library, document, hits, self.settings.reading.whole_document_characters)
-
-    def sections(self, passages: tuple[Passage, ...]) -> tuple[tuple[Passage, ...], ...]:
-        """The sections that ``passages`` stand in: what follows one another under the same headings, each once."""
-        names = dict.fromkeys(passage.document_id for passage in passages)
-        documents = {name: self.library.lexical.of_document(name) for name in names}
-        return tuple(dict.fromkeys(section_of(passage, documents[passage.document_id]) for passage in passages))
-
-    def coverage(self, passages: tuple[Passage, ...]) -> tuple[Covers, ...]:
-        """Whom the document of each of ``passages`` says that it is for, and not for."""
-        names = dict.fromkeys(passage.document_id for passage in passages)
-        documents = {name: Covers.of(self.library.lexical.of_document(name)) for name in names}
-        return tuple(documents[passage.document_id] for passage in passages)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
         """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""
@@ -363,5 +386,5 @@ class Workspace:
             replaced_by=document.replaced_by,
             kind=kind,
             overdue=self.library.holding.overdue(document.id),
-            planted=has_injection(hit.passage.in_context, self._site.emergency_encoder),
+            planted=has_injection(hit.passage.in_context, self._site.emergency_encoder if self._chat() else None),
         )

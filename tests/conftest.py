@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from localmed.models.bert import BertEncoder, Loaded
 from localmed.models.e5 import E5
 from localmed.models.minilm import MiniLM
 from tests.fakes import HashedWords
+from tests.strict import CI, needs
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _EVENTS = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg")
@@ -49,6 +51,34 @@ def _load_once(encoder: type[BertEncoder]) -> None:
 
 _load_once(E5)
 _load_once(MiniLM)
+
+
+EXTRAS = {
+    "llama": ("llama_cpp",),
+    "workstation": ("FlagEmbedding",),
+    "eval": ("ir_measures", "scipy", "matplotlib", "krippendorff"),
+    "nlp": ("scispacy",),
+    "ocr": ("rapidocr", "cv2"),
+    "ray": ("ray",),
+    "train": ("trl", "peft", "datasets", "gguf"),
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of the pages in a browser are slow; so are those marked ``extra("llama", ...)``, skipped without it.
+
+    The slow tests of the CI run have every extra: a test module that is skipped for want of one would go unnoticed.
+    """
+    missing = {name for name, modules in EXTRAS.items() if not all(map(importlib.util.find_spec, modules))}
+    if CI and config.option.markexpr == "slow" and missing:
+        raise pytest.UsageError(f"the slow tests need the extras {', '.join(sorted(missing))}: make install-all")
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+        for name in (name for mark in item.iter_markers("extra") for name in mark.args):
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(needs(name not in missing, f"the extra {name}"))
 
 
 @pytest.fixture

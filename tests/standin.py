@@ -13,7 +13,6 @@ from localmed.domain import Collection, Kind
 from localmed.ingest.manifest import Manifest
 from localmed.ports import Message
 from tests.fakes import import_into, write
-from tests.values import form
 
 ADRENALINE = """Anaphylaxis in adults
 
@@ -53,7 +52,7 @@ DOSE = "What is the dose of adrenaline in adults?"
 ORDER = "Warfarin 5 mg PO qhs\nMetformin 500 mg PO bid\nCBC in 3 days"
 CASE = "Should metformin be continued in an adult with type 2 diabetes?"
 
-_MARK = re.compile(r"<<<(?:source |来源)(\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
+_NUMBERED = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
 _CASE = re.compile(r"\n\(\d+\) ")
 _LONG = re.compile(r"[a-z]{7,}")
 _LINE = re.compile(r"<<<line \d+\n(.*?)\n>>>", re.DOTALL)
@@ -79,19 +78,29 @@ def role_of(messages: Sequence[Message]) -> str:
 def reply(messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
     """A usable reply to a role that writes: sentences of the sources, words of the question, lines as they stand."""
     name, prompt = role_of(messages), messages[-1].content
-    sources = _MARK.findall(prompt)
+    if name == "write":
+        return _copied(prompt)
     if name == "plan":
         names = list(schema["properties"]) if schema else ["guideline"]
         return {source: [] if source == "graph" else ["adrenaline dose"] for source in names}
-    if name in WRITTEN:
-        return WRITTEN[name]
     if name == "plain_order":
         return {"lines": [f"The order says: {line}" for line in _LINE.findall(prompt)]}
-    sentences = [(text.split(". ")[-2].rpartition(". ")[2] + ".", marker) for marker, text in sources if ". " in text]
-    statements = [(text, [marker]) for text, marker in sentences[:2]]
-    if name in ("cited_answer", "recommendation"):
-        return form(*statements)
-    return {"statements": [{"text": text, "sources": markers} for text, markers in statements]}
+    return WRITTEN.get(name, "")  # a role that chooses may ask for a word and its likelihood first: there is none
+
+
+def _copied(prompt: str) -> Mapping[str, Any]:
+    """At most two of the numbered sentences that share a long word with the question, which stands above them."""
+    asked = set(_LONG.findall(prompt.partition("<<<")[0].lower()))
+    about = [
+        (int(number), text) for number, text in _NUMBERED.findall(prompt) if asked & set(_LONG.findall(text.lower()))
+    ]
+    statements = [{"text": text, "sentences": [number], "calculated": False} for number, text in about[:2]]
+    return {
+        "covers_patient": "yes",
+        "statements": statements,
+        "not_covered": [] if statements else ["all of it"],
+        "look_for": "" if statements else "adrenaline",
+    }
 
 
 WRITTEN: dict[str, Any] = {
@@ -99,7 +108,6 @@ WRITTEN: dict[str, Any] = {
     "self_contained": {"question": DOSE},
     "retrieval_question": {"question": "What is warfarin?"},
     "decomposition": {"questions": ["What is dobutamine?", "Who invented the stethoscope?"]},
-    "synthesis": {"passage": "They say this."},
     "own_answer": {"sentences": ["It may be."]},
     "medical_terms": {"terms": ["Warfarin", "Metformin", "CBC"]},
     "pico": {"population": "adult with type 2 diabetes", "intervention": "metformin", "comparison": "", "outcome": ""},
@@ -113,7 +121,7 @@ WRITTEN: dict[str, Any] = {
 def label(messages: Sequence[Message], labels: Sequence[str]) -> str:
     """The label of a role that chooses: the first, but for a passage that shares no long word with the question."""
     prompt = messages[-1].content
-    if role_of(messages) in ("relevance", "guideline_relevance"):
+    if role_of(messages) == "relevance":
         question, _, passage = prompt.partition("<<<")
         return labels[not set(_LONG.findall(question.lower())) & set(_LONG.findall(passage.lower()))]
     return labels[role_of(messages) in ("safety", "self_knowledge")]

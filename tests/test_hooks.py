@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,13 @@ from tests.fakes import HashedWords, described, import_into, opened, write
 from tests.scripted import ScriptedChat
 
 QUESTION = "What thins blood?"
-ROLES = ("keywords", "relevance", "cited_answer", "coherence", "decomposition")
 
 
 @pytest.fixture
 def filled(settings: Settings, corpus: Path) -> Settings:
     write(corpus, {f"{number}.txt": f"Aspirin {number}\n\nAspirin thins the blood.\n" for number in range(3)})
     import_into(settings, corpus)
-    return replace(settings, ask=replace(settings.ask, risk=1.0))  # words alone are too few to answer from otherwise
+    return settings
 
 
 def at_first(cancel: Cancel) -> Callable[..., None]:
@@ -41,26 +39,34 @@ def at_first(cancel: Cancel) -> Callable[..., None]:
     return lambda *_: cancel.cancel()
 
 
+def writing(*labels: str) -> ScriptedChat:
+    """A model that states a sentence for each of ``labels``, which it then gives them."""
+    said = [f"Aspirin thins the blood, as source {number} says." for number in range(len(labels))]
+    made = [{"text": text, "sentences": [1], "calculated": False} for text in said]
+    written = {"covers_patient": "yes", "statements": made, "not_covered": [], "look_for": ""}
+    return ScriptedChat([written, *labels])
+
+
 def test_every_step_is_told_when_it_begins_and_when_it_ended(filled: Settings) -> None:
     begun: list[Message] = []
     ended: list[TraceStep] = []
-    with opened(filled, HashedWords()) as session:
+    with opened(filled, HashedWords(), chat=writing("supported")) as session:
         answer = session.ask(QUESTION, SearchFilter(), hooks=Hooks(begun.append, finished=ended.append))
     assert tuple(ended) == answer.trace
     assert [step.code for step in begun] == [f"workflow.step.{step.name}" for step in ended]
+    assert {"find", "cite", "scopes", "write", "check"} <= {step.name for step in ended}
     for language in ("en", "zh"):
         assert not any("workflow." in render(step, language) for step in begun), "a step without words"
 
 
-def test_a_choice_tells_how_many_passages_are_judged(filled: Settings) -> None:
+def test_a_check_tells_how_many_statements_are_judged(filled: Settings) -> None:
     steps: list[tuple[float, float]] = []
-    model = ScriptedChat(["relevant"] * 50)
-    with opened(replace(filled, roles={"relevance": "chat"}), HashedWords(), chat=model) as session:
+    with opened(filled, HashedWords(), chat=writing(*["supported"] * 3)) as session:
         session.ask(QUESTION, SearchFilter(), hooks=Hooks(progress=lambda done, total, _: steps.append((done, total))))
     assert [step for step in steps if step[1] == 3] == [(1, 3), (2, 3), (3, 3)]
 
 
-@pytest.mark.parametrize("step", ["search", "relevance", "cited_answer"])
+@pytest.mark.parametrize("step", ["find", "cite", "scopes", "write"])
 def test_a_workflow_ends_between_two_steps(filled: Settings, step: str) -> None:
     cancel = Cancel()
     seen: list[str] = []
@@ -70,7 +76,7 @@ def test_a_workflow_ends_between_two_steps(filled: Settings, step: str) -> None:
         if ended.name == step:
             cancel.cancel()
 
-    with opened(filled, HashedWords()) as session, pytest.raises(Cancelled) as raised:
+    with opened(filled, HashedWords(), chat=writing("supported")) as session, pytest.raises(Cancelled) as raised:
         session.ask(QUESTION, SearchFilter(), hooks=Hooks(finished=finished, cancel=cancel))
     assert seen[-1] == step
     assert raised.value.exit_code == 130
@@ -81,22 +87,21 @@ def test_a_cancelled_question_leaves_the_session_as_it_was(filled: Settings) -> 
     with opened(filled, HashedWords()) as session:
         with pytest.raises(Cancelled):
             session.ask(QUESTION, SearchFilter(), hooks=Hooks(at_first(cancel), cancel=cancel))
-        assert session.ask(QUESTION, SearchFilter()).statements
+        assert session.ask(QUESTION, SearchFilter()).receipts
 
 
 def test_a_chat_model_is_told_in_the_middle_of_its_work(filled: Settings) -> None:
     cancel = Cancel()
-    prompts: list[str] = []
+    model = writing(*["supported"] * 3)
+    labelled: list[int] = []
 
-    def reply(messages: Sequence[Any]) -> Any:
-        prompts.append(messages[0].content)
+    def progress(done: float, *_: object) -> None:
+        labelled.append(int(done))
         cancel.cancel()
-        return "relevant"
 
-    settings = replace(filled, roles=dict.fromkeys(ROLES, "rules") | {"relevance": "chat"})
-    with opened(settings, HashedWords(), chat=ScriptedChat(reply)) as session, pytest.raises(Cancelled):
-        session.ask(QUESTION, SearchFilter(), hooks=Hooks(cancel=cancel))
-    assert len(prompts) == 1, "the other two passages are not judged any more"
+    with opened(filled, HashedWords(), chat=model) as session, pytest.raises(Cancelled):
+        session.ask(QUESTION, SearchFilter(), hooks=Hooks(progress=progress, cancel=cancel))
+    assert labelled == [1], "the other two statements are not judged any more"
 
 
 def test_judging_by_a_chat_model_is_told() -> None:
@@ -158,7 +163,7 @@ def test_a_search_looks_before_each_index(filled: Settings) -> None:
             return super().encode(texts, kind)
 
     with opened(filled, Cancelling()) as session, following(Hooks(cancel=cancel)), pytest.raises(Cancelled):
-        session.search(QUESTION, SearchFilter(), 5)
+        session.find(QUESTION, SearchFilter(), 5, 5)
 
 
 def test_an_import_ends_between_two_files_and_changes_nothing(filled: Settings, corpus: Path) -> None:

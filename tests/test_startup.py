@@ -6,8 +6,6 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 from localmed.cli.main import COMMANDS, main
 
 HEAVY = ("torch", "lancedb", "tantivy", "pymupdf", "pyarrow", "numpy", "transformers", "tokenizers", "safetensors",
@@ -47,13 +45,12 @@ def test_help_is_quick() -> None:
     assert min(took) < SECONDS, took
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help(name: str) -> None:
-    command = main.get_command(main.make_context("localmed", [name, "--help"], resilient_parsing=True), name)
-    assert command is not None
-    assert command.help
-    for subcommand in [command, *getattr(command, "commands", {}).values()]:
-        assert subcommand.help, subcommand.name
-        for option in subcommand.params:
-            if option.param_type_name == "option":
-                assert getattr(option, "help", ""), (subcommand.name, option.name)
+def test_every_command_has_help() -> None:
+    for name in COMMANDS:
+        command = main.get_command(main.make_context("localmed", [name, "--help"], resilient_parsing=True), name)
+        assert command is not None, name
+        for subcommand in [command, *getattr(command, "commands", {}).values()]:
+            assert subcommand.help, (name, subcommand.name)
+            for option in subcommand.params:
+                if option.param_type_name == "option":
+                    assert getattr(option, "help", ""), (subcommand.name, option.name)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter, TraceStep
+from localmed.domain import Message, SearchFilter, TraceStep
 from localmed.errors import Busy
 from localmed.hooks import Hooks
 from localmed.operations import changes, importing, lookups
+from localmed.session import RUNS
 from tests.benchmarks.threads import hammer
 from tests.fakes import HashedWords, described, import_into, opened, reader_of, write
 
@@ -71,14 +72,19 @@ def test_documents_withdrawn_again_and_again_are_no_endless_loop(filled: Setting
     with opened(filled, HashedWords()) as session:
         document = next(document for document in lookups.documents(session) if document.title == "Aspirin")
 
-        def change(step: TraceStep) -> None:
-            if step.name == "keywords":
+        def reinstate(step: Message) -> None:
+            if step.code == "workflow.step.find":
                 changes.withdraw(session, document, False, "test")
+                runs.append(step)
+
+        def withdraw(step: TraceStep) -> None:
             if step.name == "cite":
                 changes.withdraw(session, document, True, "test")
 
+        runs: list[Message] = []
         with pytest.raises(Busy):
-            session.ask(QUESTION, SearchFilter(), hooks=Hooks(finished=change))
+            session.ask(QUESTION, SearchFilter(), hooks=Hooks(reinstate, finished=withdraw))
+        assert len(runs) == RUNS
 
 
 def test_threads_share_no_open_library(filled: Settings) -> None:
@@ -105,7 +111,7 @@ def test_a_leased_library_stays_while_another_generation_is_published(filled: Se
         with session.workspace() as before:
             write(corpus, {"new.txt": "Warfarin\n\nWarfarin thins the blood.\n"})
             importing.import_paths(session, [corpus], described())
-            assert before.search(QUESTION, SearchFilter(), 9).hits
+            assert before.find(QUESTION, SearchFilter(), 9).sections
             assert len(before.library.catalogue.documents()) == 2
         with session.workspace() as after:
             assert after.library.path != before.library.path

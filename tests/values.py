@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from localmed.domain import (
     Box,
@@ -19,6 +18,8 @@ from localmed.domain import (
     Status,
     digest,
 )
+from localmed.domain.findings import Finding, Found, Line, Question, Section
+from localmed.language import sentences
 from localmed.presentation.neutral import words
 
 PROVENANCE = Provenance("0001", "starter", (("encoder", "words 1"),), (("relevance", "rules-1"),), "0")
@@ -49,6 +50,22 @@ def hit(text: str, title: str = "Title", similarity: float | None = None, langua
     return Hit(passage(text, title, language=language), 1.0, similarity)
 
 
+def finding(*passages: Passage, question: str = "?", language: str = "en") -> Finding:
+    """A section for each of ``passages``; the first sentence of each is marked."""
+    hits = tuple(Hit(one, 1.0, 0.9) for one in passages)
+    sections = (
+        Section(one, tuple(Line(one.passage, *span, span[0] == 0) for span in sentences(one.passage.text)))
+        for one in hits
+    )
+    return Finding(Question(question), Found(hits, True, language), tuple(sections))
+
+
+def cited(hits: tuple[Hit, ...], first: int = 1) -> tuple[Evidence, ...]:
+    """What ``Cite`` gives for ``hits``."""
+    pieces = (evidence(str(number), hit.passage.text, hit.passage.title) for number, hit in enumerate(hits, first))
+    return tuple(replace(piece, passage=hit.passage) for piece, hit in zip(pieces, hits, strict=True))
+
+
 def evidence(marker: str, text: str, title: str = "Title", status: Status = Status.CURRENT) -> Evidence:
     return Evidence(marker, passage(text, title), title, "2024", status, "source.txt", "", "0" * 64, "text/plain")
 
@@ -67,10 +84,3 @@ def quotation(source: Evidence, start: int, end: int) -> Statement:
 def in_words(message: Message | None, language: str = "en") -> str:
     """What a reader of ``language`` is shown of a note or a reason."""
     return words(message, language)
-
-
-def form(*items: tuple[str, list[str]], missing: Sequence[str] = (), **sections: list[Any]) -> dict[str, Any]:
-    """A chat model's reply in the form of an answer: ``items`` are its bottom line; ``missing`` is not covered."""
-    empty: dict[str, list[Any]] = {"doses_and_conditions": [], "cautions": [], "sources_disagree": []}
-    bottom = [{"text": text, "sources": markers} for text, markers in items]
-    return {"bottom_line": bottom, **empty, "not_covered": list(missing), **sections}

@@ -129,7 +129,7 @@ def _self_test(version: Path, tell: Tell) -> None:
         _run([*localmed, "import", str(corpora / "starter" / "guidelines"), "-c", "starter-guidelines",
               "--manifest", manifest], "self_test_failed")  # fmt: skip
         answer = json.loads(_run([*localmed, "ask", QUESTION, "--json"], "self_test_failed"))
-        if answer.get("status") != "answered" or not answer.get("statements"):
+        if answer.get("status") != "sections" or not answer["receipts"]["sections"]:
             raise Refused("self_test_failed", reason=str(answer.get("status")))
     except ValueError:
         raise Refused("self_test_failed", reason="JSON") from None

@@ -7,26 +7,14 @@ passage they name, the sentence that shares most words with them, so that openin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from localmed import language
 from localmed.agents.prompts import QUOTED as QUOTED
 from localmed.agents.prompts import words
-from localmed.domain import AnswerSection, Citation, Evidence, Origin, Statement
+from localmed.domain import Citation, Evidence, Origin, Statement
 from localmed.errors import Rejected
-from localmed.verification.furniture import furniture
 
-STATEMENTS = 12  # of one reply at most
-STATEMENT_CHARACTERS = 800
-IN_SECTION = {  # an answer's sections in their order, with how many sentences each may have
-    AnswerSection.BOTTOM_LINE: 3,
-    AnswerSection.DOSES: 5,
-    AnswerSection.CAUTIONS: 4,
-    AnswerSection.DISAGREE: 4,
-}
-NOT_COVERED, MISSING, MISSING_CHARACTERS = "not_covered", 3, 120
-DISAGREEING = 2  # sources at least, that an answer says disagree
 BEARING = 0.5  # of the words that the best source's sentence shares with a statement: with fewer one is not cited
 LETTERS = 8  # a shorter text (a number, a name) has no language of its own
 
@@ -69,41 +57,6 @@ def texts_schema(name: str, most: int, characters: int) -> Mapping[str, Any]:
     return object_of({name: {"type": "array", "items": item, "maxItems": most}})
 
 
-def statements_schema(evidence: Sequence[Evidence]) -> Mapping[str, Any]:
-    """Statements that can cite no other marker than those of ``evidence``."""
-    sources = {"type": "array", "items": {"enum": [piece.marker for piece in evidence]}, "minItems": 1, "maxItems": 6}
-    text = {"type": "string", "minLength": 1, "maxLength": STATEMENT_CHARACTERS}
-    item = object_of({"text": text, "sources": sources})
-    return object_of({"statements": {"type": "array", "items": item, "maxItems": STATEMENTS}})
-
-
-def form_schema(evidence: Sequence[Evidence]) -> Mapping[str, Any]:
-    """An answer's form: a list of statements for each of its sections, and what no source covers."""
-    lists = {section.value: _statements(evidence, most) for section, most in IN_SECTION.items()}
-    missing = {"type": "string", "minLength": 1, "maxLength": MISSING_CHARACTERS}
-    return object_of({**lists, NOT_COVERED: {"type": "array", "items": missing, "maxItems": MISSING}})
-
-
-def _statements(evidence: Sequence[Evidence], most: int) -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = statements_schema(evidence)["properties"]["statements"]
-    return {**schema, "maxItems": most}
-
-
-def form(reply: Mapping[str, Any], evidence: Sequence[Evidence], expected: str) -> tuple[Statement, ...]:
-    """The statements of an answer's form, each sentence once, with the section that it stands in.
-
-    One source does not disagree with itself: what rests on one alone is a condition.
-    """
-    statements: dict[str, Statement] = {}
-    for section in IN_SECTION:
-        for statement in cited(reply[section.value], evidence, expected):
-            statements.setdefault(statement.text, replace(statement, section=section))
-    differing = [statement for statement in statements.values() if statement.section is AnswerSection.DISAGREE]
-    if len({one.marker for statement in differing for one in statement.citations}) < DISAGREEING:
-        statements |= {one.text: replace(one, section=AnswerSection.DOSES) for one in differing}
-    return tuple(statements.values())
-
-
 def cited(replies: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], expected: str) -> tuple[Statement, ...]:
     """The statements a model wrote, as ``GENERATED``; raise ``Rejected`` for another language or an unknown marker."""
     known = {piece.marker: piece for piece in evidence}
@@ -116,13 +69,6 @@ def cited(replies: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], ex
         bearing = _bearing([known[name] for name in markers], text)
         statements.append(Statement(text, tuple(citation(piece, text) for piece in bearing), Origin.GENERATED))
     return tuple(statements)
-
-
-def nearest_sentence(question: str, evidence: Evidence) -> Statement:
-    """The sentence of ``evidence`` that shares most words with ``question``, quoted; no edition line beside others."""
-    passage, around = evidence.passage, furniture(evidence.passage)
-    says = [span for span in language.sentences(passage.text) if span[0] not in around]
-    return evidence.quotation(*_nearest_span(passage.text, question, says))
 
 
 def citation(evidence: Evidence, text: str) -> Citation:

@@ -19,8 +19,7 @@ from localmed.clinical.lay_words import added, characters
 from localmed.domain import Statement
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import is_emergency
-from localmed.retrieval.relevance import MAXSIM as READER
-from localmed.retrieval.relevance import Question, searched_text, weigh
+from localmed.retrieval.weights import Question, searched_text, weigh
 
 WEIGHTS = (1.0, 1.0, 1.0)  # of the coverage of the complaint's own words, of the added ones, of its Chinese characters
 SIMILARITY, MAXSIM = 1.0, 1.0  # of the best section; both lie between about 0 and 0.7
@@ -42,6 +41,7 @@ class Group:
     departments: re.Pattern[str]
 
 
+READER = "MaxSim"  # what the name of the starter reranker begins with
 GROUPS = (
     Group(
         re.compile(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import AnswerInput, Draft, QuestionInput, a_question, cited_writing, to_correct
-from localmed.agents.prompts import asked_by, instructions
+from localmed.agents.asking import QuestionInput, a_question
+from localmed.agents.prompts import instructions
 from localmed.agents.roles import Role, Writing
 from localmed.clinical.abbreviations import abbreviations
 from localmed.clinical.medicines import names as medicines
@@ -68,19 +68,6 @@ class PlainInput:
     def language(self) -> str:
         """The order's."""
         return detect("\n".join(self.lines))
-
-
-@dataclass(frozen=True, slots=True)
-class TermInput(AnswerInput):
-    """A term to explain from ``evidence``, for a patient. ``names`` are what else the term is called.
-
-    ``question`` asks for it in words, so that a search can too; ``line`` is the order's line that it stands on. The
-    result is a ``Draft``.
-    """
-
-    term: str = ""
-    names: tuple[str, ...] = ()
-    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +132,6 @@ def _survivor(line: str, plain: str, expected: str) -> str:
     return "" if lost or added else plain
 
 
-def _about_term(task: TermInput, draft: Draft) -> Draft:
-    """``draft`` if it speaks of the term at all; a small model explains whatever the sources are about."""
-    text = " ".join(statement.text for statement in draft.statements).casefold()
-    names = (task.term, *task.names)
-    return draft if any(name.casefold() in text for name in names) else replace(draft, statements=())
-
-
 def _alone(task: RetrievalInput, value: Any) -> str:
     question = a_question(str(value["question"]), f"{task.patient}\n{task.order}\n{task.question}", task.language)
     if IDENTIFYING.search(question) or any(name in question for name in names_in(f"{task.patient}\n{task.order}")):
@@ -199,12 +179,6 @@ def _plain_schema(task: PlainInput) -> Any:
     return shown.object_of({"lines": {"type": "array", "items": item, "minItems": count, "maxItems": count}})
 
 
-def _term_prompt(task: TermInput) -> str:
-    patient = (shown.quoted("patient", task.patient, task.language),) if task.patient else ()
-    line = (shown.quoted("order_line", task.line, task.language),) if task.line else ()
-    return "\n".join((asked_by(task.language, "patient", task.day), task.term, *line, *patient, *to_correct(task)))
-
-
 MEDICAL_TERMS = Role(
     "medical_terms",
     "The terms of an order that a patient may not know, exactly as written",
@@ -231,18 +205,6 @@ PLAIN_ORDER = Role(
         max_tokens=1500,
     ),
 )
-TERM_EXPLANATION = Role(
-    "term_explanation",
-    "What a term of an order means, in plain words, with citations",
-    "2",
-    "LINS, medical order explanation: term explanation",
-    cited_writing(
-        instructions("term_explanation"),
-        _term_prompt,
-        max_tokens=400,
-        keep=_about_term,
-    ),
-)
 RETRIEVAL_QUESTION = Role(
     "retrieval_question",
     "A patient's follow-up question made to stand alone, without what identifies the patient",
@@ -256,4 +218,4 @@ RETRIEVAL_QUESTION = Role(
         max_tokens=200,
     ),
 )
-ROLES = (MEDICAL_TERMS, PLAIN_ORDER, TERM_EXPLANATION, RETRIEVAL_QUESTION)
+ROLES = (MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION)

@@ -14,16 +14,15 @@ needs a chat model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from localmed import language
 from localmed.agents import orders
-from localmed.agents.asking import Draft
 from localmed.agents.roles import Rules
 from localmed.clinical import medicines, units
 from localmed.clinical.abbreviations import meaning
-from localmed.domain import Passage, SearchFilter
+from localmed.domain import Evidence, Passage, SearchFilter, Statement
 from localmed.language import HAN, aligned, detect
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
@@ -69,7 +68,6 @@ class OrderRules:
         """The roles it serves."""
         return {
             orders.MEDICAL_TERMS.name: self.terms,
-            orders.TERM_EXPLANATION.name: explain,
             orders.RETRIEVAL_QUESTION.name: retrieval_question,
         }
 
@@ -170,15 +168,25 @@ def _words(text: str) -> Iterator[Span]:
 # --- explanations -----------------------------------------------------------------------------------------------------
 
 
-def explain(task: orders.TermInput) -> Draft:
-    """The first sentence that defines the term, verbatim; none where no source does."""
-    names = [name for name in dict.fromkeys((task.term, *task.names)) if name]
-    for evidence in task.evidence:
-        text = evidence.passage.text
-        for start, end in () if evidence.passage.table else language.sentences(text):
-            if end - start <= LONGEST and defines(text[start:end], names):
-                return Draft((evidence.quotation(start, end),))
-    return Draft()
+def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[Statement, ...]:
+    """The first sentence that defines a term by one of its ``names``, verbatim; none where no source does.
+
+    What stands under a heading of that very name, below the document's title, defines it too: so a glossary is written.
+    """
+    known = [name for name in dict.fromkeys(names) if name]
+    keys = {folded(name) for name in known}
+    for piece in evidence:
+        passage = piece.passage
+        spans = [] if passage.table else list(language.sentences(passage.text))
+        heading = next((one for one in passage.headings[-1:] if one != passage.title), "")
+        headed = any(folded(part) in keys for part in _spellings(heading))
+        for start, end in spans:
+            if end - start <= LONGEST and defines(passage.text[start:end], known):
+                return (piece.quotation(start, end),)
+        first = next((span for span in spans if span[1] - span[0] <= LONGEST), None)
+        if headed and first and not units.dose(counted=True).search(passage.text[slice(*first)]):
+            return (piece.quotation(*first),)
+    return ()
 
 
 def defines(sentence: str, names: list[str]) -> bool:

@@ -1,29 +1,34 @@
 """The roles of evidence-based practice (LINS, Methods: workflow in evidence-based medicine practice).
 
-A clinical question becomes a PICO question; what the guideline map opened is looked through; a recommendation is
-written from the evidence, and what in it bears on this patient. A record goes to a model between marks, as evidence
-does: it is about the patient and gives no orders, and no statement may cite it.
+A clinical question becomes a PICO question: by its own labels, else a chat model states it. A record goes to a model
+between marks, as evidence does: it is about the patient and gives no orders, and no statement may cite it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from localmed import language
 from localmed.agents import evidence as shown
-from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
-from localmed.agents.prompts import asked_by, instructions, words
-from localmed.agents.roles import Choosing, Role, Writing
-from localmed.domain import Statement, message
+from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import instructions, words
+from localmed.agents.roles import Role, Writing
+from localmed.clinical.tables import in_characters, listed, table
+from localmed.domain import message
 from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
-from localmed.ports import Choice
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
 ELEMENT_CHARACTERS = 160  # of one element of a PICO question
 FROM_QUESTION = 0.5  # least share of an element's words that the question (or record) holds: the rest is grammar
+READ = 4_000  # characters of a question, as of any that is searched
+_MEANT = {name: element for element, names in table("pico")["labels"].items() for name in listed(names)}
+_LABELS = re.compile(
+    rf"(?:^|(?<=[\s;；,，。.]))(?P<label>{in_characters(', '.join(_MEANT))})\s*[:：]\s*", re.IGNORECASE
+)
 SHOWN = 4_000  # characters of a record's prose before a model: its lists stand before them
 
 
@@ -45,54 +50,6 @@ class PicoInput(QuestionInput):
     record: PatientRecord | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Guideline:
-    """A guideline that the map opened: its title, what its passages found stand under, whether one of them helps."""
-
-    document: str
-    title: str
-    outline: str
-    helpful: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GuidelinesInput(QuestionInput):
-    """Which of ``guidelines`` apply to the question? The result is a tuple of document ids."""
-
-    guidelines: tuple[Guideline, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RecommendationInput(AnswerInput):
-    """As of ``CITED_ANSWER``, with the PICO question and the record. The result is a ``Draft``.
-
-    ``question`` is what was searched, by which rules score; ``clinical`` is the question as the clinician put it.
-    """
-
-    pico: Pico = Pico()
-    record: PatientRecord | None = None
-    clinical: str = ""
-
-    @property
-    def context(self) -> tuple[str, ...]:
-        """The question and the record."""
-        return (self.question, in_words(self.record, self.language)) if self.record else (self.question,)
-
-
-@dataclass(frozen=True, slots=True)
-class ApplicabilityInput(AnswerInput):
-    """What the evidence says of patients like this one, beside the ``recommendation``. The result is a ``Draft``."""
-
-    record: PatientRecord = field(default_factory=PatientRecord)
-    recommendation: tuple[Statement, ...] = ()
-    clinical: str = ""
-
-    @property
-    def context(self) -> tuple[str, ...]:
-        """The question and the record."""
-        return (self.question, in_words(self.record, self.language))
-
-
 def in_words(record: PatientRecord, language: str) -> str:
     """The record as a model is shown it: coded entries and prose, as quoted material."""
     called = words("record", language)
@@ -112,6 +69,23 @@ def in_words(record: PatientRecord, language: str) -> str:
 def _in_prose(value: str, prose: str) -> bool:
     """Whether the record's own words give every entry of a list: then it does not stand there twice."""
     return all(entry.casefold() in prose.casefold() for entry in value.split("; "))
+
+
+def by_labels(question: str) -> Pico | None:
+    """The PICO question that labels its elements ("P: ... I: ..."); ``None`` where fewer than two are labelled."""
+    question = question[:READ]
+    marks = list(_LABELS.finditer(question))
+    elements: dict[str, str] = {}
+    ends = [mark.start() for mark in marks[1:]] + [len(question)] * bool(marks)
+    for mark, end in zip(marks, ends, strict=True):
+        elements.setdefault(_MEANT[mark["label"].lower()], _short(question[mark.end() : end].strip(" \t\n;；,，.。")))
+    if len([element for element in elements.values() if element]) < 2 or "intervention" not in elements:
+        return None
+    return Pico(**elements, labelled=True)
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:ELEMENT_CHARACTERS].strip(" ,")
 
 
 def _pico_prompt(task: PicoInput) -> str:
@@ -143,37 +117,6 @@ def _held(text: str, source: str) -> float:
     return len(words & held) / len(words) if words else 1.0
 
 
-def _guidelines(task: GuidelinesInput) -> tuple[str, ...]:
-    outlines = (f"{guideline.title}\n{guideline.outline}" for guideline in task.guidelines)
-    return tuple(shown.quoted("guideline", outline, task.language) for outline in outlines)
-
-
-def _which(task: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
-    return tuple(
-        guideline.document for guideline, choice in zip(task.guidelines, choices, strict=True) if choice.best == 0
-    )
-
-
-def _recommendation_prompt(task: RecommendationInput) -> str:
-    names = _ELEMENT_NAMES[task.language]
-    elements = [f"{names[name]}: {text}" for name in ELEMENTS if (text := getattr(task.pico, name))]
-    record = [in_words(task.record, task.language)] if task.record else []
-    asker = asked_by(task.language, task.audience, task.day)
-    return "\n".join((asker, task.clinical or task.question, *elements, *record, *to_correct(task)))
-
-
-def _applicability_prompt(task: ApplicabilityInput) -> str:
-    written = "\n".join(statement.text for statement in task.recommendation)
-    recommendation = shown.quoted("recommendation", written, task.language)
-    return "\n".join(
-        (task.clinical or task.question, in_words(task.record, task.language), recommendation, *to_correct(task))
-    )
-
-
-_ELEMENT_NAMES = {
-    "en": dict(zip(ELEMENTS, ("Population", "Intervention", "Comparison", "Outcome"), strict=True)),
-    "zh": dict(zip(ELEMENTS, ("人群", "干预", "对照", "结局"), strict=True)),
-}
 _ELEMENT = {"type": "string", "maxLength": ELEMENT_CHARACTERS}
 PICO = Role(
     "pico",
@@ -188,40 +131,4 @@ PICO = Role(
         max_tokens=300,
     ),
 )
-GUIDELINE_RELEVANCE = Role(
-    "guideline_relevance",
-    "Which of the guidelines found apply to the question",
-    "1",
-    "LINS, guideline relevance agent",
-    Choosing(
-        instructions("guideline_relevance"),
-        {"en": ("applies", "unrelated"), "zh": ("适用", "无关")},
-        lambda task: f"{task.question}\n",
-        _guidelines,
-        _which,
-    ),
-)
-RECOMMENDATION = Role(
-    "recommendation",
-    "An evidence-based recommendation, each sentence with its citation",
-    "2",
-    "LINS, evidence-based recommendation",
-    cited_writing(
-        instructions("recommendation"),
-        _recommendation_prompt,
-        max_tokens=900,
-        formed=True,
-    ),
-)
-APPLICABILITY = Role(
-    "applicability",
-    "What the evidence says of patients like this one",
-    "2",
-    "LINS, evidence-based recommendation: integration with the patient's data",
-    cited_writing(
-        instructions("applicability"),
-        _applicability_prompt,
-        max_tokens=600,
-    ),
-)
-ROLES = (PICO, GUIDELINE_RELEVANCE, RECOMMENDATION, APPLICABILITY)
+ROLES = (PICO,)

@@ -14,25 +14,19 @@ import numpy as np
 from localmed.agents import (
     appraisal,
     asking,
-    decomposing,
     guidance,
-    judging,
-    linking,
     orders,
     planning,
-    practice,
     safety,
 )
 from localmed.agents.roles import Role, Rules
 from localmed.config import Settings
 from localmed.library.library import Library
 from localmed.ports import Embedder, EncoderIdentity, Reranker, Weights, encode_both
-from localmed.retrieval.bridge import Bridge
-from localmed.retrieval.calibration import Calibration
 from localmed.retrieval.concepts import Expand
 
 if TYPE_CHECKING:
-    from localmed.agents.extractive import Extractive
+    from localmed.agents.keyword_rules import KeywordRules
     from localmed.ports import Vectors
 
 CACHED = 512  # texts: those of a question's few roles; a vector of 384 numbers has 1.5 kB
@@ -43,8 +37,6 @@ class Models(Protocol):
 
     @property
     def settings(self) -> Settings: ...  # noqa: D102
-    @property
-    def calibrations(self) -> tuple[Calibration, ...]: ...  # noqa: D102
     @property
     def encoder(self) -> Embedder: ...  # noqa: D102
     @property
@@ -84,35 +76,23 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         return len(_MAKERS)
 
     @cached_property
-    def _extractive(self) -> Extractive:
-        from localmed.agents.extractive import Extractive
+    def _keywords(self) -> KeywordRules:
+        from localmed.agents.keyword_rules import KeywordRules
 
-        settings = self._site.settings
-        return Extractive(self._library.lexical, self.encoder, settings.ask, settings.keywords)
+        return KeywordRules(self._library.lexical, self.encoder, self._site.settings.keywords.compared)
 
     def _of_asking(self) -> Rules:
-        from localmed.agents.relevance_rules import RelevanceRules
-
-        settings, library = self._site.settings, self._library
-        bridge = Bridge(lambda: library.graph, settings.search.glossary)
-        slug, own_rows = self.encoder.identity.slug, self._site.calibrations
-        own = RelevanceRules(library.lexical, slug, settings.ask, bridge, own_rows)
-        return {**self._extractive.rules(), **own.rules()}
+        return self._keywords.rules()
 
     def _of_planning(self) -> Rules:
         from localmed.agents import planning_rules
 
-        return planning_rules.rules(self._extractive.extract_keywords)
+        return planning_rules.rules(self._keywords.extract)
 
     def _of_orders(self) -> Rules:
         from localmed.agents.orders_rules import OrderRules
 
         return OrderRules(self._library.graph, self._library.lexical).rules()
-
-    def _of_practice(self) -> Rules:
-        from localmed.agents.practice_rules import Practice
-
-        return Practice(self._extractive).rules()
 
     def _of_guidance(self) -> Rules:
         from localmed.agents.emergency_likeness import EmergencyLikeness
@@ -127,16 +107,6 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
 
         return {**safety_rules.RULES, **SafetyLikeness(self._site.safety_encoder).rules()}
 
-    def _of_linking(self) -> Rules:
-        from localmed.agents.linking_rules import LinkRules
-
-        return LinkRules(self._library.lexical, self.encoder, self._site.reranker).rules()
-
-    def _of_judging(self) -> Rules:
-        from localmed.agents.judging_rules import JudgingRules
-
-        return JudgingRules(self._library.lexical, self.encoder).rules()
-
 
 def _of_appraisal(_: RoleRules) -> Rules:
     return appraisal.RULES
@@ -145,17 +115,12 @@ def _of_appraisal(_: RoleRules) -> Rules:
 # A table of the class, not of its objects: bound methods in them would be a cycle, and the question's texts and the
 # encoder's weights would stay in memory until the collector comes by.
 _SERVED: tuple[tuple[Callable[[RoleRules], Rules], tuple[Role, ...]], ...] = (
-    (RoleRules._of_asking, asking.ROLES),
-    (RoleRules._of_asking, (decomposing.DECOMPOSITION, decomposing.SYNTHESIS)),
+    (RoleRules._of_asking, (asking.KEYWORDS,)),
     (RoleRules._of_planning, (planning.PLAN, planning.GRAPH_TERMS, planning.PSEUDO_DOCUMENT, planning.FEEDBACK)),
-    (RoleRules._of_orders, (orders.MEDICAL_TERMS, orders.TERM_EXPLANATION, orders.RETRIEVAL_QUESTION)),
-    (RoleRules._of_practice, (practice.PICO, practice.GUIDELINE_RELEVANCE)),
-    (RoleRules._of_practice, (practice.RECOMMENDATION, practice.APPLICABILITY)),
+    (RoleRules._of_orders, (orders.MEDICAL_TERMS, orders.RETRIEVAL_QUESTION)),
     (RoleRules._of_guidance, guidance.ROLES),
     (RoleRules._of_safety, safety.ROLES),
-    (RoleRules._of_linking, linking.ROLES),
     (_of_appraisal, appraisal.ROLES),
-    (RoleRules._of_judging, (judging.BADGE,)),
 )
 _MAKERS = {role.name: maker for maker, roles in _SERVED for role in roles}
 

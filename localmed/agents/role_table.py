@@ -24,6 +24,7 @@ from localmed.agents import (
     safety,
 )
 from localmed.agents.roles import Performer, Role, Rules
+from localmed.answering import check, write
 from localmed.errors import BadSettings, UsageError
 
 By = Literal["chat", "rules", "off"]
@@ -32,6 +33,7 @@ RULES_FIRST = frozenset({"keywords"})  # a call a search for a ranking that chan
 ROLES: Mapping[str, Role] = {
     role.name: role
     for module in (
+        write, check,
         asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging
     )
     for role in module.ROLES

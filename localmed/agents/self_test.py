@@ -20,8 +20,8 @@ from localmed.agents import asking, decomposing, guidance, judging, orders, prac
 from localmed.agents.prompts import LANGUAGES, words
 from localmed.agents.role_table import ROLES
 from localmed.agents.roles import Choosing, Performer, Role
-from localmed.domain import Evidence, Hit, Origin, Passage, Statement, Status, digest
-from localmed.domain.patient import PatientRecord
+from localmed.answering import check, write
+from localmed.domain import Evidence, Origin, Passage, Statement, Status, digest
 from localmed.errors import Rejected
 from localmed.language import detect
 
@@ -30,13 +30,9 @@ FILE = Path(__file__).with_name("self_test.toml")
 
 # Roles that stand or fall with another, whose work theirs resembles most.
 LIKE: Mapping[str, str] = {
-    "guideline_relevance": "relevance",
     "final_check": "coherence",
     "appraisal": "badge",
     "badge_strict": "badge",
-    "applicability": "recommendation",
-    "term_explanation": "cited_answer",
-    "synthesis": "cited_answer",
     "graph_terms": "medical_terms",
     "retrieval_question": "self_contained",
 }
@@ -102,19 +98,20 @@ def _cases() -> Iterator[tuple[Case, Mapping[str, Any]]]:
     table = tomllib.loads(FILE.read_text("utf-8"))
     for name, make in _MAKERS.items():
         yield from ((make(row), row) for row in table[name])
+    yield from ((_check(row), row) for row in table["coherence"])
 
 
 def _relevance(row: Mapping[str, Any]) -> Case:
-    hits = tuple(Hit(_passage(text, "Guideline"), 1.0) for text in row["passages"])
+    passages = tuple(_passage(text, "Guideline") for text in row["passages"])
     right = list(row["helps"])
-    task = asking.RelevanceInput(row["question"], hits, False)
-    return Case(asking.RELEVANCE, task, lambda reply: [value >= 0.5 for value in reply.probabilities] == right)
+    task = asking.RelevanceInput(row["question"], passages)
+    return Case(asking.RELEVANCE, task, lambda reply: [value >= asking.RELEVANT for value in reply] == right)
 
 
 def _coherence(row: Mapping[str, Any]) -> Case:
     source = _evidence("1", row["source"])
     statements = tuple(_generated(text, source) for text in row["statements"])
-    wrong = tuple(text for text, agrees in zip(row["statements"], row["agrees"], strict=True) if not agrees)
+    wrong = tuple(place for place, agrees in enumerate(row["agrees"]) if not agrees)
     task = asking.CoherenceInput(row["source"], statements, (source,))
     return Case(asking.COHERENCE, task, lambda reply: reply.conflicting == wrong)
 
@@ -138,24 +135,24 @@ def _safety(row: Mapping[str, Any]) -> Case:
 
 def _answer(row: Mapping[str, Any]) -> Case:
     evidence = tuple(_evidence(str(number), text) for number, text in enumerate(row["sources"], 1))
+    task = write.WriteInput(row["question"], write.of_evidence(evidence), patient=row.get("record", ""))
 
-    def passes(draft: Any) -> bool:
-        text = " ".join(statement.text for statement in draft.statements)
+    def passes(reply: Any) -> bool:
+        text = " ".join(one.text for one in reply.drafted)
         return row["holds"] in text and row["lacks"] not in text
 
-    return Case(asking.CITED_ANSWER, asking.AnswerInput(row["question"], evidence, False), passes)
+    return Case(write.WRITE, task, passes)
 
 
-def _recommendation(row: Mapping[str, Any]) -> Case:
-    evidence = tuple(_evidence(str(number), text) for number, text in enumerate(row["sources"], 1))
-    record = PatientRecord(text=row["record"], language=detect(row["record"]))
-    task = practice.RecommendationInput(row["question"], evidence, False, record=record)
-
-    def passes(draft: Any) -> bool:
-        text = " ".join(statement.text for statement in draft.statements)
-        return row["holds"] in text and row["lacks"] not in text
-
-    return Case(practice.RECOMMENDATION, task, passes)
+def _check(row: Mapping[str, Any]) -> Case:
+    """One label each: the statements of ``agrees`` are carried by the source, the others are not."""
+    pairs = tuple((row["source"], text) for text in row["statements"])
+    right = list(row["agrees"])
+    return Case(
+        check.CHECK,
+        check.SupportInput(row["source"], pairs),
+        lambda stances: [stance.entailment >= check.SUPPORTED for stance in stances] == right,
+    )
 
 
 def _department(row: Mapping[str, Any]) -> Case:
@@ -201,7 +198,6 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Case]] = {
     "badge": _badge,
     "safety": _safety,
     "answer": _answer,
-    "recommendation": _recommendation,
     "department": _department,
     "plain": _plain,
     "parts": _parts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,12 @@ from localmed.cli.common import (
     stdin_lines,
 )
 from localmed.cli.running import Options, give, run, workflow_options
+from localmed.domain import Answer
+from localmed.hooks import Hooks
 from localmed.language import clean
+
+if TYPE_CHECKING:
+    from localmed.session import Session
 
 
 @click.command("ask")
@@ -34,6 +39,7 @@ from localmed.language import clean
     "from standard input, one a line, of which the last is QUESTION where that is - too.",
 )
 @click.option("--check", is_flag=True, help="Hold the answer's claims against further studies (M-Eval), below it.")
+@click.option("--thorough", is_flag=True, help="With a chat model: every role of MAIRAG takes part; some 20 calls.")
 @workflow_options
 @filter_options
 @click.pass_context
@@ -44,18 +50,22 @@ def command(
     preset: str | None,
     earlier: tuple[str, ...],
     check: bool,
+    thorough: bool,
     options: Options,
     **filters: Any,
 ) -> None:
-    """Answer QUESTION from the library, or say that it cannot be answered and what was searched.
+    """Show the sections of the library that speak of QUESTION; with a chat model, an answer above them.
 
-    Every sentence has the number of its source. The first tier of collections that holds something helpful answers.
-    QUESTION - reads the question from standard input, which keeps it out of the shell's history.
+    The sentences nearest to the question are marked. Every sentence of an answer has the number of its source, and is
+    checked against it. QUESTION - reads the question from standard input, which keeps it out of the shell's history.
     """
     question, earlier = _conversation(ctx, question, earlier)
     limits = search_filter(**filters)
-    answer = run(ctx, lambda session, hooks: session.ask(question, limits, preset, earlier, hooks, check), options)
-    give(answer, options)
+
+    def work(session: Session, hooks: Hooks) -> Answer:
+        return session.ask(question, limits, preset, earlier, hooks, check, thorough)
+
+    give(run(ctx, work, options), options)
 
 
 def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

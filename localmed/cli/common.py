@@ -19,7 +19,7 @@ import click
 
 from localmed import language
 from localmed.cli import speaking
-from localmed.domain import Message, Passage, SearchFilter, Status, is_date, message
+from localmed.domain import Answer, Message, SearchFilter, Status, is_date, message
 from localmed.errors import InputError, UsageError, reason
 from localmed.files import first_bytes, told_if_damaged
 from localmed.hooks import SILENT, Hooks
@@ -340,7 +340,7 @@ def work_shown(show: bool) -> Iterator[Hooks]:
         yield Hooks(progress=update)
 
 
-FIRST = 160  # characters of a passage that is shown while a model works: two lines
+FIRST, FIRST_SECTIONS = 160, 3  # characters and number of the passages shown while a model works: two lines each
 
 
 @contextmanager
@@ -355,7 +355,6 @@ def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
     from rich.console import Console
 
     step: Message | None = None
-    shown: set[str] = set()
     with Console(stderr=True).status("") as status:
 
         def started(begun: Message) -> None:
@@ -368,11 +367,10 @@ def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
                 at = message("workflow.progress", step=step, done=int(done), total=int(total))
                 status.update(render(at, language))
 
-        def show(passages: Sequence[Passage]) -> None:
-            for passage in passages:
-                if passage.id not in shown:
-                    shown.add(passage.id)
-                    first = one_line(passage.text)[:FIRST]
-                    status.console.print(joined((passage.title, first), language, COLON), style="dim", markup=False)
+        def show(answer: Answer) -> None:
+            for piece in answer.evidence[:FIRST_SECTIONS]:
+                first = one_line(piece.passage.text)[:FIRST]
+                title = joined((piece.document_title, first), language, COLON)
+                status.console.print(title, style="dim", markup=False)
 
-        yield Hooks(started=started, progress=update, passages=show)
+        yield Hooks(started=started, progress=update, sections=show)

@@ -60,9 +60,9 @@ def import_(folder: Path) -> None:
 
 
 def ask(folder: Path) -> None:
-    """Ask a question; it must be answered."""
+    """Ask a question; it must come to sections."""
     done = subprocess.run(localmed(folder, "ask", QUESTION, "--json"), check=True, capture_output=True)
-    if json.loads(done.stdout)["status"] != "answered":
+    if json.loads(done.stdout)["status"] != "sections":
         sys.exit(1)
 
 

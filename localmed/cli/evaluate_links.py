@@ -100,7 +100,7 @@ def _measured(
 def _models(session: Session) -> dict[str, str]:
     """What the figures were made with."""
     from localmed import __version__
-    from localmed.verification.link_eval import DERIVED_WITH, VALID_FROM
+    from localmed.verification.link_eval import VALID_FROM
 
     site, encoder = session.site, session.site.encoder.identity
     with session.workspace() as workspace:
@@ -114,7 +114,6 @@ def _models(session: Session) -> dict[str, str]:
         "answers by": dict(provenance.models).get("chat", "rules"),
         "valid_from": f"{VALID_FROM:.2f}",
         "version": __version__,
-        "other_encoder": "" if encoder.name == DERIVED_WITH else encoder.name,
     }
 
 

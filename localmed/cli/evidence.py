@@ -22,7 +22,7 @@ from localmed.cli.speaking import language, say, text
 def command(ctx: click.Context, out: Path, attached: tuple[Path, ...], key: Path | None, as_json: bool) -> None:
     """Write the folder OUT of what a buyer, an auditor or a safety officer asks for; what is missing is named in it.
 
-    Model and corpus cards, the hazard log, calibration, the bill of materials, the last changes, the canary
+    Model and corpus cards, the hazard log, the bill of materials, the last changes, the canary
     questions, which are asked for it, and what is attached.
     """
     from localmed.operations import evidence

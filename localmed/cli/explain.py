@@ -15,7 +15,7 @@ from localmed.cli.ebm import read_record
 from localmed.cli.running import Options, give, run, workflow_options
 from localmed.cli.speaking import say
 from localmed.domain import Answer, SearchFilter
-from localmed.domain.codec import kept_json
+from localmed.domain.codec import answer_json
 from localmed.errors import UsageError
 from localmed.operations import orders
 
@@ -107,5 +107,5 @@ def _keep(ctx: click.Context, answer: Answer) -> None:
 
     folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
-    files.write_new(file, json.dumps(kept_json(answer), ensure_ascii=False, indent=2).encode())
+    files.write_new(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2).encode())
     say("explain.kept", file=str(file), err=True)

@@ -54,7 +54,6 @@ COMMANDS = {
     "reindex": Entry("reindex", short_help="Bring the library to the encoder that was chosen."),
     "generations": Entry("generations", short_help="List, verify and roll back library generations."),
     "refresh": Entry("refresh", short_help="Bring every watched folder in as one change; holds and reports."),
-    "calibrate": Entry("calibrate", short_help="Choose by your own labelled questions when to abstain."),
     "canaries": Entry("canaries", short_help="Questions that every change must go on answering, or declining."),
     "backup": Entry("backup", short_help="Back everything up while it is served; list and verify backups."),
     "restore": Entry("restore", short_help="Restore a backup, whole or not at all."),

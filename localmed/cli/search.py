@@ -1,9 +1,9 @@
-"""``localmed search QUESTION``."""
+"""``localmed search QUESTION``, and how a section is printed."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -17,70 +17,88 @@ from localmed.cli.common import (
     question_argument,
     search_filter,
 )
-from localmed.domain import Hit, Message, Status, message
+from localmed.domain import Answer, AnswerStatus, message
 from localmed.messages import ASIDE, joined
-from localmed.presentation.answer import pages
+from localmed.presentation.answer import headline, searched
+from localmed.presentation.finding import FindingView, Piece, SectionView, finding_value, view
 from localmed.presentation.neutral import words
 
-if TYPE_CHECKING:
-    from localmed.retrieval.search import Found
-
-EXCERPT = 240  # characters shown of a passage
-LANGUAGES = ("en", "zh")  # that are marked where a hit is not in the question's
+FOLDED = "[...]"
+MARK = "»{}«"
 
 
 @click.command("search")
 @question_argument
 @click.option("--limit", "-n", type=click.IntRange(1, 200), metavar="N",
-              help="Passages to show, 1 to 200 (default: 10, or search.results of the settings).")  # fmt: skip
+              help="Sections to show, 1 to 200 (default: 10, or search.results of the settings).")  # fmt: skip
+@click.option("--as-written", is_flag=True, help="Do not write abbreviations and names of medicines out.")
 @filter_options
 @json_option
 @click.pass_context
-def command(ctx: click.Context, /, question: str, limit: int | None, as_json: bool, **filters: Any) -> None:
-    """Find the passages nearest to QUESTION, by words and by meaning.
+def command(
+    ctx: click.Context, /, question: str, limit: int | None, as_written: bool, as_json: bool, **filters: Any
+) -> None:
+    """Find the sections that speak of QUESTION, by words and by meaning, with the nearest sentences marked.
 
     The id in brackets opens a passage: localmed show ID. QUESTION - reads the question from standard input.
     """
-    with opened(ctx) as session, session.workspace() as workspace:
-        result = workspace.search(question, search_filter(**filters), limit or session.settings.search.results)
-        holding = workspace.standing(_documents(result))
+    with opened(ctx) as session:
+        most = limit or session.settings.search.results
+        answer = session.search(question, search_filter(**filters), most, as_written)
     if as_json:
-        late = {document: overdue for document, (_, overdue) in holding.items() if overdue}
-        print_json({**asdict(result), "overdue": late})
+        print_json(finding_value(answer))
         return
-    for number, hit in enumerate(result.hits, 1):
-        _show(number, hit, *holding[hit.passage.document_id], result.language)
-    if not result.hits:
-        echo(words(message("search.nothing"), result.language))
-    if not result.dense and result.hits:
-        echo(words(message("search.words_only"), result.language), err=True)
+    if answer.status is AnswerStatus.ABSTAINED:
+        echo_wrapped(headline(answer, answer.language))
+        echo_wrapped(searched(answer, answer.language))
+    for note in answer.notes:
+        echo_wrapped(words(note, answer.language), "* ", "  ")
+    show_finding(answer)
 
 
-def _documents(result: Found) -> list[str]:
-    return list(dict.fromkeys(hit.passage.document_id for hit in result.hits))
+def show_finding(answer: Answer) -> None:
+    """Print the sections of ``answer``, in its language."""
+    seen = view(answer, answer.language)
+    if seen is None:
+        return
+    if seen.follows:
+        echo_wrapped(seen.follows, "", "    ")
+    if seen.read_as:
+        echo_wrapped(words(message("finding.read_as", readings=seen.read_as), answer.language), "", "    ")
+    for number, section in enumerate(seen.sections, 1):
+        _show(f"{number:>2}. ", section, answer.language)
+    _others(seen, answer.language)
+    if seen.note:
+        echo(seen.note, err=True)
 
 
-def _show(number: int, hit: Hit, status: Status, overdue: str, language: str) -> None:
-    passage = hit.passage
-    details: list[Message] = []
-    details += pages(passage.pages)
-    if passage.ocr is not None:
-        details.append(message("answer.ocr", confidence=passage.ocr))
-    if passage.language != language and passage.language in LANGUAGES:
-        details.append(message("search.in_language", language=Message(f"source.language.{passage.language}")))
-    if status is not Status.CURRENT:
-        details.append(Message(f"answer.{status.value}"))
-    if overdue:
-        details.append(message("answer.overdue", date=overdue))
-    title = f"[{passage.id[:12]}] {passage.title}"
-    echo_wrapped(
-        joined((title, *(words(detail, language) for detail in details)), language, ASIDE),
-        f"{number:>2}. ",
-        "    ",
-        bold=True,
-    )
-    headings = [heading for heading in passage.headings if heading != passage.title]
-    if headings:
-        echo_wrapped(" > ".join(headings), "    ", "    ")
-    text = " ".join(passage.text.split())
-    echo_wrapped(f"{text[:EXCERPT]}{'...' if len(text) > EXCERPT else ''}", "    ", "    ")
+def _others(seen: FindingView, language: str) -> None:
+    if seen.others:
+        echo(f"\n{seen.others_title}", bold=True)
+    for section in seen.others:
+        _show("  - ", section, language)
+
+
+def _show(number: str, section: SectionView, language: str) -> None:
+    title = f"[{section.passage_id[:12]}] {section.title}"
+    echo_wrapped(joined((title, *section.details, *section.warnings), language, ASIDE), number, "    ", bold=True)
+    if section.place:
+        echo_wrapped(section.place, "    ", "    ")
+    marked = [piece for piece in (*section.before, *section.shown, *section.after) if piece.marked]
+    pieces = section.shown if section.whole else tuple(marked or section.shown[:1])
+    lines = [*_lines(pieces)]
+    if section.whole:
+        lines = [FOLDED] * bool(section.before) + lines + [FOLDED] * bool(section.after or section.cut)
+    for line in lines:
+        echo_wrapped(line, "    ", "    ")
+
+
+def _lines(pieces: Sequence[Piece]) -> list[str]:
+    lines: list[str] = []
+    for piece in pieces:
+        text = MARK.format(piece.text) if piece.marked else piece.text
+        if piece.breaks or not lines:
+            lines.append(text)
+        else:
+            lines[-1] += f" {text}"
+    return lines

@@ -8,6 +8,7 @@ from localmed.cli.common import echo, echo_wrapped
 from localmed.domain import Answer
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
+from localmed.presentation.neutral import one_line
 from localmed.presentation.views import BadgeView, PartView, SourceView, StatementView
 
 
@@ -32,9 +33,15 @@ def show(answer: Answer) -> None:
         _show_part(part, shown.language)
     for conflict in shown.conflicts:
         echo_wrapped(conflict.text, "! ", "  ", bold=True)
-        echo_wrapped(f"{conflict.quote} [{conflict.marker}]", "    ", "    ")
+        for title, side in ((conflict.our_title, conflict.ours), (conflict.their_title, conflict.theirs)):
+            echo_wrapped(joined((title, one_line(side.quote)), shown.language, COLON), "    ", "    ")
     for note in shown.notes:
         echo_wrapped(note, "* ", "  ")
+    if answer.receipts is not None:
+        from localmed.cli.search import show_finding
+
+        echo()
+        show_finding(answer)
     if shown.sources:
         echo(f"\n{shown.sources_title}", bold=True)
         for source in shown.sources:

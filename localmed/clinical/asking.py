@@ -53,16 +53,6 @@ def _asks() -> tuple[tuple[str, re.Pattern[str], str], ...]:
     return tuple((name, re.compile(row["asks"]), row["fills"]) for name, row in rows)
 
 
-def is_question(text: str) -> bool:
-    """Whether ``text`` asks something: by its mark, or by a word that asks."""
-    return bool(re.search(table("asking")["joins"]["asks"], fold(text)))
-
-
-def joins(question: str) -> bool:
-    """Whether ``question`` may ask for several things: it joins two by a word or a mark."""
-    return bool(re.search(table("asking")["joins"]["pattern"], fold(question)))
-
-
 @cache
 def everyday() -> frozenset[str]:
     """Words of questions that are nobody's subject."""

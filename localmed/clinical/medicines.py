@@ -171,17 +171,6 @@ def places(text: str) -> list[tuple[int, str]]:
     return [(start, name) for start, _, name in spans if name]
 
 
-def last_before(text: str) -> frozenset[str]:
-    """The ingredients that ``text`` names last: those of an amount that follows."""
-    named = [mention.ingredients for mention in mentions(text) if mention.ingredients]
-    return frozenset(named[-1] if named else ())
-
-
-def same_medicine(one: str, other: str) -> bool:
-    """Whether two names stand for the same ingredients."""
-    return bool(ingredients(one)) and ingredients(one) == ingredients(other)
-
-
 def known(name: str) -> bool:
     """Whether ``name`` as a whole is a listed name of a medicine."""
     return key(fold(name)) in _table().ingredients
@@ -217,20 +206,3 @@ def class_names(name: str) -> tuple[str, ...]:
 def listed_names() -> Mapping[str, tuple[str, ...]]:
     """Every listed name, English and Chinese, with its ingredients; names of classes have none."""
     return _table().ingredients
-
-
-def english_names() -> Mapping[str, tuple[str, ...]]:
-    """Every listed English name with its ingredients, for who looks names up in another way."""
-    return {name: held for name, held in _table().ingredients.items() if name.isascii() and held}
-
-
-_ASKED = re.compile(
-    r"\b(?:which|what) (?:[\w-]+ ){0,3}?(?:antibiotics?|antimicrobials?|antivirals?|antifungals?|anticoagulants?"
-    r"|antihypertensives?|antidepressants?|analgesics?|medicines?|medications?|drugs?)\b"
-    r"|(?:哪[种类些个一]{0,2}|什么|何种)(?:抗生素|抗菌药|抗病毒药|抗凝药|降压药|药)"
-)
-
-
-def asks_which(question: str) -> bool:
-    """Whether ``question`` asks which medicine, so that an answer names one."""
-    return bool(_ASKED.search(fold(question)))

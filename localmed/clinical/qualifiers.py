@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 
-from localmed.clinical.tables import Match, Names, in_characters, key, listed, table
+from localmed.clinical.tables import Names, in_characters, key, listed, table
 from localmed.domain import Passage
 from localmed.language import HAN, fold
 
@@ -63,17 +63,6 @@ def qualifiers(text: str) -> dict[str, str]:
     return written
 
 
-def located(text: str) -> list[tuple[Match, tuple[str, ...]]]:
-    """Where ``text``, folded, names rows of ``[names]``, ``[nearby]`` and ``[same]``, each with the rows it names."""
-    names, rows = _all_names()
-    return [(match, rows[match.name]) for match in names.matches(fold(text))]
-
-
-def rows_named(text: str) -> frozenset[str]:
-    """The rows of ``[names]``, ``[nearby]`` and ``[same]`` that ``text`` names."""
-    return frozenset(row for _, rows in located(text) for row in rows)
-
-
 def people(folded: str) -> list[tuple[int, int]]:
     """Where ``folded`` names somebody with their title."""
     return [match.span() for match in _people().finditer(folded)]
@@ -84,12 +73,6 @@ def _people() -> re.Pattern[str]:
     titles = table("qualifiers")["people"]
     before = "|".join(map(re.escape, listed(titles["before"])))
     return re.compile(rf"\b(?:{before})\.?\s+[a-z'-]{{2,}}|[{HAN}](?:{in_characters(titles['behind'])})")
-
-
-def opposites(row: str) -> frozenset[str]:
-    """The rows that ``row`` shuts out."""
-    groups = (listed(group) for group in table("qualifiers")["opposites"].values())
-    return frozenset(other for group in groups if row in group for other in group if other != row)
 
 
 def usual(row: str, named: Collection[str]) -> bool:
@@ -105,11 +88,6 @@ def _treatment(text: str) -> str:
 @cache
 def _names() -> tuple[Names, dict[str, tuple[str, ...]]]:
     return _rows("names")
-
-
-@cache
-def _all_names() -> tuple[Names, dict[str, tuple[str, ...]]]:
-    return _rows("names", "nearby", "same")
 
 
 def _rows(*sections: str) -> tuple[Names, dict[str, tuple[str, ...]]]:

@@ -88,11 +88,6 @@ def is_condition(written: str) -> bool:
     return key(fold(written)) in _in_section("conditions")
 
 
-def is_care(written: str) -> bool:
-    """Whether ``written`` is a step of anybody's care (admission, follow-up): alone it says not what is meant."""
-    return key(fold(written)) in _in_section("care")
-
-
 @cache
 def _others() -> frozenset[str]:
     """The names of places and of people."""

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from localmed.domain.answers import ConflictKind as ConflictKind
     from localmed.domain.answers import Provenance as Provenance
     from localmed.domain.answers import Quantity as Quantity
+    from localmed.domain.answers import Receipts as Receipts
+    from localmed.domain.answers import ShownLine as ShownLine
+    from localmed.domain.answers import ShownSection as ShownSection
     from localmed.domain.answers import TraceStep as TraceStep
     from localmed.domain.answers import Verification as Verification
     from localmed.domain.parts import Part as Part

@@ -37,7 +37,6 @@ NEEDS: Mapping[str, Right] = {
     "model": Right.MODELS,
     "account": Right.ACCOUNTS,
     "safety": Right.SAFETY,
-    "calibrate": Right.SAFETY,
     "trust": Right.ACCOUNTS,  # whose packs are taken in
 }
 

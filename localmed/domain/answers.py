@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from localmed.domain.findings import Reading
 from localmed.domain.messages import Message
 from localmed.domain.parts import Part
 from localmed.domain.sources import Citation, Evidence, Statement
@@ -53,9 +54,14 @@ class Verification:
 
 
 class AnswerStatus(StrEnum):
-    """How the question ended. ``SAFETY``: the site's safety message was given in place of an answer."""
+    """How the question ended.
+
+    ``SECTIONS``: the sections that speak of it are shown and nothing is claimed. ``ABSTAINED``: there is nothing to
+    show. ``SAFETY``: the site's safety message was given in place of an answer.
+    """
 
     ANSWERED = "answered"
+    SECTIONS = "sections"
     ABSTAINED = "abstained"
     UNVERIFIED = "unverified"
     SAFETY = "safety"
@@ -105,6 +111,67 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A sentence or a table's row: the characters ``start:end`` of the evidence called ``marker``.
+
+    ``marked``: one of those nearest to the question. ``breaks``: it begins a line of its own.
+    """
+
+    marker: str
+    start: int
+    end: int
+    marked: bool = False
+    breaks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSection:
+    """A section of a document as it is shown: its lines in reading order, over one or more pieces of evidence.
+
+    ``best`` is the marker of the passage by which it was found; ``cut``: the document's section is longer.
+    """
+
+    best: str
+    lines: tuple[ShownLine, ...]
+    cut: bool = False
+    score: float = 0.0
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """Of its evidence, in reading order."""
+        return tuple(dict.fromkeys(line.marker for line in self.lines))
+
+    @property
+    def marks(self) -> tuple[ShownLine, ...]:
+        """The lines that are marked."""
+        return tuple(line for line in self.lines if line.marked)
+
+    @property
+    def link(self) -> tuple[str, int, int]:
+        """What opens it: (marker, start, end) of its first mark and those that follow at once; else its first line."""
+        first = (*self.marks, *self.lines)[0]
+        end = first.end
+        for line in self.lines[self.lines.index(first) + 1 :]:
+            if not line.marked or line.marker != first.marker:
+                break
+            end = line.end
+        return first.marker, first.start, end
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """The sections that speak of a question, best first, and those in ``others`` languages than the question's.
+
+    ``readings`` say how the question was read. Without ``dense`` only words were searched.
+    """
+
+    readings: tuple[Reading, ...] = ()
+    sections: tuple[ShownSection, ...] = ()
+    others: tuple[ShownSection, ...] = ()
+    dense: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """Which models, prompts and library generation produced an answer; ``prompts`` maps role to prompt version.
 
@@ -132,8 +199,9 @@ class TraceStep:
 class Answer:
     """What a question came to. ``searched`` names the collections looked through, in that order.
 
-    ``evidence`` is what is cited, then what ``conflicts`` point at besides. ``workflow`` says which flow answered, and
-    ``parts`` are what it adds to the statements. ``released_by`` is who releases it to a patient ("": not released).
+    ``receipts`` are the sections that speak of it. ``evidence`` is what they, the statements and ``conflicts`` point
+    at. ``workflow`` says which flow answered, and ``parts`` are what it adds to the statements. ``released_by`` is who
+    releases it to a patient ("": not released).
     """
 
     status: AnswerStatus
@@ -150,6 +218,31 @@ class Answer:
     workflow: str = "ask"
     parts: tuple[Part, ...] = ()
     released_by: str = ""
+    receipts: Receipts | None = None
+
+    @property
+    def by_marker(self) -> dict[str, Evidence]:
+        """Its evidence by what it is called."""
+        return {piece.marker: piece for piece in self.evidence}
+
+    @property
+    def sections(self) -> tuple[ShownSection, ...]:
+        """The sections shown, those in another language last."""
+        return (*self.receipts.sections, *self.receipts.others) if self.receipts else ()
+
+    @property
+    def links(self) -> tuple[tuple[str, int, int], ...]:
+        """What it points at, as (marker, start, end): its citations, its sections, what was withheld."""
+        cited, withheld = (
+            [
+                (it.marker, it.start, it.end)
+                for one in self.all_statements
+                if one.withheld is gone
+                for it in one.citations
+            ]
+            for gone in (False, True)
+        )
+        return tuple(dict.fromkeys((*cited, *(section.link for section in self.sections), *withheld)))
 
     @property
     def all_statements(self) -> tuple[Statement, ...]:

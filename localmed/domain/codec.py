@@ -202,7 +202,8 @@ def _plain(value: Any, kind: Any) -> Any:
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
-FORMAT = "localmed answer 3"
+FORMAT = "localmed answer 4"  # 4: receipts
+BEFORE = "localmed answer 3"
 LARGEST = 64 * 2**20  # bytes of an answer as JSON; one over three tiers has about 0.2 MiB
 
 
@@ -213,36 +214,34 @@ def answers() -> Codec:
 
 
 def answer_json(answer: Answer, language: str = "") -> dict[str, Any]:
-    """``answer`` as JSON with its format; words in ``language`` stand beside each message."""
-    return {"format": FORMAT, **answers().encode(answer, Answer, language)}
+    """``answer`` as JSON with its format and a digest; words in ``language`` stand beside each message."""
+    values = {"format": FORMAT, **answers().encode(answer, Answer, language)}
+    return {**values, "digest": _digest(values)}
 
 
 class AlteredAnswer(ValueError):
     """A kept answer that is not as it was written."""
 
 
-def kept_json(answer: Answer) -> dict[str, Any]:
-    """As ``answer_json``, with a digest: a file that outlives what the answer was made from."""
-    values = answer_json(answer)
-    return {**values, "digest": _digest(values)}
-
-
 def _digest(values: Mapping[str, Any]) -> str:
     return digest(json.dumps(values, sort_keys=True))
 
 
-def answer_of(value: Any) -> Answer:
-    """The answer that ``answer_json`` or ``kept_json`` wrote; raise ``AlteredAnswer`` for one that was altered since.
+def answer_of(value: Any, *, authentic: bool = False) -> Answer:
+    """The answer that ``answer_json`` wrote; raise ``AlteredAnswer`` where its digest is wrong or missing.
 
-    Raise ``ValueError`` for anything else, another version's included.
+    Of an ``authentic`` one (it was sealed, or made a moment ago) the digest is not asked for: what was sealed by an
+    earlier version has none. Raise ``ValueError`` for anything else, another version's included.
     """
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
+    if not isinstance(value, dict) or value.get("format") not in (FORMAT, BEFORE):
         raise ValueError(f"it is not of the format {FORMAT!r}")
     values = {name: item for name, item in value.items() if name != "digest"}
-    if "digest" in value and value["digest"] != _digest(values):
+    if not authentic and value.get("digest") != _digest(values):
         raise AlteredAnswer
     try:
-        answer: Answer = answers().decode({name: item for name, item in values.items() if name != "format"}, Answer)
+        fields_of = {name: item for name, item in values.items() if name != "format"}
+        before = {"receipts": None} if value["format"] == BEFORE else {}
+        answer: Answer = answers().decode(fields_of | before, Answer)
     except (TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ValueError("no answer") from error
     return answer

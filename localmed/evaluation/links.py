@@ -112,7 +112,6 @@ def facts(report: LinkReport) -> tuple[Message, ...]:
         message("evaluation.plot.part", label=Message(f"evaluation.ended.{status.replace(' ', '_')}"), count=number)
         for status, number in sorted(report.statuses.items())
     )
-    other = (message("evaluation.facts.other_encoder"),) if made.get("other_encoder") else ()
     return (
         message("evaluation.facts.questions", count=report.questions, ended=ended),
         Message("evaluation.facts.citations", _totals(total, "statements", "uncited", "citations", "unresolved",
@@ -123,7 +122,6 @@ def facts(report: LinkReport) -> tuple[Message, ...]:
         Message("evaluation.facts.conflicts", _totals(total, "conflicts", "pairs")),
         Message("evaluation.facts.made_with", (("seed", report.seed), *(
             (name, made[name]) for name in ("judge", "valid_from", "encoder", "generation", "version")))),
-        *other,
     )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from localmed.errors import ModelError
 from localmed.evaluation import badges, claims, links, mcq_report
 from localmed.evaluation.agreement import ReviewReport
 from localmed.evaluation.badges import BadgeReport
-from localmed.evaluation.calibrating import Calibrated
 from localmed.evaluation.claims import ClaimsReport
 from localmed.evaluation.links import LinkReport
 from localmed.evaluation.mcq_report import McqReport
@@ -136,24 +135,6 @@ def draw_mcq(report: McqReport, folder: Path, language: str = FALLBACK) -> tuple
     panels[0].set_ylim(len(report.arms) - 0.5, -0.5)
     figure.suptitle(_say(language, "evaluation.plot.mcq_title"), fontsize=11)
     return _saved(figure, mcq_report.alternative(report), folder, "plot", language)
-
-
-def draw_risk(results: Sequence[Calibrated], folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
-    """Write ``plot.png`` and ``plot.svg`` into ``folder``: risk over coverage by language, the choice ringed."""
-    figure = _figure(PANEL_INCHES * len(results) + 1, PANEL_INCHES)
-    for row, axes in zip(results, figure.subplots(1, len(results), squeeze=False)[0], strict=True):
-        points = [(one.right / row.answerable, one.wrong / (one.right + one.wrong))
-                  for one in row.outcomes if one.right + one.wrong]  # fmt: skip
-        axes.plot(*zip(*points, strict=True), color="black", marker=".", markersize=4)
-        if row.after:
-            axes.plot(row.after.coverage, row.after.wrong, "o", markersize=12, fillstyle="none", color="black")
-        axes.set_title(f"{row.language} (n = {row.answerable} + {row.unanswerable})", fontsize=10)
-        axes.set_xlim(-0.02, 1.02)
-        axes.set_xlabel(_say(language, "column.coverage"))
-        axes.set_ylabel(_say(language, "column.wrong"))
-        axes.grid(color="0.85", linewidth=0.6)
-    areas = tuple(f"{row.language}: {row.area:.3f}" for row in results)
-    return _saved(figure, message("calibration.plot", areas=areas), folder, "plot", language)
 
 
 def draw_review(report: ReviewReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:

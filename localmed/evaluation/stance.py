@@ -30,8 +30,8 @@ from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.evaluation.measures import CONFIDENCE, RESAMPLES
 from localmed.evaluation.sets import read_text
+from localmed.language import content_words
 from localmed.ports import NOT_JUDGED, Entailment, Stance
-from localmed.verification.matching import stems
 from localmed.verification.verbatim import find_verbatim
 
 THREE = ("entailment", "neutral", "contradiction")
@@ -221,8 +221,8 @@ class Overlap:
 
 def coverage(premise: str, hypothesis: str) -> float:
     """The share of the hypothesis's content words that the premise has, from 0 to 1."""
-    words = stems(hypothesis)
-    return len(words & stems(premise)) / max(1, len(words))
+    words = frozenset(content_words(hypothesis))
+    return len(words & frozenset(content_words(premise))) / max(1, len(words))
 
 
 def tuned(pairs: Sequence[Labelled]) -> Overlap:

@@ -34,7 +34,7 @@ from localmed.ingest.parsing import Parser
 from localmed.ingest.pipeline import Importer
 from localmed.ingest.report import Line
 from localmed.ingest.sources import Source, find
-from localmed.library import graph
+from localmed.library import graph, layout
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder
 from localmed.library.state import Quarantined, State
@@ -156,7 +156,7 @@ class GraphImporter(Importer):
     def _stored(self, builder: Builder, parser: Parser, source: Source, sha256: str, taken: _Taken) -> Document:
         """Store the terms of ``source``; return its document, or raise ``InputError`` with the graph as it was."""
         document = self._described(source, sha256)
-        mapping, file = self._mapping(source), self._settings.data / "files" / sha256
+        mapping, file = self._mapping(source), self._settings.data / layout.FILES / sha256
         items = parser.terms(file, document.media_type, mapping, self._settings.read, source.path.name)
         terms = builder.graph.writable()
         number = terms.put_source(graph.Source(document.id, self._name, document.title, document.edition))

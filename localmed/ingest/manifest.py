@@ -25,6 +25,7 @@ from localmed import files
 from localmed.domain import STATED, Collection, Kind, is_date
 from localmed.errors import BadSettings, UsageError, toml_place
 from localmed.ingest.parsed import FieldMapping
+from localmed.library import layout
 from localmed.library.governed import GOVERNANCE
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def forget(data: Path, collection: str) -> None:
 
 def kept_at(data: Path, collection: str) -> Path:
     """Where the manifest that a collection was last imported with lies."""
-    return data / "corpora" / f"{collection}.toml"
+    return data / layout.CORPORA / f"{collection}.toml"
 
 
 def _check(path: Path, values: dict[str, Any]) -> None:

@@ -34,11 +34,11 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, SourceRecord, named
 from localmed.ingest.parsing import Parser, renamed
 from localmed.ingest.sources import Source
-from localmed.library import originals
+from localmed.library import layout, originals
 from localmed.library.originals import Keep
 
 _ENDINGS = sorted(readers.SUFFIXES, key=len, reverse=True)
-FOLDER = "unpacked"  # in the data folder, on the same disk as the originals
+FOLDER = layout.UNPACKED  # in the data folder, on the same disk as the originals
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Opening(AbstractContextManager["Opening"]):
     def _task(self, step: _Step) -> Task | None:
         if step.outcome is not None or not step.read:
             return None
-        copy = self._settings.data / "files" / step.part.sha256
+        copy = self._settings.data / layout.FILES / step.part.sha256
         scans = originals.scans_of(self._settings.data, step.part.sha256) if step.part.reader == "pdf" else None
         return Task(copy, step.part.reader, step.part.name, copy.stat().st_size, scans)
 
@@ -188,7 +188,7 @@ class Parts:
         if depth > self._settings.read.archive_depth:
             raise LimitExceeded("import.archive_depth", name=part.name, most=self._settings.read.archive_depth)
         into = self._settings.data / FOLDER
-        stored = self._settings.data / "files" / part.sha256
+        stored = self._settings.data / layout.FILES / part.sha256
         parts: list[Part | Fault] = []
         unread: Counter[str] = Counter()
         shutil.rmtree(into, ignore_errors=True)

@@ -37,6 +37,7 @@ from localmed.ingest.opening import Opened, Opening
 from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Descriptions, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report
 from localmed.ingest.sources import Source, absolute, empty, find, missing
+from localmed.library import layout
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
@@ -137,7 +138,7 @@ class Importer:
         engine = self.engine
         encoding = engine.encoding(self._encoder.identity.slug) if engine else None
         with (
-            closing(VectorCache(self._settings.data / "vectors", self._encoder, encoding)) as cache,
+            closing(VectorCache(self._settings.data / layout.VECTORS, self._encoder, encoding)) as cache,
             Opening(self._settings, self._manifest, builder.keep, self._reading, engine) as opening,
         ):
             for opened in opening.files(unread):

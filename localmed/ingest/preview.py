@@ -36,7 +36,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Opened, Opening
 from localmed.ingest.reading import Context, Descriptions, Reading, read
 from localmed.ingest.sources import absolute, empty, find, missing
-from localmed.library import originals
+from localmed.library import layout, originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
@@ -104,7 +104,7 @@ class Preview:
         finally:
             self._release(folder, parts)
         context.accept(reading, path)
-        return _compared(path, reading, before, catalogue, folder / "files")
+        return _compared(path, reading, before, catalogue, folder / layout.FILES)
 
     # --- copies ------------------------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Preview:
 
     def _release(self, folder: Path, parts: Sequence[str]) -> None:
         """Give up the originals ``parts`` of a file; those of the file before it are removed."""
-        for path in (folder / "files").glob("*"):
+        for path in (folder / layout.FILES).glob("*"):
             if not self._kept[path.name]:
                 path.unlink()
         for sha256 in dict.fromkeys(parts):

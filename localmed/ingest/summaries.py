@@ -25,6 +25,7 @@ import numpy as np
 from localmed.config import Settings
 from localmed.domain import Document, Kind, Passage, digest
 from localmed.language import content_words, sentences
+from localmed.library import layout
 from localmed.library.catalogue import Catalogue
 from localmed.library.library import Builder
 from localmed.library.summaries import Place, Summary
@@ -60,7 +61,7 @@ def complete(builder: Builder, encoder: Embedder, settings: Settings, progress: 
     if not lacking:
         return 0
     builder.settle()
-    with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
+    with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
         for document in lacking:
             _make(builder, cache, document, recipe(document, encoder, settings), _knows(encoder, document))
             if progress:

@@ -27,12 +27,12 @@ from pathlib import Path
 from localmed import files
 from localmed.errors import Damaged, LibraryError, NoLibrary, UsageError
 from localmed.files import told_if_full
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.anchors import Anchor, anchors, as_noted
 
-FILE = "access.json"
-OLDER = "readers.json"  # of format 1
-LOCK = "readers.lock"  # its name since format 1, so that an older localmed waits as well
+FILE = layout.ACCESS
+OLDER = layout.ACCESS_OLDER  # of format 1
+LOCK = layout.ACCESS_LOCK  # its name since format 1, so that an older localmed waits as well
 FORMAT = 3
 WITHOUT_DIGEST = 2  # the last format that had none
 BESIDE = 2  # format of the generations that are built beside a file; before, there was none unless one was restricted

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Literal
 
 from localmed import files
+from localmed.library import layout
 from localmed.library.migrations import ANCHORED, SQLITE_ERRORS, read_rows
 
-AUDIT_FILE = "audit.sqlite"
+AUDIT_FILE = layout.AUDIT
 NEWEST = 32  # anchors of a kind that are compared; more writers at once there are not
 PATIENCE = 1.0  # seconds for a process that holds the whole log
 LOOKS = 3  # at both: a change may be written and noted between the two
@@ -77,7 +78,7 @@ def extent(content: bytes) -> str:
 def ledger_extent(data: Path) -> str:
     """How far the withdrawal ledger of ``data`` goes now; "" if there is none."""
     with suppress(FileNotFoundError):
-        return extent(files.own_bytes(data / "withdrawals"))
+        return extent(files.own_bytes(data / layout.LEDGER))
     return ""
 
 
@@ -96,7 +97,7 @@ def newest_holding(data: Path, *texts: str) -> str:
 def access_extent(data: Path) -> str:
     """How often the access file of ``data`` was changed, and its digest; "" if it says neither."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        values = json.loads(files.own_bytes(data / "access.json"))
+        values = json.loads(files.own_bytes(data / layout.ACCESS))
         return f"{int(values['changes'])} {values['digest']}"
     return ""
 

@@ -29,7 +29,7 @@ from typing import IO
 from localmed import files, hooks
 from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
-from localmed.library import gate, intact, served
+from localmed.library import gate, intact, layout, served
 from localmed.library.anchors import access_extent, ledger_extent, newest_entry
 from localmed.library.intact import FileEntry, sha256_of
 from localmed.messages import to_text
@@ -88,7 +88,7 @@ class Manifest:
 
 def folder(data: Path) -> Path:
     """Where the generations of ``data`` lie."""
-    return data / "generations"
+    return data / layout.GENERATIONS
 
 
 def numbers(data: Path) -> list[int]:
@@ -112,9 +112,9 @@ def current(data: Path) -> Path:
     would stand in the place of what was lost.
     """
     try:
-        return data / (data / "current").readlink()
+        return data / (data / layout.CURRENT).readlink()
     except OSError:
-        ledger = data / "withdrawals"
+        ledger = data / layout.LEDGER
         if numbers(data) and not _first_unfinished(data):
             raise Damaged("generation.no_current", data=str(data)) from None
         if not numbers(data) and ledger.exists() and ledger.stat().st_size:
@@ -124,7 +124,7 @@ def current(data: Path) -> Path:
 
 def _first_unfinished(data: Path) -> bool:
     """Whether the very first import was cut off between naming its generation and serving it."""
-    fresh = data / "current.new"
+    fresh = data / layout.CURRENT_NEW
     return numbers(data) == [1] and fresh.is_symlink() and fresh.exists()
 
 
@@ -176,7 +176,7 @@ def unlisted(generation: Path) -> list[Path]:
 def lock_writer(data: Path) -> IO[str]:
     """Take the one writer lock (held until the file is closed or the process ends); raise ``Busy`` if it is taken."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    stream = (data / "writer.lock").open("a+")
+    stream = (data / layout.WRITER_LOCK).open("a+")
     deadline = time.monotonic() + LOOKED_AT
     while not files.lock(stream) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -219,7 +219,7 @@ def start_build(data: Path) -> tuple[Path, int]:
     """
     building = abandon_build(data)
     building.mkdir(parents=True, mode=0o700)
-    if not (data / "current").is_symlink() and _first_unfinished(data):
+    if not (data / layout.CURRENT).is_symlink() and _first_unfinished(data):
         switch(data, 1)
     try:
         parent = current(data)
@@ -294,16 +294,16 @@ def publish(data: Path, built: Path, parent: int, reason: Message, encoder: str,
 
 def _point(data: Path, number: int) -> Path:
     """A link to generation ``number`` beside ``current``, which it is to replace."""
-    fresh = data / "current.new"
+    fresh = data / layout.CURRENT_NEW
     fresh.unlink(missing_ok=True)
-    fresh.symlink_to(f"generations/{number:04d}")
+    fresh.symlink_to(f"{layout.GENERATIONS}/{number:04d}")
     return fresh
 
 
 def switch(data: Path, number: int) -> None:
     """Point ``current`` at generation ``number``, in one step that survives a power cut."""
     path_of(data, number)
-    _point(data, number).replace(data / "current")
+    _point(data, number).replace(data / layout.CURRENT)
     files.sync(data)
     served.note(folder(data), number)
 

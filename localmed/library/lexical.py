@@ -17,6 +17,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from math import log
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ ANALYSER = "localmed_words"
 LONGEST_WORD = 60  # characters; longer runs are base64, sequences or noise
 Rows = list[tuple[str, str, float]]
 K1, B = 1.2, 0.75  # of BM25, as Tantivy has them
+PREFIX, ALIKE_TERMS = 2, 5_000  # letters that a typing error leaves right, and terms that begin so, at most
+ALIKE = 0.85  # of two spellings, as ``difflib`` counts: "isolaton" is 0.94 like "isolation"
 RESCORED = 500  # passages at most, half a millisecond each; what comes after keeps its order
 
 
@@ -172,6 +175,20 @@ class LexicalIndex(TantivyIndex):
     def holds_terms(self, terms: Collection[str]) -> bool:
         """Whether there are ``terms``, and each occurs somewhere in the index."""
         return bool(terms) and all(self._frequency("text", term) or self._frequency("title", term) for term in terms)
+
+    def spelling(self, word: str) -> str:
+        """How a passage spells what ``word`` (lower case, Latin) may be meant for; "" if it is held or has no like."""
+        stem = next(iter(self.analyse(word)), "")
+        if not stem or self.holds(word):
+            return ""
+        begun = [term for term, _ in self._searcher.terms_with_prefix("text", stem[:PREFIX], limit=ALIKE_TERMS)]
+        alike = [term for term in begun if term.isalpha() and abs(len(term) - len(stem)) <= 2]
+        for term in get_close_matches(stem, alike, 3, ALIKE):
+            query = self._limited(self._term("text", term), SearchFilter())
+            for passage in self.passages([row[0] for row in self._best(query, 1)]).values():
+                spelt = (one for one in words(passage.text) if self.analyse(one) == [term])
+                return next(spelt, "")
+        return ""
 
     def binding(self, phrase: str) -> float:
         """How firmly the words of ``phrase`` belong together: of the texts that hold the rarest, the share (0 to 1)

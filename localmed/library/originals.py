@@ -16,23 +16,43 @@ from typing import Protocol
 from localmed import files
 from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded, reason
 from localmed.files import Opener, open_regular
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.catalogue import FILE, originals_of
 from localmed.library.intact import sha256_of
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
-KEPT = "kept"  # answers that somebody kept, as JSON; they outlive the generation they were made from
+KEPT = layout.KEPT  # answers that somebody kept, as JSON; they outlive the generation they were made from
 
+MOST_HASHED = 10_000  # files of which it is remembered that they are whole
+
+Stamp = tuple[int, int, int, int]
+_HASHED: dict[Path, Stamp] = {}  # as it was before the file was hashed
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def whole(data: Path, sha256: str) -> Path:
-    """As ``path_of``, for what is shown to somebody: raise ``Damaged`` if the file is not the one that was imported."""
+    """As ``path_of``, for what is shown to somebody: raise ``Damaged`` if the file is not the one that was imported.
+
+    A file is hashed once for as long as it lies there as it did: each page of a scanned book asks for it.
+    """
     path = path_of(data, sha256)
-    if not _holds(path, sha256):
-        raise Damaged("library.original_changed", file=str(path))
+    stamp = _stamp(path)
+    if _HASHED.get(path) != stamp:
+        if not _holds(path, sha256):
+            raise Damaged("library.original_changed", file=str(path))
+        if len(_HASHED) >= MOST_HASHED:
+            _HASHED.clear()
+        _HASHED[path] = stamp
     return path
+
+
+def _stamp(path: Path) -> Stamp:
+    """What tells that a file was not written to: its dates, size and inode. A write within its clock's step is seen
+    by the next whole check.
+    """
+    state = path.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def path_of(data: Path, sha256: str) -> Path:
@@ -42,7 +62,7 @@ def path_of(data: Path, sha256: str) -> Path:
     """
     if not _SHA256.fullmatch(sha256):
         raise LibraryError("library.no_hash")
-    path = data / "files" / sha256
+    path = data / layout.FILES / sha256
     if not path.is_file():
         raise LibraryError("library.original_missing", sha256=sha256[:12], folder=str(path.parent))
     return path
@@ -61,7 +81,7 @@ def keep(data: Path, source: Path, most: int, opened: Opener = open_regular) -> 
     ``opened`` opens it. Raise ``InputError`` if the source cannot be read and ``LimitExceeded`` if it has more than
     ``most`` bytes.
     """
-    folder = data / "files"
+    folder = data / layout.FILES
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     partial = folder / f"{os.getpid()}{PARTIAL}"
     try:
@@ -76,13 +96,13 @@ def keep(data: Path, source: Path, most: int, opened: Opener = open_regular) -> 
 
 def sweep(data: Path) -> None:
     """Remove half-made copies that a killed import left; the caller holds the writer lock."""
-    for partial in (data / "files").glob(f"*{PARTIAL}"):
+    for partial in (data / layout.FILES).glob(f"*{PARTIAL}"):
         partial.unlink(missing_ok=True)
 
 
 def scans_of(data: Path, sha256: str) -> Path:
     """The folder of what OCR read of an original, which an import need then not read again."""
-    return data / "ocr" / sha256
+    return data / layout.SCANS / sha256
 
 
 def prune(data: Path) -> tuple[int, int]:
@@ -92,7 +112,7 @@ def prune(data: Path) -> tuple[int, int]:
     """
     needed = {sha256 for number in generations.numbers(data) for sha256 in _needed(generations.path_of(data, number))}
     needed |= _cited(data / KEPT)
-    unneeded = [path for path in (data / "files").glob("*") if path.name not in needed]
+    unneeded = [path for path in (data / layout.FILES).glob("*") if path.name not in needed]
     size = sum(path.stat().st_size for path in unneeded)
     for path in unneeded:
         path.unlink()
@@ -102,7 +122,7 @@ def prune(data: Path) -> tuple[int, int]:
 
 def sync(data: Path, hashes: Iterable[str]) -> None:
     """Force the originals with these hashes, and their folder, to disk."""
-    folder = data / "files"
+    folder = data / layout.FILES
     chosen = [folder / sha256 for sha256 in hashes]
     if not chosen:
         return

@@ -21,13 +21,13 @@ from typing import Any, Generic, Self, TypeVar
 
 from localmed.domain import Message
 from localmed.errors import Damaged
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.anchors import legible
 from localmed.library.migrations import SQLITE_ERRORS, as_ours, open_database, read_rows
 from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
 
-FILE = "state.sqlite"
+FILE = layout.STATE
 SETTLED_NS = 100_000_000  # a file's dates go by ticks of up to 10 ms: two writes in one look like one
 WHOLE_SECONDS = 1_000_000_000  # a date of a file system that keeps no parts of a second tells too little
 

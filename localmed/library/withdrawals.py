@@ -30,7 +30,7 @@ from localmed import files
 from localmed.domain import Document, digest
 from localmed.errors import Damaged, LocalmedError
 from localmed.files import told_if_full
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.anchors import PLANNED, REPAIRED, Anchor, anchors, extent
 
 
@@ -57,7 +57,7 @@ class Withdrawals:
 
     def __init__(self, data: Path) -> None:
         """Use ``<data>/withdrawals``; where there is a library, a missing file is an error."""
-        self._path = data / "withdrawals"
+        self._path = data / layout.LEDGER
         self._seen: tuple[int, int, int] | None = None
         self._entries: tuple[Entry, ...] = ()
 
@@ -73,7 +73,7 @@ class Withdrawals:
             state = self._path.stat()
             seen = (state.st_ino, state.st_size, state.st_mtime_ns)
         except FileNotFoundError:
-            if (self._path.parent / "current").is_symlink():
+            if (self._path.parent / layout.CURRENT).is_symlink():
                 raise Damaged("withdrawal.missing", path=str(self._path)) from None
             seen = (0, 0, 0)  # nothing has been imported yet
         if seen == self._seen:

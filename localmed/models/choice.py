@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from localmed.config import NONE, ChatSettings, built_in
@@ -169,12 +170,19 @@ def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) 
     """
     if settings.server:
         from localmed.models.openai_server import OpenAIServer
+        from localmed.models.registry.tested import features
 
         if not settings.server_model:
             raise BadSettings("settings.server_model")
         key = os.environ.get(KEY, "").strip()  # a file that it was read from may end in a line's end
-        return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key)
+        known = partial(features, registry.folder, server_name(settings))
+        return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key, known)
     return written_by(chosen.get("chat", NONE), settings, registry)
+
+
+def server_name(settings: ChatSettings) -> str:
+    """What the model of the server that the settings name is called."""
+    return f"{settings.server_model} at {settings.server}"
 
 
 def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:

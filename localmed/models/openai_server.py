@@ -6,17 +6,21 @@ Only a server listed in ``chat.servers`` is dialled; any other is refused before
 redirection and a proxy, neither of which is followed. A request has one deadline for all of it: a watcher of its own
 closes the connection at that time or when the caller cancels, however slowly the server sends.
 
-A schema becomes ``response_format``; the reply is validated here all the same. A choice among labels is read from the
-log-probabilities of the first token (at most 20 of them are offered) where each label is known by it, without case and
-blanks, and the labels have half of the probability at least; where the server offers none (which is remembered), the
-model says something else or two labels begin alike, it is made to name a label, and the ``Choice`` says that nothing
-was measured. Tokens are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
+A schema becomes ``response_format``, or is written below the prompt where the server does not hold its model to one;
+the reply is validated here either way. A choice among labels is read from the log-probabilities of the first token (at
+most 20 of them are offered) where each label is known by it, without case and blanks, and the labels have half of the
+probability at least; where the server offers none, the model says something else or two labels begin alike, it is made
+to name a label, and the ``Choice`` says that nothing was measured. The branches of a choice are asked side by side.
+Tokens are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
 
-A reasoning model's thoughts are switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that
-refuses that field is not sent it again. What may pass (HTTP 5xx, a connection that broke off, silence) is tried once
-more; a reply without text is a ``Rejected`` one.
+What the server can do is found out by ``probe`` at the self-test and kept with its result (``registry/tested.py``). A
+reasoning model's thoughts are switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that
+refuses that field is not sent it again. What may pass (HTTP 429 and 5xx, a connection that broke off, silence) is tried
+once more, unless part of the reply was passed on already; a reply without text is a ``Rejected`` one.
 
-No prompt, no reply and no message of the server gets into an error.
+An error says what the server refused, by its HTTP status and the codes of its error object. No prompt, no reply and no
+message of the server gets into it. The standard library's client is enough: what HTTP libraries add (pools, proxies,
+redirections, cookies) is what must not happen here, and none of them ends a read that waits when the caller cancels.
 """
 
 from __future__ import annotations
@@ -24,11 +28,14 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NoReturn, cast
 from urllib.parse import urlsplit
 
@@ -36,59 +43,106 @@ from localmed.config import ChatSettings
 from localmed.domain import Parameter
 from localmed.errors import BadSettings, Cancelled, ModelError, Rejected
 from localmed.models import structured
-from localmed.models.replicas import Address, Replica, Replicas
+from localmed.models.registry.tested import Features
+from localmed.models.replicas import AT_ONCE, Address, Replica, Replicas
 from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 
 COMPLETIONS = "/v1/chat/completions"
 TOP = 20  # log-probabilities asked for; servers refuse more
 LABEL_TOKENS = 64  # a label in quotes has fewer
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
+LOGPROBS = {"max_tokens": 1, "temperature": 0.0, "seed": 0, "logprobs": True, "top_logprobs": TOP}
+BY_STATUS = {401: "key", 403: "key", 404: "unknown", 429: "busy"}  # what a status says, as ``chat.server_...``
+# In the field ``code``, ``type`` or ``param`` of an error object: the prompt is too long. OpenAI, llama-server, vLLM.
+TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "input_tokens"})
+IN_WORDS = "\n\nReply with one JSON object that fits this JSON schema, and with nothing else:\n"
+ODD_WORD = "quartz-7"  # no model writes it unless it is held to a schema that allows nothing else
 PASSING = frozenset(f"chat.server_{fault}" for fault in ("late", "broke_off", "unreachable", "no_object"))
 PAUSE = 0.2  # seconds before a request is tried again
 BYTES_A_TOKEN = 3  # of the estimate: a Chinese character has three and is one token, English has four a token
 
 _LOOK = 0.05  # seconds between two looks at a cancellation
 _READ = 2**16  # bytes
+_CODE = re.compile(r"[A-Za-z][\w.-]{0,59}")  # a name, never a sentence that could quote a prompt
 
 
 class OpenAIServer:
     """``server`` as listed in the settings ("http://host:port"), ``model`` as the server calls it.
 
     ``context`` is what the server was started with, in tokens. ``key`` is sent as a bearer token where there is one.
-    ``chat.replicas`` of the settings are further servers, started alike.
+    ``chat.replicas`` of the settings are further servers, started alike. ``features`` tells what they can do as far as
+    it is known; it is asked before each request, since another process may just have found out.
     """
 
-    def __init__(self, server: str, model: str, context: int, settings: ChatSettings, key: str = "") -> None:
+    def __init__(
+        self,
+        server: str,
+        model: str,
+        context: int,
+        settings: ChatSettings,
+        key: str = "",
+        features: Callable[[], Features] = Features,
+    ) -> None:
         addresses = dict.fromkeys(_allowed(name, settings.servers) for name in (server, *settings.replicas))
         self._replicas = Replicas(tuple(addresses), self._is_well)
         self._address = next(iter(addresses))
         self._model, self._settings, self._key = model, settings, key
         self._fields: Mapping[str, Any] = {} if settings.thinking else NOT_THINKING
+        self._features = features
         self._measures = True  # until it turns out that the server offers no log-probabilities
         self.identity = ChatIdentity(f"{model} at {server}", "", context, remote=True)
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
-        """See ``ChatModel``. The reply comes as a whole, so that ``watch.token`` is called once."""
+        """See ``ChatModel``. The reply is streamed where somebody listens."""
+        body: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        messages = request.messages
         if request.schema is not None:
             structured.check(request.schema)
-        body: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
-        if request.schema is not None:
-            body["response_format"] = _format(request.schema)
-        reply = self._completion(request.messages, body | {"seed": request.seed}, watch)
-        done = structured.finished(reply, request.schema)
-        watch.token(done.text)
-        return done
+            if self._features().schema:
+                body["response_format"] = _format(request.schema)
+            else:
+                messages = tuple(structured.continued(messages, IN_WORDS + json.dumps(request.schema)))
+        if watch.token is not UNWATCHED.token:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        reply = self._completion(messages, body | {"seed": request.seed}, watch)
+        return structured.finished(reply, request.schema)
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """See ``ChatModel``. One request a branch; the server shares what they begin with, if it can."""
+        """See ``ChatModel``. One request a branch, the first alone: the server can read what they share from it."""
         structured.check_labels(labels)
-        choices: list[Choice] = []
-        for branch in branches:
-            choices.append(self._choice(structured.continued(prefix, branch), labels, watch))
-            watch.progress(len(choices), len(branches))
+        prompts = [structured.continued(prefix, branch) for branch in branches]
+        if not prompts:
+            return []
+        failed = threading.Event()
+        each = replace(watch, cancelled=lambda: failed.is_set() or watch.cancelled())
+        choices = [self._choice(prompts[0], labels, each)]
+        watch.progress(1, len(prompts))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            try:
+                for choice in pool.map(lambda prompt: self._choice(prompt, labels, each), prompts[1:]):
+                    choices.append(choice)
+                    watch.progress(len(choices), len(prompts))
+            except BaseException:
+                failed.set()
+                raise
         return choices
+
+    def probe(self, watch: Watch = UNWATCHED) -> Features:
+        """What the server can do, found out by three short requests; raise where it does not even complete one."""
+        greeting = (Message("user", "Write a short greeting."),)
+        self._completion(greeting, {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0}, watch)
+        logprobs = bool(self._offered(greeting, watch))
+        schema = {"type": "object", "properties": {"word": {"enum": [ODD_WORD]}}, "required": ["word"]}
+        held = {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0, "response_format": _format(schema)}
+        try:
+            structured.finished(self._completion(greeting, held, watch), schema)
+        except ModelError as error:
+            if not isinstance(error, Rejected) and error.message.code != "chat.server_refused":
+                raise
+            return Features(schema=False, logprobs=logprobs)
+        return Features(logprobs=logprobs)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """See ``TokenCounter``; an estimate where the server does not count."""
@@ -97,28 +151,28 @@ class OpenAIServer:
     # --- choices ----------------------------------------------------------------------------------------------
 
     def _choice(self, messages: Sequence[Message], labels: Sequence[str], watch: Watch) -> Choice:
-        if self._measures and told_apart(labels):
-            looking: dict[str, Any] = {
-                "max_tokens": 1,
-                "temperature": 0.0,
-                "seed": 0,
-                "logprobs": True,
-                "top_logprobs": TOP,
-            }
-            offered = _offered(self._post(messages, looking, watch))
+        features = self._features()
+        if self._measures and features.logprobs and told_apart(labels):
+            offered = self._offered(messages, watch)
             read = _first_token(offered, labels)
             if read is not None:
                 return read
             self._measures = bool(offered)
-        body: dict[str, Any] = {
-            "max_tokens": LABEL_TOKENS,
-            "temperature": 0.0,
-            "seed": 0,
-            "response_format": _format({"enum": list(labels)}),
-        }
+        body: dict[str, Any] = {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0}
+        if features.schema:
+            body["response_format"] = _format({"enum": list(labels)})
         reply = structured.finished(self._completion(messages, body, watch), None)
         named = structured.label_in(reply.text, labels)
         return Choice(tuple(float(place == named) for place in range(len(labels))), measured=False)
+
+    def _offered(self, messages: Sequence[Message], watch: Watch) -> list[tuple[str, float]]:
+        """The best first tokens of a reply; none where the server offers none, or refuses to."""
+        try:
+            return _offered(self._post(messages, LOGPROBS, watch))
+        except ModelError as error:
+            if error.message.code != "chat.server_refused":
+                raise
+            return []
 
     # --- what is asked ----------------------------------------------------------------------------------------
 
@@ -138,25 +192,49 @@ class OpenAIServer:
         turns = [{"role": message.role, "content": message.content} for message in messages]
         whole: dict[str, Any] = {"model": self._model, "messages": turns, "stream": False, **body}
         status, answer = self._tried_twice({**whole, **self._fields}, watch)
-        if status in (400, 422) and self._fields:
+        if status in (400, 422) and self._fields and not _says_too_long(answer):
             status, answer = self._tried_twice(whole, watch)
             if status == 200:
                 self._fields = {}
         if status != 200:
-            self._wrong("too_long" if status == 400 else "refused", status=status)
+            self._refused(status, answer, messages, whole["max_tokens"])
         return answer
+
+    def _refused(self, status: int, answer: Any, messages: Sequence[Message], reply: int) -> NoReturn:
+        """Raise what the server refused."""
+        if _says_too_long(answer) or (status == 400 and self._overflows(messages, reply)):
+            self._wrong("too_long", context=self.identity.context)
+        if status in BY_STATUS:
+            self._wrong(BY_STATUS[status], status=status, model=self._model)
+        if status >= 500:
+            self._wrong("failed", status=status)
+        self._wrong("refused", status=status, kind=", ".join(_codes(answer)) or "-")
+
+    def _overflows(self, messages: Sequence[Message], reply: int) -> bool:
+        """Whether prompt and reply do not fit, of a server whose error has no code for it."""
+        try:
+            return sum(self.count([message.content for message in messages])) + reply > self.identity.context
+        except ModelError:
+            return False
 
     def _tried_twice(
         self, body: Mapping[str, Any], watch: Watch, path: str = COMPLETIONS, strict: bool = True
     ) -> tuple[int, dict[str, Any]]:
         """What came, at the second try where the first met something that may pass; by another replica, if there is."""
+        heard: list[str] = []
+
+        def token(text: str) -> None:
+            heard.append(text)
+            watch.token(text)
+
+        heard_watch = replace(watch, token=token)
         with self._replicas.taken(self._settings.server_seconds, watch) as first:
             try:
-                status, answer = self._answered(first, path, body, watch, strict)
-                if status < 500:
+                status, answer = self._answered(first, path, body, heard_watch, strict)
+                if not _passes(status):
                     return status, answer
             except ModelError as error:
-                if error.message.code not in PASSING:
+                if error.message.code not in PASSING or heard:
                     raise
         if len(self._replicas) == 1:
             time.sleep(PAUSE)
@@ -173,7 +251,7 @@ class OpenAIServer:
             if error.message.code in PASSING:
                 self._replicas.failed(replica)
             raise
-        (self._replicas.failed if status >= 500 else self._replicas.answered)(replica)
+        (self._replicas.failed if _passes(status) else self._replicas.answered)(replica)
         return status, answer
 
     def _counted(self, text: str) -> int:
@@ -199,15 +277,19 @@ class OpenAIServer:
             connection.connect()
             with ended.watching(connection):
                 connection.request("POST", path, json.dumps(body).encode("ascii"), headers)
-                response = connection.getresponse()
-                content = self._content(response)
+                with connection.getresponse() as response:
+                    streamed = response.headers.get_content_type() == "text/event-stream"
+                    content = self._events(response, watch) if streamed else self._content(response)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self._failed(error, ended, address)
         finally:
             connection.close()
         if ended.why:  # a connection that is shut looks like the end of the answer
             self._failed(OSError(), ended, address)
-        return response.status, self._object(content, strict and response.status == 200)
+        answer = content if isinstance(content, dict) else self._object(content, strict and response.status == 200)
+        if body.get("stream") and not streamed:  # a server that answers in one piece all the same
+            watch.token(_text(answer))
+        return response.status, answer
 
     def _connection(self, address: Address) -> http.client.HTTPConnection:
         scheme, host, port = address
@@ -238,6 +320,32 @@ class OpenAIServer:
         if response.length:  # what was announced and did not come
             raise http.client.IncompleteRead(b"")
         return bytes(content)
+
+    def _events(self, response: http.client.HTTPResponse, watch: Watch) -> dict[str, Any]:
+        """A streamed completion as one that came whole; each piece is passed on as it comes."""
+        pieces, ended, usage, size = list[str](), "", dict[str, Any](), 0
+        while not (ended and usage):  # the usage comes last
+            line = response.readline(self._settings.reply_bytes)
+            size += len(line)
+            if size >= self._settings.reply_bytes:
+                self._wrong("bytes", most=self._settings.reply_bytes)
+            data = line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
+            if not line or data == b"[DONE]":
+                break
+            if not data:
+                continue
+            try:
+                piece, end, counts = _event(json.loads(data))
+            except (LookupError, TypeError, AttributeError, RecursionError):  # an error in the middle of the stream too
+                self._wrong("completion")
+            ended, usage = end or ended, counts or usage
+            if piece:
+                pieces.append(piece)
+                watch.token(piece)
+        if not ended:
+            raise http.client.IncompleteRead(b"")
+        message = {"content": "".join(pieces)}
+        return {"choices": [{"message": message, "finish_reason": ended}], "usage": usage}
 
     def _object(self, content: bytes, strict: bool) -> dict[str, Any]:
         try:
@@ -298,6 +406,37 @@ class _Ended:
                 except OSError:  # closed meanwhile
                     return
                 return
+
+
+def _passes(status: int) -> bool:
+    """Whether what the server says may be otherwise in a moment."""
+    return status >= 500 or status == 429
+
+
+def _codes(answer: Mapping[str, Any]) -> list[str]:
+    """The names by which a server's error object says what is wrong: OpenAI's form, and vLLM's older one."""
+    error = answer.get("error")
+    fields = error if isinstance(error, dict) else answer
+    values = [fields.get(name) for name in ("code", "type", "param")]
+    return [value for value in values if isinstance(value, str) and _CODE.fullmatch(value)]
+
+
+def _says_too_long(answer: Mapping[str, Any]) -> bool:
+    return not TOO_LONG.isdisjoint(_codes(answer))
+
+
+def _event(event: Any) -> tuple[str, str, dict[str, Any]]:
+    """The text of one event of a stream, why the reply ended there ("": it did not), and the counts of its tokens."""
+    choice = event["choices"][0] if event["choices"] else {"delta": {}}
+    return choice["delta"].get("content") or "", choice.get("finish_reason") or "", event.get("usage") or {}
+
+
+def _text(answer: Mapping[str, Any]) -> str:
+    """The text of a whole completion, "" where there is none."""
+    try:
+        return str(answer["choices"][0]["message"]["content"] or "")
+    except (LookupError, TypeError):
+        return ""
 
 
 def told_apart(labels: Sequence[str]) -> bool:

@@ -1,6 +1,7 @@
 """Alerts: what somebody must look at. They stand above every page and before commands until it is put right.
 
-A refresh that failed, a change that the canaries kept back, a full disk, a lost GPU, damage. One of each kind, the
+A refresh that failed, a change that the canaries kept back, a full disk, a lost GPU, damage, a directory
+that refuses the look-up of those who sign in. One of each kind, the
 newest; raised again only when its words change, each goes to the machine's syslog and, where one is set, to a mail
 relay of the hospital: an address of this machine or of a private network, never a name that would have to be looked up.
 None holds a question, a record or text of a document. Telling never fails what it tells of.
@@ -24,7 +25,7 @@ from localmed.errors import BadSettings, LocalmedError
 from localmed.library.state import rows, selected
 from localmed.messages import from_text, render, to_text
 
-KINDS = ("refresh", "canaries", "settings", "holds", "disk", "gpu", "damage", "backup", "mail")
+KINDS = ("refresh", "canaries", "settings", "holds", "disk", "gpu", "damage", "backup", "sign_in", "mail")
 SYSLOG = "/dev/log"
 WARNING = 3 << 3 | 4  # facility daemon, severity warning
 

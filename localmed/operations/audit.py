@@ -31,7 +31,7 @@ from pathlib import Path
 from localmed import files
 from localmed.domain import Answer, Message, digest, message
 from localmed.errors import Damaged, LocalmedError, NoLibrary, reason
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.anchors import AUDIT_FILE, ledger_extent, legible
 from localmed.library.migrations import AUDIT, SQLITE_ERRORS, as_ours, open_database
 from localmed.operations import audit_key
@@ -40,9 +40,11 @@ from localmed.operations.audit_key import Head
 BEGUN = "begun"  # the outcome of an intent
 ERASED = ("audit erase", "entries")  # action and subject of the entry that names erased rows
 NO_KEY, BEGAN_ANEW = "doctor.audit_no_key", "doctor.audit_anew"
+NEWEST = 2_000  # entries that ``verify_newest`` looks at: tens of milliseconds
+START = Head(0, "", "")  # what stands before the first entry
 ANEW = "began anew; an earlier log is missing"
 PATIENCE = 2.0  # seconds for another process's entry, which takes milliseconds
-PENDING = "audit.pending"  # entries as lines, then zeros
+PENDING = layout.AUDIT_PENDING  # entries as lines, then zeros
 PENDING_BYTES = 64 * 2**10  # some 150 entries
 
 
@@ -220,17 +222,40 @@ class Audit:
 
     def verify(self, head: Head | None = None) -> list[Message]:
         """What is wrong with the log (empty: nothing); ``head`` is one that was taken off the machine."""
-        rows = list(self._database.execute("SELECT id, entry, digest, mac FROM entries ORDER BY id"))
+        rows = self._rows(0)
         return [*_chained(rows), *_keyed(rows, audit_key.key(self._data)), *(_beyond(rows, head) if head else ())]
+
+    def verify_newest(self, known: Head | None) -> tuple[list[Message], Head | None]:
+        """What is wrong with the entries after ``known``, the newest that was verified before; which is that now.
+
+        At most the ``NEWEST`` are looked at: ``doctor`` and each night verify all.
+        """
+        newest = self.head()
+        if newest is None or (known and self.row_at(known.number) != known):
+            return [message("doctor.audit_head", number=known.number)] if known else [], known
+        first = self.row_at(newest.number - NEWEST)
+        begin = max(filter(None, (known, first)), key=lambda head: head.number, default=START)
+        rows = self._rows(begin.number)
+        faults = [*_chained(rows, begin), *_keyed(rows, audit_key.key(self._data), begin)]
+        return faults, known if faults else newest
+
+    def _rows(self, after: int) -> list[_Row]:
+        query = "SELECT id, entry, digest, mac FROM entries WHERE id > ? ORDER BY id"
+        return list(self._database.execute(query, (after,)))
+
+    def row_at(self, number: int) -> Head | None:
+        """What the row of this number says of itself; None where there is none."""
+        row = self._database.execute("SELECT id, digest, mac FROM entries WHERE id = ?", (number,)).fetchone()
+        return Head(*row) if row else None
 
 
 _Row = tuple[int, str, str, str]  # number, entry, digest, mac
 
 
-def _chained(rows: Sequence[_Row]) -> Iterator[Message]:
-    """Entries that are not as their digests say, and rows that do not follow each other."""
+def _chained(rows: Sequence[_Row], after: Head = START) -> Iterator[Message]:
+    """Entries that are not as their digests say, and rows that do not follow each other, ``after`` first."""
     announced = {pair for row in rows for pair in _announced(row)}
-    previous = ""
+    previous = after.digest
     for number, text, recorded, _ in rows:
         entry = _readable(text)
         if entry is None or (not entry.erased and entry.digest() != recorded):
@@ -248,9 +273,9 @@ def _announced(row: _Row) -> Sequence[str]:
     return entry.outcome.split() if entry and (entry.action, entry.subject) == ERASED else ()
 
 
-def _keyed(rows: Sequence[_Row], key: bytes | None) -> Iterator[Message]:
+def _keyed(rows: Sequence[_Row], key: bytes | None, after: Head = START) -> Iterator[Message]:
     """Rows whose mac only somebody without the key can have made, and rows without one after the first that has."""
-    begun, previous = False, ""
+    begun, previous = bool(after.mac), after.mac
     if key is None and any(row[3] for row in rows):
         yield message(NO_KEY)
         return

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from localmed import files
 from localmed.errors import InputError
+from localmed.library import layout
 
-KEY, ENVIRONMENT = "audit.key", "LOCALMED_AUDIT_KEY"
+KEY, ENVIRONMENT = layout.AUDIT_KEY, "LOCALMED_AUDIT_KEY"
 KEY_BYTES = 32
 SALT_BYTES = 16
 PREFIX = "localmed-audit-head"  # what the line of a head begins with

@@ -5,8 +5,8 @@
     <folder>/blocks/ab/<sha256>       pieces of files, at most ``BLOCK`` bytes, each once however many backups hold it
     <folder>/<name>.json              one backup: every file with its size, hash and pieces; the audit log's head
 
-A backup holds the generation being served, the originals, cached vectors, state, audit log, ledger, access, keys,
-models and settings. SQLite's files are copied by its backup API, the ledger and the access file while nobody may write
+A backup holds what the table of the data folder says (``library/layout.py``), of the generations the one being served.
+SQLite's files are copied by its backup API, the ledger and the access file while nobody may write
 them and together with the audit log, which knows how far they went. What a backup has is synced before it is named;
 pieces that no backup names go when an old one does. **It is not encrypted**: it holds the keys of the history, and
 belongs on a disk that is (LUKS) and in the safe.
@@ -21,7 +21,7 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,8 +32,9 @@ from localmed.domain import digest
 from localmed.errors import Busy, Damaged, InputError, LibraryError, LocalmedError, UnknownName, UsageError, reason
 from localmed.files import told_if_full
 from localmed.hooks import Hooks
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.access import Access
+from localmed.library.layout import Kind
 from localmed.library.state import rows, transaction
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import stops
@@ -47,19 +48,6 @@ FORMAT = 1
 BLOCK = 4 * 2**20  # bytes; a database of which some pages changed shares the others with the backup before
 NAME = re.compile(r"\d{8}T\d{6}(-\d+)?")
 SHA256 = re.compile(r"[0-9a-f]{64}")
-DATABASES = ("state.sqlite", "audit.sqlite")
-TOGETHER = ("withdrawals", "withdrawals.known", "access.json", "audit.key", "audit.pending")  # with the audit log
-SINGLE = (
-    "localmed.toml",
-    "localmed.passed.toml",
-    "calibration.json",
-    "history.key",
-    "whole_check.json",
-    "canaries.toml",
-    "canaries.json",
-    "canaries.last.json",
-)
-FOLDERS = ("files", "corpora", "kept", "models", "ocr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +132,7 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
     with closing(lease), session.change("backup", folder.name) as change, explained(folder), _alone(folder):
         (folder / "blocks").mkdir(parents=True, exist_ok=True, mode=0o700)
         writing = _Writing(folder, hooks)
-        stored = [*_generation(writing, generation), *_folders(writing, data), *_singly(writing, data)]
+        stored = [*_generation(writing, generation), *_beside(writing, data)]
         kept_files, head = _together(writing, data)
         now = datetime.now(UTC)
         made = Backup(
@@ -246,35 +234,34 @@ def _generation(writing: _Writing, generation: Path) -> Iterator[StoredFile]:
         yield writing.put(generation / name, f"generations/{generation.name}/{name}")
 
 
-def _folders(writing: _Writing, data: Path) -> Iterator[StoredFile]:
-    for name in FOLDERS:
-        for path in sorted((data / name).rglob("*")):
-            if path.is_file() and not path.is_symlink() and path.suffix not in (".part", ".new", ".lock"):
-                yield writing.put(path, str(path.relative_to(data)))
-
-
-def _singly(writing: _Writing, data: Path) -> Iterator[StoredFile]:
-    for name in SINGLE:
-        if (data / name).is_file():
-            yield writing.put(data / name, name)
-    for path in sorted((data / "vectors").glob("*.sqlite")):
-        yield _database(writing, path, str(path.relative_to(data)))
+def _beside(writing: _Writing, data: Path) -> Iterator[StoredFile]:
+    """What lies beside the generations and the audit log knows nothing of; what goes meanwhile is not needed."""
+    for place in layout.in_backup(data):
+        if place.logged or place.name == layout.GENERATIONS:
+            continue
+        for path in layout.contents(data / place.name) if place.folder else [data / place.name]:
+            if place.kind is not Kind.DATABASE:
+                with suppress(FileNotFoundError):
+                    yield writing.put(path, str(path.relative_to(data)))
+            elif path.suffix == ".sqlite":
+                yield _database(writing, path, str(path.relative_to(data)))
 
 
 def _together(writing: _Writing, data: Path) -> tuple[list[StoredFile], str]:
     """The audit log and what it knows the extent of, in one state; and the head of the log."""
+    logged = [place for place in layout.in_backup(data) if place.logged]
     with ExitStack() as held:
-        if (data / "withdrawals").exists():
+        if (data / layout.LEDGER).exists():
             Withdrawals(data).changed()  # a damaged one must not take the place of a whole one
-            ledger = held.enter_context((data / "withdrawals").open("rb"))
+            ledger = held.enter_context((data / layout.LEDGER).open("rb"))
             files.lock(ledger, wait=True)  # a withdrawal takes milliseconds
         held.enter_context(Access(data).alone())
-        stored = [writing.put(data / name, name) for name in TOGETHER if (data / name).is_file()]
+        stored = [writing.put(data / place.name, place.name) for place in logged if place.kind is not Kind.DATABASE]
         stops.stops(data)
         require_noted(data)
-        if (data / DATABASES[0]).exists():
+        if (data / layout.STATE).exists():
             held.enter_context(transaction(held.enter_context(rows(data))))  # a stop takes milliseconds too
-        stored += [_database(writing, data / name, name) for name in DATABASES if (data / name).exists()]
+        stored += [_database(writing, data / one.name, one.name) for one in logged if one.kind is Kind.DATABASE]
     with closing(Audit(data)) as log:
         head = log.head()
     return stored, str(head or "")

@@ -1,4 +1,4 @@
-"""Canary questions: what the library must go on citing, and what it must go on declining to answer.
+"""Canary questions: what the library must go on showing first, and what a model may write no answer to.
 
 The program's own are about the starter corpus (``canaries.toml`` beside this file) and hold where that is imported; a
 site's own stand in ``<data>/canaries.toml``. One is *lost* by a change if it passed on what is served and fails on what
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -17,21 +17,26 @@ from typing import Any
 
 from localmed import hooks
 from localmed.bounds import names, text
-from localmed.domain import Answer, AnswerStatus, Message, message
+from localmed.domain import Answer, AnswerStatus, Evidence, Message, message
 from localmed.errors import BadSettings, InputError, toml_place
 from localmed.files import contents
 from localmed.language import detect
+from localmed.library import layout
 
-FILE = "canaries.toml"  # of the program, and of a site in its data folder
+FILE = layout.CANARIES  # of the program, and of a site in its data folder
 MOST = 500  # questions of a site: each takes about a tenth of a second to a second
 ID = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 CITE, ABSTAIN = MUST = ("cite", "abstain")
+FIRST = 3  # sections among which a document must be
 KEYS = {"id", "question", "must", "documents", "says", "dosing", "collection"}
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A question and what must become of it. ``documents`` are file names or titles, one of which must be cited."""
+    """A question and what must become of it. ``documents`` are file names or titles.
+
+    One of them must be among the first sections, or be cited, with the words that it ``says``.
+    """
 
     id: str
     question: str
@@ -50,7 +55,10 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a canary ended: whether it ``passed``, how the answer ended, and the file names of what it cited."""
+    """How a canary ended.
+
+    Whether it ``passed``, how the answer ended, and the files of the first section and of what was cited.
+    """
 
     id: str
     passed: bool
@@ -128,16 +136,24 @@ def _canary(row: Mapping[str, Any], file: str) -> Canary:
 
 def judged(canary: Canary, answer: Answer) -> Asked:
     """How ``answer`` stands to what its canary asks."""
-    shown = [statement for statement in answer.statements if not statement.withheld]
-    marked = {citation.marker for statement in shown for citation in statement.citations}
-    sources = [evidence for evidence in answer.evidence if evidence.marker in marked]
-    cited = tuple(dict.fromkeys(_file_name(evidence.source) for evidence in sources))
+    claimed = [statement for statement in answer.statements if not statement.withheld]
+    known = answer.by_marker
+    cited = dict.fromkeys(citation.marker for statement in claimed for citation in statement.citations)
     if canary.must == ABSTAIN:
-        return Asked(canary.id, answer.status is AnswerStatus.ABSTAINED, answer.status.value, cited)
-    known = {*cited, *(evidence.document_title for evidence in sources)}
-    words = _even(" ".join(statement.text for statement in shown))
-    passed = answer.status is AnswerStatus.ANSWERED and not known.isdisjoint(canary.documents)
-    return Asked(canary.id, passed and all(_even(part) in words for part in canary.says), answer.status.value, cited)
+        return Asked(canary.id, answer.status is not AnswerStatus.ANSWERED, answer.status.value, _files(known, cited))
+    found = answer.receipts.sections[:FIRST] if answer.receipts else ()
+    lines = [line for section in found for line in section.lines]
+    markers = dict.fromkeys(line.marker for line in lines) | cited
+    named = {*_files(known, markers), *(known[marker].document_title for marker in markers)}
+    quotes = (known[line.marker].passage.text[line.start : line.end] for line in lines)
+    words = _even(" ".join((*quotes, *(statement.text for statement in claimed))))
+    passed = not named.isdisjoint(canary.documents) and all(_even(part) in words for part in canary.says)
+    first = dict.fromkeys(section.best for section in found[:1])
+    return Asked(canary.id, passed, answer.status.value, _files(known, first | cited))
+
+
+def _files(known: Mapping[str, Evidence], markers: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_file_name(known[marker].source) for marker in markers))
 
 
 def ask_all(chosen: Sequence[Canary], answer: Callable[[str], Answer]) -> dict[str, Asked]:

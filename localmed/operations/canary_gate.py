@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 from localmed import files
 from localmed.config import Settings, file_of, load
 from localmed.domain import Answer, digest, message
-from localmed.errors import CanariesLost, LocalmedError, NoLibrary, UnknownName, UsageError
-from localmed.library import generations
+from localmed.errors import CanariesLost, LibraryError, LocalmedError, NoLibrary, UnknownName, UsageError
+from localmed.library import generations, layout
 from localmed.library.anchors import access_extent, ledger_extent
 from localmed.library.candidate import differences
 from localmed.library.catalogue import FILE as CATALOGUE
@@ -36,13 +36,12 @@ from localmed.operations import alerts, holds, stops
 from localmed.operations.canaries import Asked, Canary, Comparison, ask_all, canaries, lost_message
 
 if TYPE_CHECKING:
-    from localmed.retrieval.calibration import Calibration
     from localmed.session import Session
     from localmed.site import Site
 
-KEPT = "canaries.json"
-PASSED = "localmed.passed.toml"  # the settings under which they passed
-LAST = "canaries.last.json"
+KEPT = layout.CANARY_RESULTS
+PASSED = layout.SETTINGS_PASSED  # the settings under which they passed
+LAST = layout.CANARY_LAST
 ROUNDS = 3  # a withdrawal while they are asked changes what is served too: both are asked again
 BUILDING = "building"  # the folder of a generation that was not served yet
 LONGEST_REASON = 500  # characters
@@ -66,11 +65,17 @@ def look(session: Session, candidate: Path) -> Comparison:
 
 
 def _before(session: Session) -> dict[str, Asked]:
-    """What is served now, asked or remembered; nothing where no canary holds, or nothing whole is served."""
-    with suppress(LocalmedError):
-        if of_served(session):
-            return baseline(session)
-    return {}
+    """What is served now, asked or remembered; nothing where no canary holds, or there is no library yet.
+
+    Of a damaged library, which going back must be able to leave, what was remembered. Where nobody answers, such as a
+    model host that has ended or is busy, the error is raised: what was not asked is not served.
+    """
+    try:
+        return baseline(session) if of_served(session) else {}
+    except NoLibrary:
+        return {}
+    except LibraryError:
+        return _known(session.data)[1]
 
 
 def look_at_models(session: Session, role: str, name: str) -> None:
@@ -81,12 +86,6 @@ def look_at_models(session: Session, role: str, name: str) -> None:
     if role == "encoder":
         return
     with suppress(NoLibrary), session.site.with_models({role: name}) as other:
-        _look_at(session, other)
-
-
-def look_at_calibrations(session: Session, rows: tuple[Calibration, ...]) -> None:
-    """Ask the canaries at the thresholds of ``rows``; raise ``CanariesLost`` if they must not hold."""
-    with suppress(NoLibrary), session.site.with_models({}, own=rows) as other:
         _look_at(session, other)
 
 
@@ -220,7 +219,7 @@ def _answering(session: Session) -> str:
         for item in dataclasses.fields(session.settings)
         if item.name not in UNSETTLED
     }
-    return digest(repr(settings), repr(session.site.calibrations), _made(session))
+    return digest(repr(settings), _made(session))
 
 
 def _made(session: Session) -> str:

@@ -21,7 +21,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries, updates
 from localmed.ingest.pipeline import Progress
-from localmed.library import generations, originals, pruning, served
+from localmed.library import generations, layout, originals, pruning, served
 from localmed.library.access import NAME
 from localmed.library.anchors import PLANNED
 from localmed.library.candidate import differences
@@ -159,7 +159,7 @@ def reindexed(
         return 0
     with build(settings.data, encoder.identity, settings.library, reindex=True) as builder:
         started(len(builder.lexical))
-        with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
+        with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
             for passages in _batches(builder.lexical.all_passages(), settings.library.batch):
                 builder.add_vectors(passages, *cache.encode_both([passage.in_context for passage in passages]))
                 progress(len(passages), f"{len(passages)} passages")

@@ -4,28 +4,41 @@ One server is dialled, the one of the settings: no referral is followed, no name
 encrypted, by ``ldaps`` or by StartTLS before anything is said, and the server's certificate must hold; without TLS only
 this machine is dialled. An empty password is refused here: a directory takes it for an anonymous bind, which succeeds.
 What was typed is escaped before it stands in a filter, and the account is called as the directory spells it.
+
+The result code of every reply is read (RFC 4511). A search that met a limit, was referred elsewhere or named only a
+range of groups is no result: nobody gets fewer rights because of it (``DirectoryFault``, which the administrator is
+told). Nobody signs in as the account that looks people up, so that no guess at its password reaches the directory; and
+where the directory refuses that account's own password it is not sent again for a while, or it would be locked.
 """
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import ssl
+import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from localmed.errors import BadSettings, InputError, Unreachable, UsageError
+from localmed.errors import BadSettings, DirectoryFault, InputError, Unreachable, UsageError
 from localmed.files import contents
 from localmed.web_settings import LdapSettings
 
 SECRET_BYTES = 4_096  # of a file with a password
 MOST_GROUPS = 2_000  # of one person
 LDAPS, STARTTLS = 636, 389  # ports
-BUSY = (51, 52)  # results of LDAP: busy, unavailable
+REFUSED_SECONDS = 300.0  # for which a password of the looking account that was refused is not tried again
+SUCCESS, NO_CREDENTIALS, AWAY = 0, 49, (51, 52)  # results of LDAP; busy and unavailable
+# Results of a bind by which no password was judged: errors of operation and protocol, limits, a method or a line that
+# the directory does not take, a referral. Every other one counts as a wrong password.
+NOT_JUDGED = (1, 2, 3, 7, 8, 10, 11, 13, 80, *AWAY)
+
+refusals: dict[bytes, float] = {}  # digests of the looking accounts that were refused, and when (monotonic)
 
 
 class Person(NamedTuple):
@@ -40,40 +53,79 @@ def person(user: str, password: str, settings: LdapSettings) -> Person:
     """Whoever is called ``user`` and has ``password``; raise ``UsageError`` for nobody, ``Unreachable``."""
     if not user.strip() or not password:
         raise UsageError("account.not_known")
-    with _connected(settings) as looking:
+    with _looking(settings) as looking:
         entry = _entry(looking, user, settings)
         name, groups = _name(entry, settings), _groups(looking, entry, settings)
-    with _connected(settings, entry["dn"], password):
-        pass
+    if _same_name(entry["dn"], settings.bind_dn):
+        raise UsageError("account.not_known")
+    with _open(settings) as line:
+        code = _bind(line, entry["dn"], password)
+    if code in NOT_JUDGED:
+        raise Unreachable("sign_on.result", code=code)
+    if code != SUCCESS:
+        raise UsageError("account.not_known")
     return Person(name, groups)
 
 
 def reachable(settings: LdapSettings) -> bool:
     """Whether the directory answers and lets the looking account in."""
-    with suppress(Unreachable), _connected(settings):
+    with suppress(Unreachable), _looking(settings):
         return True
     return False
+
+
+def examine(settings: LdapSettings) -> None:
+    """Look for somebody whom nobody is called, as each sign-in does; raise ``Unreachable`` for what would go wrong."""
+    nobody = {"dn": f"cn=localmed-doctor,{settings.base}", "attributes": {}}
+    with _looking(settings) as looking:
+        _searched(looking, settings.base, settings.filter.replace("{user}", "localmed-doctor"), settings)
+        _groups(looking, nobody, settings)
 
 
 def _entry(looking: Any, user: str, settings: LdapSettings) -> Mapping[str, Any]:
     """The one entry of ``user``; raise ``UsageError`` for none and for several."""
     from ldap3.utils.conv import escape_filter_chars
 
-    found_entries = _searched(
-        looking, settings.base, settings.filter.replace("{user}", escape_filter_chars(user)), settings
-    )
+    query = settings.filter.replace("{user}", escape_filter_chars(user))
+    found_entries, _ = _searched(looking, settings.base, query, settings)
     if len(found_entries) != 1:
         raise UsageError("account.not_known")
     return found_entries[0]
 
 
-def _searched(looking: Any, base: str, query: str, settings: LdapSettings) -> list[Mapping[str, Any]]:
-    attributes = list(filter(None, (settings.name_attribute, settings.group_attribute)))
+def _searched(
+    looking: Any,
+    base: str,
+    query: str,
+    settings: LdapSettings,
+    attributes: Sequence[str] = (),
+    scope: Literal["SUBTREE", "BASE"] = "SUBTREE",
+) -> tuple[list[Mapping[str, Any]], bool]:
+    """What a search found, and whether the directory says that more lies elsewhere; raise ``DirectoryFault``."""
+    wanted = list(attributes or filter(None, (settings.name_attribute, settings.group_attribute)))
+    seconds = max(1, round(settings.seconds))
     with _translated():
-        looking.search(
-            base, query, attributes=attributes, size_limit=MOST_GROUPS, time_limit=max(1, round(settings.seconds))
-        )
-        return [entry for entry in looking.response or () if entry.get("type") == "searchResEntry"]
+        looking.search(base, query, scope, attributes=wanted, size_limit=MOST_GROUPS, time_limit=seconds)
+        code, response = looking.result["result"], looking.response or ()
+    if code in AWAY:
+        raise Unreachable("sign_on.result", code=code)
+    if code != SUCCESS:
+        raise DirectoryFault("sign_on.partial", code=code, base=base)
+    kinds = [entry.get("type") for entry in response]
+    return [entry for entry in response if entry.get("type") == "searchResEntry"], "searchResRef" in kinds
+
+
+def _same_name(one: str, other: str) -> bool:
+    """Whether two DNs name the same entry: their case, and blanks around their parts, mean nothing."""
+    from ldap3.core.exceptions import LDAPInvalidDnError
+    from ldap3.utils.dn import parse_dn
+
+    def parts(name: str) -> list[tuple[str, str]]:
+        return [(kind.strip().casefold(), value.strip().casefold()) for kind, value, _ in parse_dn(name)]
+
+    with suppress(LDAPInvalidDnError):  # the looking account of Active Directory may be named in another form
+        return parts(one) == parts(other)
+    return one.casefold() == other.casefold()
 
 
 def _name(entry: Mapping[str, Any], settings: LdapSettings) -> str:
@@ -84,38 +136,72 @@ def _name(entry: Mapping[str, Any], settings: LdapSettings) -> str:
 
 
 def _groups(looking: Any, entry: Mapping[str, Any], settings: LdapSettings) -> frozenset[str]:
-    """The names (DNs) of the groups that the entry names or that name the entry."""
+    """The names (DNs) of all groups that the entry names or that name the entry; raise ``DirectoryFault``."""
     from ldap3.utils.conv import escape_filter_chars
 
-    groups = set(_values(entry, settings.group_attribute)) if settings.group_attribute else set()
+    attribute = settings.group_attribute
+    groups = set(_every_value(looking, entry, attribute, settings)) if attribute else set()
     if settings.group_base:
         query = settings.group_filter.replace("{dn}", escape_filter_chars(entry["dn"]))
-        groups |= {group["dn"] for group in _searched(looking, settings.group_base, query, settings)}
+        found_groups, elsewhere = _searched(looking, settings.group_base, query, settings)
+        if elsewhere:
+            raise DirectoryFault("sign_on.elsewhere", base=settings.group_base)
+        groups |= {group["dn"] for group in found_groups}
     return frozenset(groups)
 
 
 def _values(entry: Mapping[str, Any], attribute: str) -> list[str]:
     """The texts of an attribute, whose name has no case."""
+    return next((values for name, values in _attributes(entry) if name == attribute.casefold()), [])
+
+
+def _attributes(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     for name, value in entry["attributes"].items():
-        if name.casefold() == attribute.casefold():
-            return [str(one) for one in value] if isinstance(value, list) else [str(value)]
-    return []
+        yield name.casefold(), [str(one) for one in value] if isinstance(value, list) else [str(value)]
+
+
+def _every_value(looking: Any, entry: Mapping[str, Any], attribute: str, settings: LdapSettings) -> list[str]:
+    """The texts of an attribute, also where the directory (Active Directory) tells long ones range by range."""
+    start, values = f"{attribute};range=".casefold(), _values(entry, attribute)
+    while part := next((one for one in _attributes(entry) if one[0].startswith(start)), None):
+        values += part[1]
+        if part[0].endswith("-*"):
+            return values
+        following = f"{attribute};range={len(values)}-*"
+        entries, _ = _searched(looking, entry["dn"], "(objectClass=*)", settings, (following,), "BASE")
+        if not part[1] or len(values) > MOST_GROUPS or len(entries) != 1:
+            raise DirectoryFault("sign_on.range", attribute=attribute)
+        entry = entries[0]
+        if not any(name.startswith(start) for name, _ in _attributes(entry)):
+            raise DirectoryFault("sign_on.range", attribute=attribute)
+    return values
 
 
 # --- the line ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _connected(settings: LdapSettings, dn: str = "", password: str = "") -> Iterator[Any]:
-    """A line on which ``dn`` (default: the looking account) has shown its password; closed after the block."""
-    line = _line(settings, dn or settings.bind_dn, password if dn else secret_of(settings.bind_password_file))
-    try:
+def _looking(settings: LdapSettings) -> Iterator[Any]:
+    """A line on which the looking account has shown its password; raise ``DirectoryFault`` where it is refused."""
+    password = secret_of(settings.bind_password_file)
+    key = hashlib.sha256("\0".join((settings.server, settings.bind_dn, password)).encode()).digest()
+    if key in refusals and time.monotonic() - refusals[key] < REFUSED_SECONDS:
+        raise DirectoryFault("sign_on.refused", code=NO_CREDENTIALS)
+    with _open(settings) as line:
+        code = _bind(line, settings.bind_dn, password)
+        if code in AWAY:
+            raise Unreachable("sign_on.result", code=code)
+        if code != SUCCESS:
+            if code == NO_CREDENTIALS:
+                refusals[key] = time.monotonic()
+            raise DirectoryFault("sign_on.refused", code=code)
+        refusals.pop(key, None)
         yield line
-    finally:
-        _close(line)
 
 
-def _line(settings: LdapSettings, dn: str, password: str) -> Any:
+@contextmanager
+def _open(settings: LdapSettings) -> Iterator[Any]:
+    """A line to the directory on which nobody has shown a password yet; closed after the block."""
     ldap3, (scheme, host, port) = _ldap3(), address(settings)
     with _translated():
         tls = ldap3.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=settings.ca or None, sni=host)
@@ -123,23 +209,28 @@ def _line(settings: LdapSettings, dn: str, password: str) -> Any:
             host, port, use_ssl=scheme == "ldaps", tls=tls, get_info=ldap3.NONE, connect_timeout=settings.seconds
         )
         line = ldap3.Connection(
-            server, dn or None, password or None, auto_referrals=False, raise_exceptions=False, read_only=True,
+            server, auto_referrals=False, auto_range=False, return_empty_attributes=False,
+            raise_exceptions=False, read_only=True,
             receive_timeout=max(1, round(settings.seconds)),
         )  # fmt: skip
-        try:
+    try:
+        with _translated():
             line.open(read_server_info=False)
             if scheme == "ldap" and not settings.plain and not line.start_tls(read_server_info=False):
                 raise Unreachable("sign_on.unreachable", kind="StartTLS")
-            if line.bind(read_server_info=False):
-                return line
-            code = line.result["result"]
-        except BaseException:
-            _close(line)
-            raise
+        yield line
+    finally:
         _close(line)
-    if dn != settings.bind_dn and code not in BUSY:
-        raise UsageError("account.not_known")
-    raise Unreachable("sign_on.refused", code=code)
+
+
+def _bind(line: Any, dn: str, password: str) -> int:
+    """The directory's result for ``dn`` ("": nobody) with ``password``."""
+    ldap3 = _ldap3()
+    with _translated():
+        line.user, line.password = dn or None, password or None
+        line.authentication = ldap3.SIMPLE if dn else ldap3.ANONYMOUS
+        line.bind(read_server_info=False)
+        return int(line.result["result"])
 
 
 def _close(line: Any) -> None:

@@ -14,7 +14,7 @@ from localmed import files
 from localmed.domain import Message, Parameter
 from localmed.errors import Damaged, LocalmedError, NoLibrary
 from localmed.files import LEAST_FREE
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE, anchors
 from localmed.library.catalogue import FILE as CATALOGUE
@@ -43,7 +43,25 @@ def rights(site: Site) -> Iterator[Check]:
     elif status.st_mode & 0o077:
         yield problem("rights", "doctor.open_folder", folder=str(data), mode=f"{stat.S_IMODE(status.st_mode):o}")
     else:
-        yield ok("rights", "doctor.private_folder", folder=str(data))
+        yield from _secrets(data) or [ok("rights", "doctor.private_folder", folder=str(data))]
+
+
+def _secrets(data: Path) -> list[Check]:
+    """The keys that others may read."""
+    paths = [data / place.name for place in layout.PLACES if place.kind is layout.Kind.SECRET]
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths if path.exists()}
+    return [
+        problem("rights", "doctor.open_secret", file=str(path), mode=f"{mode:o}")
+        for path, mode in modes.items()
+        if mode & 0o077
+    ]
+
+
+def data_folder(site: Site) -> Iterator[Check]:
+    """What lies in the data folder and nobody of ours has written."""
+    if unknown := layout.unknown(site.settings.data):
+        folder, names = str(site.settings.data), tuple(path.name for path in unknown[:NAMED])
+        yield warning("data folder", "doctor.unknown_names", folder=folder, count=len(unknown), names=names)
 
 
 def space(site: Site) -> Iterator[Check]:
@@ -110,7 +128,7 @@ def beside(site: Site) -> Iterator[Check]:
 def whole_check(site: Site) -> Iterator[Check]:
     """When everything stored was read last; ``full`` does that now."""
     data = site.settings.data
-    if site.full or not (data / "current").exists():
+    if site.full or not (data / layout.CURRENT).exists():
         return
     last = stored.last_whole_check(data)
     since = datetime.fromisoformat(last.time if last else _begun(data))
@@ -135,23 +153,9 @@ def _begun(data: Path) -> str:
     return "2000-01-01T00:00:00+00:00"
 
 
-def calibration(site: Site) -> Iterator[Check]:
-    """The site's own thresholds are of the encoder and the judge that serve."""
-    from localmed.retrieval.calibration import calibrations  # what cannot be imported is told by ``python``
-    from localmed.retrieval.relevance import fitted
-
-    with suppress(LocalmedError):  # damage is told by ``beside``, a library without an encoder by ``library``
-        rows, built_with = calibrations(site.settings.data), generations.encoder(site.settings.data)
-        for row in rows:
-            if row.encoder not in ("", built_with) or row.judge != fitted(*row.key).fingerprint:
-                yield warning("calibration", "calibration.stale", language=row.language, asked=row.time[:10])
-            else:
-                yield ok("calibration", "calibration.holds", language=row.language, asked=row.time[:10])
-
-
 def writer(site: Site) -> Iterator[Check]:
     """Whether somebody is changing the library."""
-    path = site.settings.data / "writer.lock"
+    path = site.settings.data / layout.WRITER_LOCK
     if path.exists():
         with path.open() as stream:
             if not files.lock(stream, shared=True):

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from importlib import metadata
 
-from localmed import children
+from localmed import children, config
 from localmed.config import NONE, PROFILES, built_in, chosen_models
 from localmed.domain import Message, message
 from localmed.environment import OFFLINE
 from localmed.ingest.ocr import child as ocr
 from localmed.library import generations
+from localmed.operations import directory
 from localmed.operations.check import Check, Site, ok, problem, size, warning
 from localmed.operations.fit import Place, fits
 
@@ -84,6 +85,14 @@ def clock(site: Site) -> Iterator[Check]:
         yield ok("clock", "doctor.clock", time=f"{site.now:%Y-%m-%d %H:%M %Z}")
 
 
+def sign_in(site: Site) -> Iterator[Check]:
+    """The hospital's directory answers a look-up, whole, as each sign-in asks it; nothing is dialled without one."""
+    directory_settings = site.settings.web.ldap
+    if directory_settings.server:
+        directory.examine(directory_settings)
+        yield ok("sign in", "doctor.directory", server=directory_settings.server)
+
+
 def python(site: Site) -> Iterator[Check]:
     """The interpreter, and every library in the version that was tried."""
     del site
@@ -147,6 +156,12 @@ def encoder_kept(site: Site) -> Iterator[Check]:
     )
     if now != kept:
         yield warning("models", "doctor.keeps_encoder", built_with=built_with, name=now)
+
+
+def settings_gone(site: Site) -> Iterator[Check]:
+    """Settings of earlier versions that have no effect any more."""
+    if names := config.gone(site.settings):
+        yield warning("settings", "doctor.settings_gone", names=names, file=str(config.file_of(site.settings.data)))
 
 
 def models_chosen(site: Site) -> Iterator[Check]:

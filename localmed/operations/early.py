@@ -1,7 +1,7 @@
-"""Sentences that are seen before their answer is whole, and what the audit log says of an answer, whole or cut off.
+"""Sections that are seen before their answer is whole, and what the audit log says of an answer, whole or cut off.
 
-A workflow tells a sentence once no later check takes it back. It is passed on only while what it cites is in force and
-open to the reader, and an answer that is cut off after that was seen in part: the audit log must have it.
+Sections are passed on only while they are in force and open to the reader, and an answer that is cut off after that was
+seen in part: the audit log must have it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from localmed.domain import Answer, Badge, Evidence, Statement
+from localmed.domain import Answer, Badge, Evidence
 from localmed.hooks import SILENT, Hooks
 
 DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited ones that the audit log names, and of each one's id: 48 bits
-CUT_OFF = "cut off"  # the outcome of an answer of which sentences were seen and no more came
+CUT_OFF = "cut off"  # the outcome of an answer of which sections were seen and no more came
 
 
 def subject_of(answer: Answer, answer_id: str) -> str:
@@ -31,29 +31,28 @@ def _subject(count: int, badge: str, answer_id: str, evidence: Iterable[Evidence
 
 @dataclass(slots=True)
 class Early:
-    """What the reader of one answer has seen of it so far."""
+    """What the reader of one answer has seen of it so far: its sections, while a model reads them."""
 
     hooks: Hooks
-    statements: Sequence[Statement] = ()
-    evidence: Sequence[Evidence] = ()
+    seen: Answer | None = None
 
     def watched(self, holds: Callable[[Sequence[Evidence]], bool]) -> Hooks:
-        """The caller's hooks; sentences are passed on only if what they cite ``holds``."""
-        if self.hooks.settled is SILENT.settled:
+        """The caller's hooks; sections are passed on only if what they cite ``holds``."""
+        if self.hooks.sections is SILENT.sections:
             return self.hooks
 
-        def settled(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> None:
-            if holds(evidence):
-                self.statements, self.evidence = statements, evidence
-                self.hooks.settled(statements, evidence)
+        def sections(answer: Answer) -> None:
+            if holds(answer.evidence):
+                self.seen = answer
+                self.hooks.sections(answer)
 
-        return replace(self.hooks, settled=settled)
+        return replace(self.hooks, sections=sections)
 
     def take_back(self) -> None:
         """What was seen rests on something that is not in force any more."""
-        if self.statements:
-            self.hooks.settled((), ())
+        if self.seen:
+            self.hooks.sections(replace(self.seen, evidence=(), receipts=None))
 
     def subject(self) -> str:
         """What the audit log says of it; "" where nothing was seen."""
-        return _subject(len(self.statements), "", self.hooks.answer_id, self.evidence) if self.statements else ""
+        return _subject(0, "", self.hooks.answer_id, self.seen.evidence) if self.seen else ""

@@ -6,7 +6,7 @@
     attributes.html      HTI-1's source attributes; card.html: the Coalition for Health AI's model card
     hazards.html         the hazard log and what is not claimed
     models.json          every model with its files' sha256; corpus.json: every collection
-    calibration.json     how the judge's thresholds were chosen; benchmarks.json: figures, badge errors among them
+    benchmarks.json      figures, badge errors among them
     sbom.cdx.json        the bundle's bill of materials
     change.json          the last generations, what made each, and which canaries the last change moved
     canaries.json        the canary questions, asked for this folder
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SHARE = Path(sys.prefix) / "share" / "localmed"  # what the installer keeps of its bundle
-PARTS = ("attributes", "card", "hazards", "models", "corpus", "calibration", "change", "canaries", "sbom",
+PARTS = ("attributes", "card", "hazards", "models", "corpus", "change", "canaries", "sbom",
          "benchmarks", "tests", "egress", "wcag")  # fmt: skip
 ATTACHED = ("sbom", "benchmarks", "tests", "egress", "wcag")  # what comes as files
 NAMES = {"results.json": "benchmarks.json"}
@@ -70,13 +70,12 @@ def write(session: Session, out: Path, attached: Sequence[Path], key: Path | Non
             "hazards": hazards(),
             "models": _models(session),
             "corpus": _corpus(session),
-            "calibration": _calibration(session),
             "change": _change(session),
             "canaries": _canaries(session),
         }
         for name in ("attributes", "card", "hazards"):
             _put(out / f"{name}.html", page(name, values[name]).encode())
-        for name in ("hazards", "models", "corpus", "calibration", "change", "canaries"):
+        for name in ("hazards", "models", "corpus", "change", "canaries"):
             _put(out / f"{name}.json", json.dumps(values[name], ensure_ascii=False, indent=1).encode())
         for file in (*_installed(), *attached):
             _attach(file, out)
@@ -131,14 +130,6 @@ def _counted(values: Any) -> dict[str, int]:
     from collections import Counter
 
     return dict(sorted(Counter(values).items()))
-
-
-def _calibration(session: Session) -> dict[str, Any]:
-    """The curves that thresholds are chosen from, and the site's risk."""
-    from localmed.retrieval import relevance
-
-    fitted = tomllib.loads((Path(relevance.__file__).parent / "relevance.toml").read_text("utf-8"))
-    return {"version": __version__, "settings": asdict(session.settings.ask), "fitted": fitted["fitted"]}
 
 
 def _change(session: Session) -> dict[str, Any]:

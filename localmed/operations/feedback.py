@@ -98,5 +98,5 @@ def _forget_old(state: sqlite3.Connection, days: int) -> None:
 
 def _report(session: Session, answer: str, user: str, moment: float, opinion: str, sealed: bytes) -> Report:
     values = json.loads(unseal(session.data, sealed, "feedback", answer, user))
-    given_answer = answer_of(values["answer"])
+    given_answer = answer_of(values["answer"], authentic=True)
     return Report(answer, user, moment, Opinion(opinion), values["comment"], values["asked"], given_answer)

@@ -18,6 +18,7 @@ from localmed.errors import UsageError
 from localmed.ingest.governance import Fault, Row, differs, named
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source
+from localmed.library import layout
 from localmed.library.catalogue import Catalogue
 from localmed.library.governed import DATES, FIELDS, GOVERNANCE
 from localmed.library.library import Builder, Library
@@ -120,7 +121,7 @@ def apply(
     """
     for name in {document.collection for change in changes for document in change.documents}:
         agree(builder.catalogue, manifest_of(name), changes)
-    with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
+    with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
         for change in changes:
             stored = builder.catalogue.by_ids(
                 document.id for document in change.documents

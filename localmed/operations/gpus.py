@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from localmed import files
 from localmed.config import Settings
 from localmed.domain import message
+from localmed.library import layout
 from localmed.operations import alerts
 
 if TYPE_CHECKING:
     from localmed.operations.fit import Machine
 
-FILE = "gpus.json"
+FILE = layout.GPUS
 
 
 def watch(settings: Settings, machine: Machine) -> None:

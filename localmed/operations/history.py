@@ -144,7 +144,7 @@ def unanswered(session: Session) -> list[Kept]:
 def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:
     try:
         values = json.loads(unseal(data, sealed, "answer", id_, user))
-        return Kept(id_, values["asked"], tuple(values["earlier"]), moment, answer_of(values["answer"]))
+        return Kept(id_, values["asked"], tuple(values["earlier"]), moment, answer_of(values["answer"], authentic=True))
     except (ValueError, LookupError, TypeError):  # of another version
         raise UnknownName("history.gone") from None
 

@@ -3,8 +3,8 @@
 For a safety officer who has to tell how an answer came to be. What was asked belongs to whoever asked: it is in the
 archive where they reported the answer, which says that it goes to the safety officer, or where the site lets it
 (``web.incident_question``). Otherwise everything goes that can hold a word of it: question, record, order, sentences
-that are no quotations, the parameters of remarks. What the documents say, trace and versions are there in any case.
-Each export is a change in the audit log, noted before it is made.
+that are no quotations, how the question was read, the parameters of remarks. What the documents say, trace and versions
+are there in any case. Each export is a change in the audit log, noted before it is made.
 """
 
 from __future__ import annotations
@@ -104,6 +104,7 @@ def without_question(answer: Answer) -> Answer:
         evidence=tuple(evidence for evidence in answer.evidence if evidence.file_sha256),
         parts=(),
         notes=tuple(map(_bare, answer.notes)),
+        receipts=replace(answer.receipts, readings=()) if answer.receipts else None,
         verification=replace(
             check, reason=check.reason and _bare(check.reason), checks=tuple(map(_bare, check.checks))
         ),
@@ -140,21 +141,15 @@ def _texts(answer: Answer) -> Iterator[tuple[str, bytes]]:
 
 
 def _draw(session: Session, answer: Answer, files: dict[str, bytes]) -> tuple[str, ...]:
-    """Put the cited pages into ``files``, the citations marked; return those that cannot be drawn (any more)."""
-    known = {evidence.marker: evidence for evidence in answer.evidence}
-    spans = dict.fromkeys(
-        (citation.marker, (citation.start, citation.end))
-        for statement in answer.statements
-        for citation in statement.citations
-        if citation.marker in known
-    )
+    """Put the pages that could be opened into ``files``, marked; return those that cannot be drawn (any more)."""
+    known = answer.by_marker
     undrawn = []
-    for number, (marker, span) in enumerate(spans, 1):
+    for number, (marker, start, end) in enumerate((link for link in answer.links if link[0] in known), 1):
         name = f"pages/{number}-source-{list(known).index(marker) + 1}.png"
         try:
             if number > MOST_IMAGES:
                 raise UnknownName("kept.no_source", sources=())
-            files[name] = page_images.page_image(session, known[marker], 0, span)
+            files[name] = page_images.page_image(session, known[marker], 0, (start, end))
         except (LocalmedError, OSError):
             undrawn.append(name)
     return tuple(undrawn)

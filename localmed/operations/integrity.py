@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from localmed.domain import Message, message
 from localmed.errors import Damaged, LocalmedError
 from localmed.hooks import Hooks
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.intact import sha256_of
 from localmed.operations import stored
 
@@ -73,7 +73,7 @@ def _mended_originals(session: Session, faults: Iterable[LocalmedError]) -> Iter
     for fault in faults:
         name = Path(str(dict(fault.message.parameters).get("file", ""))).name
         if fault.message.code == "library.original_changed" and _from_backup(
-            session, name, session.data / "files" / name
+            session, name, session.data / layout.FILES / name
         ):
             yield message("integrity.mended", file=name[:12])
 

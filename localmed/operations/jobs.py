@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import logging
 import secrets
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("localmed.jobs")
 NOTED = 0.5  # seconds between two notes of the progress, and two looks for a cancellation
+ENDINGS = 120  # tries to note that it has ended: a minute in which somebody else writes
 SILENT = 30.0  # without a note: the process that ran it is gone
 KEPT = 30 * 86_400.0  # seconds that an outcome is kept
 Work = Callable[[Hooks], Message]  # does it, and says what came of it
@@ -122,16 +125,24 @@ class _Progress:
     def watch(self) -> None:
         """Note and look until the job has ended."""
         while not self._ended.wait(NOTED):
-            self._note()
+            with suppress(LocalmedError, sqlite3.Error):  # another writes just now: it is noted the next time
+                self._note()
 
     def end(self, outcome: Message) -> None:
         """The job has ended."""
         self._ended.set()
-        with rows(self._data) as state:
-            state.execute(
-                "UPDATE jobs SET done = ?, total = ?, name = ?, outcome = ?, seen = ? WHERE id = ?",
-                (*self._values, to_text(outcome), time.time(), self._id),
-            )
+        for left in reversed(range(ENDINGS)):
+            try:
+                with rows(self._data) as state:
+                    state.execute(
+                        "UPDATE jobs SET done = ?, total = ?, name = ?, outcome = ?, seen = ? WHERE id = ?",
+                        (*self._values, to_text(outcome), time.time(), self._id),
+                    )
+                return
+            except (LocalmedError, sqlite3.Error):
+                if not left:
+                    raise
+                time.sleep(NOTED)
 
     def _note(self) -> None:
         with rows(self._data) as state:

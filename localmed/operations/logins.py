@@ -45,8 +45,11 @@ def begin(data: Path, account: Account) -> str:
     return token
 
 
-def current(data: Path, token: str, settings: WebSettings) -> Login | None:
-    """The login of ``token`` if it still holds, noted as in use now."""
+def current(data: Path, token: str, settings: WebSettings, used: bool = True) -> Login | None:
+    """The login of ``token`` if it still holds, noted as in use now where somebody ``used`` it.
+
+    What a page asks by itself (does the answer still hold, how far is the job) is no use.
+    """
     now, name = time.time(), _digest(token)
     require_noted(data)
     with rows(data) as state:
@@ -55,7 +58,7 @@ def current(data: Path, token: str, settings: WebSettings) -> Login | None:
         if now - seen > 60 * settings.idle_minutes or now - created > 3600 * settings.login_hours:
             return None
         account = accounts.of_login(state, user)
-    if now - seen > NOTED:
+    if used and now - seen > min(NOTED, 6 * settings.idle_minutes):  # a tenth of the idle time
         threading.Thread(target=_note, args=(data, name, now), name="login", daemon=True).start()
     return Login(name, account, form) if account else None
 

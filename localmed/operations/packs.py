@@ -38,7 +38,7 @@ from localmed.errors import InputError, LocalmedError, NoLibrary, UsageError, to
 from localmed.files import told_if_full
 from localmed.hooks import SILENT, Hooks
 from localmed.ingest import manifest as manifests
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import changes, importing, lookups, signing, trust
 from localmed.operations.audit import Audit
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from localmed.ingest.report import Report
     from localmed.session import Session
 
-FOLDER, PENDING = "packs", ".pending"
+FOLDER, PENDING = layout.PACKS, ".pending"
 DESCRIPTION, WITHDRAWALS, RETRACTIONS = "pack.toml", "withdrawals.toml", "retractions.txt"
 FORMAT = 1
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # it becomes a folder's name

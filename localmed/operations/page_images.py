@@ -1,7 +1,7 @@
 """Pages of sources as PNG, the cited characters marked, for whoever may read them; the last ones are kept in memory.
 
-What an answer cites first is drawn ahead, while it is being read; the rest when it is opened, which takes a tenth of a
-second (``ingest/draw.py``).
+What an answer cites or shows first is drawn ahead, while it is being read; the rest when it is opened, which takes a
+tenth of a second (``ingest/draw.py``).
 """
 
 from __future__ import annotations
@@ -71,12 +71,9 @@ def _stands(evidence: Evidence, page: int, span: Span | None) -> bool:
 
 
 def draw_ahead(session: Session, answer: Answer) -> None:
-    """Draw, in a thread, the pages that ``answer`` cites first, if only as the nearest where it found nothing."""
-    known = {evidence.marker: evidence for evidence in answer.evidence}
-    shown = (statement for statement in answer.all_statements if not statement.withheld)
-    cited = [citation for statement in shown for citation in statement.citations]
-    wanted_spans = dict.fromkeys((citation.marker, (citation.start, citation.end)) for citation in cited)
-    tasks = [(known[marker], span) for marker, span in list(wanted_spans)[:AHEAD] if marker in known]
+    """Draw, in a thread, the pages that ``answer`` cites first, or that its first section stands on."""
+    known = answer.by_marker
+    tasks = [(known[marker], (start, end)) for marker, start, end in answer.links[:AHEAD] if marker in known]
     threading.Thread(target=_draw_all, args=(session, tasks), name="pages", daemon=True).start()
 
 

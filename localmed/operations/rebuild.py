@@ -25,7 +25,7 @@ from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.ingest.sources import Source
-from localmed.library import generations, originals
+from localmed.library import generations, layout, originals
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, ImportedFile, originals_of
 from localmed.library.graph import FILE as GRAPH
@@ -87,7 +87,7 @@ def possible(data: Path, number: int) -> bool:
         generation = generations.path_of(data, number)
         entry = generations.read_manifest(generation).files[CATALOGUE]
         if sha256_of(generation / CATALOGUE) == entry.sha256:
-            return all(sha256_of(data / "files" / sha256) == sha256 for sha256 in originals_of(generation))
+            return all(sha256_of(data / layout.FILES / sha256) == sha256 for sha256 in originals_of(generation))
     return False
 
 

@@ -25,7 +25,7 @@ from localmed.errors import Busy, CanariesLost, Damaged, LibraryError, LocalmedE
 from localmed.hooks import SILENT, Hooks
 from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.operations import alerts, canary_gate, fit, gpus, holds, integrity, nights, packs, rebuild
 from localmed.operations.cited import count_citing
@@ -34,7 +34,7 @@ from localmed.operations.importing import Intake, import_together, imported, man
 if TYPE_CHECKING:
     from localmed.session import Session
 
-LOCK = "refresh.lock"
+LOCK = layout.REFRESH_LOCK
 BLOCK = 512  # bytes, which ``st_blocks`` counts
 CHANGE_OF = {"read": "changed", "removed": "removed", "quarantined": "quarantined", "left": "left", "note": "note"}
 
@@ -229,7 +229,7 @@ def _known(session: Session) -> frozenset[tuple[str, str]]:
 
 def _scans(data: Path) -> frozenset[str]:
     with suppress(OSError):
-        return frozenset(path.name for path in (data / "ocr").iterdir())
+        return frozenset(path.name for path in (data / layout.SCANS).iterdir())
     return frozenset()
 
 

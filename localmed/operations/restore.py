@@ -22,7 +22,7 @@ from localmed import files
 from localmed.domain import Document
 from localmed.errors import Busy, Damaged, LocalmedError, UsageError
 from localmed.hooks import Hooks
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.anchors import PLANNED, Anchor, anchors
 from localmed.library.state import FILE as STATE_FILE
 from localmed.library.state import rows, transaction
@@ -30,10 +30,10 @@ from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.operations import backup as backups_of
 from localmed.operations import noted_accounts, stops
 from localmed.operations.audit import NO_KEY, Audit
-from localmed.operations.backup import DATABASES, TOGETHER, Backup
+from localmed.operations.backup import Backup
 from localmed.operations.stops import Stop
 
-NEWER = (DATABASES[1], *TOGETHER)
+NEWER = tuple(place.name for place in layout.PLACES if place.logged and place.name != layout.STATE)
 KEPT = {  # of the existing ``state.sqlite``, by table
     "accounts": ("user", "role", "groups", "source", "password", "disabled", "subject", "created", "signed_in"),
     "tokens": ("digest", "id", "user", "name", "created", "expires"),
@@ -88,7 +88,7 @@ def _write_all(folder: Path, chosen: Backup, fresh: Path, hooks: Hooks) -> None:
         backups_of.write(folder, file, target)
         done += file.bytes
         hooks.progress(done, total, file.path.partition("/")[0])
-    (fresh / "current").symlink_to(f"generations/{chosen.generation:04d}")
+    (fresh / layout.CURRENT).symlink_to(f"{layout.GENERATIONS}/{chosen.generation:04d}")
     for path in sorted(fresh.rglob("*")):
         if path.is_dir():
             path.chmod(0o700)
@@ -188,7 +188,7 @@ def _stop(listed: Iterable[Stop], least: int, fresh: Path) -> None:
 def _goes_on(data: Path, fresh: Path) -> bool:
     """Whether the log of ``data`` is whole and holds the newest entry of that of ``fresh``, and its ledger is whole."""
     try:
-        if not (data / DATABASES[1]).exists():
+        if not (data / layout.AUDIT).exists():
             return False
         with closing(Audit(data)) as log, closing(Audit(fresh)) as restored:
             newest = [entry.digest() for _, entry in restored.numbered()][-1:]

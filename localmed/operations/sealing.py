@@ -15,8 +15,9 @@ from pathlib import Path
 
 from localmed import files
 from localmed.errors import Damaged
+from localmed.library import layout
 
-KEY = "history.key"
+KEY = layout.HISTORY_KEY
 KEY_BYTES, NONCE_BYTES = 32, 12  # AES-256; the nonce that GCM is made for
 
 

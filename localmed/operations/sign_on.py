@@ -79,16 +79,13 @@ def _person(data: Path, user: str, password: str, settings: WebSettings, address
         tries.begin(state, settings)
     try:
         person = directory.person(user, password, settings.ldap)
-    except Unreachable:
-        _forgive(data, tries)  # nobody judged it
+    except Unreachable:  # nobody judged it
+        with rows(data) as state:
+            tries.unjudged(state)
         raise
-    _forgive(data, tries)
-    return person
-
-
-def _forgive(data: Path, tries: Tries) -> None:
     with rows(data) as state:
         tries.right(state)
+    return person
 
 
 def account_of(person: Person, lines: Sequence[str], source: Source) -> Account:

@@ -23,7 +23,7 @@ from localmed.domain import Message, message
 from localmed.domain.codec import FORMAT, AlteredAnswer, answer_of
 from localmed.errors import Damaged, LocalmedError
 from localmed.ingest import manifest as manifests
-from localmed.library import generations, originals, served, vectors
+from localmed.library import generations, layout, originals, served, vectors
 from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE
 from localmed.library.catalogue import originals_of
@@ -37,13 +37,6 @@ from localmed.operations.noted_accounts import require_noted
 from localmed.operations.sealing import KEY
 
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
-# What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
-OURS = re.compile(
-    r"generations|current(\.new)?|files|packs|trust|vectors|corpora|kept|models|host|ocr|unpacked|uploads|\w+\.lock|localmed\.toml"
-    r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?|history\.key|whole_check\.json"
-    r"|desktop\.json|calibration\.json|canaries\.(toml|json|last\.json)|localmed\.passed\.toml|gpus\.json"
-)
-WHOLE_CHECK = "whole_check.json"
 WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
 
 
@@ -59,13 +52,13 @@ def note_whole_check(data: Path, faults: int, time: str = "") -> None:
     """Keep for ``doctor`` that everything was read (now, unless ``time`` is given), if the folder can be written to."""
     check = WholeCheck(time or datetime.now(UTC).isoformat(timespec="seconds"), faults)
     with suppress(OSError):
-        disk.replace(data / WHOLE_CHECK, json.dumps(asdict(check)).encode())
+        disk.replace(data / layout.WHOLE_CHECK, json.dumps(asdict(check)).encode())
 
 
 def last_whole_check(data: Path) -> WholeCheck | None:
     """The check that was noted last; None where none was, or its note cannot be read."""
     try:
-        check = WholeCheck(**json.loads(disk.contents(data / WHOLE_CHECK)))
+        check = WholeCheck(**json.loads(disk.contents(data / layout.WHOLE_CHECK)))
         return check if datetime.fromisoformat(check.time).tzinfo and check.faults >= 0 else None
     except (OSError, LocalmedError, ValueError, TypeError):
         return None
@@ -97,7 +90,7 @@ def _faults(data: Path, check: Callable[[Path], Iterator[LocalmedError]]) -> Ite
 
 def files(data: Path) -> Iterator[LocalmedError]:
     """Every original that a kept generation was made from is there, and each is what its name says."""
-    there = {path.name: path for path in sorted((data / "files").glob("*"))}
+    there = {path.name: path for path in layout.entries(data / layout.FILES)}
     for name, path in there.items():
         if ORIGINAL.fullmatch(name) and sha256_of(path) != name:
             yield Damaged("library.original_changed", file=str(path))
@@ -107,12 +100,12 @@ def files(data: Path) -> Iterator[LocalmedError]:
     for number in generations.numbers(data):
         needed |= originals_of(generations.path_of(data, number))
     for sha256 in sorted(needed - there.keys()):
-        yield Damaged("library.original_missing", sha256=sha256[:12], folder=str(data / "files"))
+        yield Damaged("library.original_missing", sha256=sha256[:12], folder=str(data / layout.FILES))
 
 
 def vector_caches(data: Path) -> Iterator[LocalmedError]:
     """Rows that would be encoded again."""
-    for path in sorted((data / "vectors").glob("*")):
+    for path in layout.entries(data / layout.VECTORS):
         if path.suffix == ".sqlite":
             if damaged := vectors.damaged(path):
                 yield Damaged("stored.vectors", file=str(path), count=damaged)
@@ -160,14 +153,6 @@ def access(data: Path) -> Iterator[LocalmedError]:
     yield from ()
 
 
-def calibrated(data: Path) -> Iterator[LocalmedError]:
-    """The site's thresholds are as they were written."""
-    from localmed.retrieval.calibration import calibrations
-
-    calibrations(data)
-    yield from ()
-
-
 def state(data: Path) -> Iterator[LocalmedError]:
     """``state.sqlite`` is there, stops and accounts are as the audit log knows them, what was sealed can be opened."""
     stops.stops(data)
@@ -179,7 +164,7 @@ def state(data: Path) -> Iterator[LocalmedError]:
 def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
     """What was served when can be read, and nothing else lies there."""
     folder = generations.folder(data)
-    for path in sorted(folder.glob("*")):
+    for path in layout.entries(folder):
         if not re.fullmatch(r"\d{4,}|building|served\.json", path.name):
             yield Damaged("stored.extra", file=str(path))
     served.swaps(folder)
@@ -187,27 +172,20 @@ def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
 
 def texts(data: Path) -> Iterator[LocalmedError]:
     """Kept answers and the manifests of collections can be read."""
-    for path in sorted((data / originals.KEPT).glob("*")):
+    for path in layout.entries(data / originals.KEPT):
         try:
             answer_of(json.loads(disk.own_bytes(path)))
         except AlteredAnswer:
             yield Damaged("kept.altered", name=str(path))
         except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
             yield Damaged("kept.none", name=str(path), format=FORMAT)
-    for path in sorted((data / "corpora").glob("*")):
+    for path in layout.entries(data / layout.CORPORA):
         try:
             manifests.load(path)
         except LocalmedError as error:
             yield error
 
 
-def top(data: Path) -> Iterator[LocalmedError]:
-    """Nothing else lies in the data folder."""
-    for path in sorted(data.glob("*")):
-        if not OURS.fullmatch(path.name):
-            yield Damaged("stored.extra", file=str(path))
-
-
 CHECKS = (
-    files, vector_caches, databases, audit, withdrawals, access, calibrated, state, folder_of_generations, texts, top
+    files, vector_caches, databases, audit, withdrawals, access, state, folder_of_generations, texts
 )  # fmt: skip

@@ -25,12 +25,13 @@ from typing import IO, TYPE_CHECKING
 
 from localmed import files
 from localmed.errors import Damaged, InputError, LocalmedError, UsageError
+from localmed.library import layout
 from localmed.operations.signing import FILES_MOST, METADATA, TARGETS, read_root, safe_path
 
 if TYPE_CHECKING:
     from tuf.ngclient import FetcherInterface
 
-FOLDER, ROOT, PACKS = "trust", "root.json", "packs"
+FOLDER, ROOT, PACKS = layout.TRUST, "root.json", "packs"
 PIECE = 2**20  # bytes copied at a time
 SKEW = timedelta(days=1)  # by which clocks of two machines may differ: time zones set wrongly
 TOTAL_MOST = 200 * 2**30  # bytes of one folder: the models of a workstation

@@ -8,6 +8,7 @@ whoever uploaded it cannot publish it, and who does stands as its approver. Name
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
@@ -21,9 +22,10 @@ from typing import IO, TYPE_CHECKING
 
 from localmed.domain import Message, message
 from localmed.domain.accounts import Right
-from localmed.errors import InputError, LimitExceeded, UnknownName, UsageError
+from localmed.errors import Busy, InputError, LimitExceeded, UnknownName, UsageError
 from localmed.files import told_if_full
 from localmed.hooks import Hooks
+from localmed.library import layout
 from localmed.library.state import rows
 from localmed.messages import from_text, to_text
 from localmed.operations import changes, governing, importing, lookups
@@ -31,7 +33,7 @@ from localmed.operations import changes, governing, importing, lookups
 if TYPE_CHECKING:
     from localmed.session import Session
 
-FOLDER, WAITING = "uploads", "waiting"
+FOLDER, WAITING = layout.UPLOADS, "waiting"
 PREVIEW = ".preview."  # begins the names of what was read of it; no upload's begins with a dot
 BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
@@ -152,12 +154,31 @@ def publish(session: Session, waiting: Upload, hooks: Hooks) -> Message:
     if not waiting.reads:
         raise UsageError("upload.not_looked")
     manifest = importing.manifest_of(session, waiting.collection, None)
-    with _in_place(session, waiting) as target:
+    with _alone(session, waiting.collection), _in_place(session, upload(session, waiting.id)) as target:
         report = importing.import_paths(session, [target], manifest, hooks=hooks)
     if session.settings.web.second_person:
         _approve(session, waiting.collection, target)
     _forget(session, waiting)
     return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
+
+
+@contextmanager
+def _alone(session: Session, collection: str) -> Iterator[None]:
+    """Nobody else publishes into ``collection`` for the length of the block; raise ``Busy`` where somebody does.
+
+    Two publications of one name would put each other's file aside.
+    """
+    folder = session.data / FOLDER / collection
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy("upload.publishing") from None
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ shown with its edition, pages and status; its age too, where it is old for its k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from localmed.domain import (
@@ -18,20 +18,20 @@ from localmed.domain import (
     Conflict,
     ConflictKind,
     Evidence,
-    Kind,
     Message,
     Origin,
     Statement,
-    Status,
     Verification,
     message,
 )
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.domain.parts import ConceptPart, DepartmentPart, LinkCountsPart, LinkSetPart, NearestPart, SourcePlanPart
-from localmed.messages import joined, known
+from localmed.messages import ASIDE, joined, known
 from localmed.presentation import order, practice, verify
+from localmed.presentation.finding import view as sections_view
 from localmed.presentation.neutral import one_line, words
-from localmed.presentation.statements import definition_rows, in_sections, statement_view
+from localmed.presentation.sources import pages, warnings
+from localmed.presentation.statements import citation_view, definition_rows, in_sections, statement_view
 from localmed.presentation.views import (
     AnswerView,
     BadgeView,
@@ -40,48 +40,43 @@ from localmed.presentation.views import (
     PartView,
     Row,
     SourceView,
-    StatementView,
 )
 
 Audience = Literal["staff", "patient"]
 
-# Years from which a source's age is said. Practice guidelines are out of date after some five years (Shekelle 2001);
-# of studies and books a reader expects older ones.
-OLD = {Kind.GUIDELINE: 5, Kind.LITERATURE: 10, Kind.BOOK: 10, Kind.WIKI: 10, Kind.LEAFLET: 5, Kind.LOCAL: 5}
-ANY_OLD = 10
 RUN = 3  # characters: most of a short English word, a Chinese one with its neighbour
 
 
 def view(answer: Answer, language: str = "", audience: Audience = "staff") -> AnswerView:
     """``answer`` in ``language`` ("": its own) for ``audience``: patients are not told of commands and file names."""
     language = language or answer.language
-    staff = audience == "staff"
+    staff, sources = audience == "staff", _listed(answer)
     return AnswerView(
         language=language,
         workflow=answer.workflow,
-        headline=_headline(answer, language),
-        searched=_searched(answer, language),
+        headline=headline(answer, language),
+        searched=searched(answer, language),
         statements=in_sections(answer.statements, answer.evidence, language),
         badge=badge_view(answer.verification, language) if answer.verification.badge is not Badge.NONE else None,
         parts=tuple(part_view(part, language) for part in answer.parts),
-        conflicts=tuple(_conflict(conflict, language) for conflict in answer.conflicts),
+        conflicts=tuple(_conflict(conflict, answer.by_marker, language) for conflict in answer.conflicts),
         notes=tuple(words(note, language) for note in answer.notes),
         checks=tuple(words(check, language) for check in answer.verification.checks) if staff else (),
-        sources=tuple(_source(evidence, answer, language) for evidence in answer.evidence),
-        sources_title=words(message("answer.sources"), language) if answer.evidence else "",
+        sources=tuple(_source(evidence, answer, language) for evidence in sources),
+        sources_title=words(message("answer.sources"), language) if sources else "",
         opening=words(message("answer.open"), language) if staff and answer.evidence else "",
         purpose=words(Message(f"answer.purpose.{answer.workflow}"), language),
         banner=_banner(answer, language),
+        finding=sections_view(answer, language),
     )
 
 
-def early(statements: Sequence[Statement], evidence: Sequence[Evidence], language: str) -> tuple[StatementView, ...]:
-    """The sentences of an answer whose badge is still to come: the bottom line first, nothing that was withheld.
-
-    Where an answer leads with its departments or warnings none is given early (``workflows.ask`` alone tells any).
-    """
-    views = [one for one in in_sections(statements, evidence, language) if not one.withheld]
-    return tuple(sorted(views, key=lambda one: one.continues))
+def _listed(answer: Answer) -> tuple[Evidence, ...]:
+    """The sources that are listed below an answer: of one with sections those that it cites."""
+    if answer.receipts is None:
+        return answer.evidence
+    cited = {citation.marker for statement in answer.all_statements for citation in statement.citations}
+    return tuple(piece for piece in answer.evidence if piece.marker in cited)
 
 
 def _banner(answer: Answer, language: str) -> str:
@@ -98,10 +93,13 @@ def _nothing_found(answer: Answer) -> bool:
     return answer.status is AnswerStatus.ABSTAINED and answer.workflow != "verify"
 
 
-def _headline(answer: Answer, language: str) -> str:
+def headline(answer: Answer, language: str) -> str:
+    """How a question ended, or who wrote the sentences."""
     if _nothing_found(answer):
         wordless = any(note.code == "workflow.no_words" for note in answer.notes)
         return words(message("answer.no_question" if wordless else "answer.abstained"), language)
+    if answer.status is AnswerStatus.SECTIONS:
+        return words(message("answer.sections"), language)
     statements = answer.all_statements if answer.workflow == "departments" else answer.statements
     return words(Message(f"answer.{_written_by(statements, answer)}"), language) if statements else ""
 
@@ -114,7 +112,8 @@ def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
     return "quoted" if least is Origin.EXTRACTIVE and by_model else least.value
 
 
-def _searched(answer: Answer, language: str) -> str:
+def searched(answer: Answer, language: str) -> str:
+    """What was searched in vain; "" where something was found."""
     if not _nothing_found(answer) or any(note.code == "workflow.no_words" for note in answer.notes):
         return ""
     if not answer.searched:
@@ -122,21 +121,17 @@ def _searched(answer: Answer, language: str) -> str:
     return words(message("answer.searched", names=answer.searched), language)
 
 
-def _conflict(conflict: Conflict, language: str) -> ConflictView:
-    text = words(Message(f"conflict.{conflict.kind.value}", (("reason", conflict_reason(conflict)),)), language)
-    ours = one_line(conflict.ours.quote)
-    return ConflictView(text, one_line(conflict.theirs.quote), conflict.against, ours, conflict.marker)
+def _conflict(conflict: Conflict, known: Mapping[str, Evidence], language: str) -> ConflictView:
+    sides = conflict.editions
+    if conflict.kind is ConflictKind.DOSE:
+        sides = tuple(amount.written for amount in conflict.amounts)
+    text = words(message(f"conflict.{conflict.kind.value}", ours=sides[0], theirs=sides[1]), language)
+    titles = (_dated(known[marker], language) for marker in (conflict.marker, conflict.against))
+    return ConflictView(text, citation_view(conflict.ours), citation_view(conflict.theirs), *titles)
 
 
-def conflict_reason(conflict: Conflict) -> Message:
-    """What the two sources say."""
-    markers = {"marker": conflict.marker, "against": conflict.against}
-    if conflict.kind is ConflictKind.EDITION:
-        ours, theirs = conflict.editions
-        return message("conflict.editions", **markers, ours=ours, theirs=theirs)
-    one, other = conflict.amounts
-    doses = message("conflict.doses", **markers, ours=one.written, theirs=other.written)
-    return Message(f"conflict.{conflict.caution.value}", (("doses", doses),)) if conflict.caution else doses
+def _dated(evidence: Evidence, language: str) -> str:
+    return joined(filter(None, (one_line(evidence.document_title), evidence.edition)), language, ASIDE)
 
 
 # --- sources ----------------------------------------------------------------------------------------------------------
@@ -155,20 +150,12 @@ def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
         marker=evidence.marker,
         title=one_line(evidence.document_title),
         details=tuple(text for text in texts if text),
-        warnings=tuple(words(warning, language) for warning in _warnings(evidence, answer.provenance.day)),
+        warnings=tuple(words(warning, language) for warning in warnings(evidence, answer.provenance.day)),
         passage_id=passage.id,
         file=one_line(evidence.source.rpartition("/")[2]),
         start=start,
         end=end,
     )
-
-
-def pages(numbers: Collection[int]) -> list[Message]:
-    """Which pages: one, a run of them as its first and last, or each."""
-    first, last = min(numbers, default=0), max(numbers, default=0)
-    if last - first == len(numbers) - 1 and last > first:
-        return [message("answer.pages", first=first, last=last)]
-    return [message("answer.page", page=page) for page in sorted(numbers)]
 
 
 def _pages(citation: Citation) -> set[int]:
@@ -187,28 +174,9 @@ def _edition(evidence: Evidence) -> Message:
     return message("answer.edition", edition=evidence.edition) if evidence.edition else message("answer.no_date")
 
 
-def _warnings(evidence: Evidence, day: str) -> list[Message]:
-    warnings = [] if evidence.status is Status.CURRENT else [Message(f"answer.{evidence.status.value}")]
-    warnings += [message("answer.overdue", date=evidence.overdue)] if evidence.overdue else []
-    years = age(evidence.edition, day)
-    return warnings + ([message("answer.age", count=years)] if years >= OLD.get(evidence.kind, ANY_OLD) else [])
-
-
-def age(edition: str, day: str) -> int:
-    """The whole years from ``edition`` to ``day`` (dates as the domain writes them), at least; 0 without both.
-
-    Of an edition of which only the year is known the last day of that year counts.
-    """
-    if not (edition[:4].isdigit() and day[:4].isdigit()):
-        return 0
-    begun = (edition + "-12-31"[len(edition) - 4 :]) if len(edition) in (4, 7) else edition
-    return max(0, int(day[:4]) - int(begun[:4]) - (day[4:] < begun[4:]))
-
-
 def _citations(answer: Answer, marker: str) -> list[Citation]:
-    """The answer's citations of one source, in its order; then those of its parts and of possible conflicts."""
+    """The answer's citations of one source, in its order."""
     citations = [citation for statement in answer.all_statements for citation in statement.citations]
-    citations += [conflict.theirs for conflict in answer.conflicts]
     return [citation for citation in citations if citation.marker == marker]
 
 

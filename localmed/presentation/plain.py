@@ -2,17 +2,70 @@
 
 from __future__ import annotations
 
-from localmed.presentation.views import AnswerView
+from collections.abc import Iterator
+
+from localmed.domain import message
+from localmed.messages import COLON, joined
+from localmed.presentation.finding import FindingView, SectionView
+from localmed.presentation.neutral import one_line, words
+from localmed.presentation.views import AnswerView, StatementView
+
+FOLDED = "[...]"  # more of a section, left out
 
 
 def plain(view: AnswerView) -> str:
-    """``view`` as text to paste elsewhere: the sentences with their markers, then the sources they open."""
-    lines = [view.headline] if view.headline else []
-    for statement in view.statements:
-        marks = "".join(f"[{marker}]" for marker in statement.markers)
-        lines.append(statement.withheld or " ".join(filter(None, (statement.text, marks, statement.warning))))
+    """``view`` as text to paste elsewhere: sentences and conflicts with their markers, sources, then the sections."""
+    lines = [*filter(None, (view.headline, view.searched)), *map(_statement, view.statements)]
+    for conflict in view.conflicts:
+        sides = ((conflict.our_title, conflict.ours), (conflict.their_title, conflict.theirs))
+        lines += [
+            "",
+            conflict.text,
+            *(joined((title, one_line(it.quote)), view.language, COLON) for title, it in sides),
+        ]
     lines += ["", view.sources_title] if view.sources else []
     lines += [
         f"[{source.marker}] {' · '.join((source.title, *source.details, *source.warnings))}" for source in view.sources
     ]
+    lines += _sections(view.finding, view.language) if view.finding else ()
     return "\n".join((*lines, "", view.purpose)).strip()
+
+
+def _statement(statement: StatementView) -> str:
+    marks = "".join(f"[{marker}]" for marker in statement.markers)
+    return statement.withheld or " ".join(filter(None, (statement.text, marks, statement.warning)))
+
+
+def _sections(finding: FindingView, language: str) -> Iterator[str]:
+    if finding.follows or finding.read_as:
+        yield ""
+    if finding.follows:
+        yield finding.follows
+    if finding.read_as:
+        yield words(message("finding.read_as", readings=finding.read_as), language)
+    titles = (words(message("finding.below"), language), finding.others_title)
+    for title, sections in zip(titles, (finding.sections, finding.others), strict=True):
+        if sections:
+            yield from ("", title)
+        for section in sections:
+            yield from _section(section)
+
+
+def _section(section: SectionView) -> Iterator[str]:
+    """Its document and place, then its text where it stands open, else the sentence that is marked."""
+    yield f"[{section.marker}] {' · '.join((section.title, *section.details, *section.warnings))}"
+    yield from filter(None, (section.place,))
+    if not section.whole:
+        yield section.sentence.text
+        return
+    if section.before:
+        yield FOLDED
+    line = ""
+    for piece in section.shown:
+        if piece.breaks and line:
+            yield line
+            line = ""
+        line = f"{line} {piece.text}".strip()
+    yield line
+    if section.after or section.cut:
+        yield FOLDED

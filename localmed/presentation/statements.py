@@ -21,7 +21,7 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
     verdict = statement.verdict
     reason = words(verdict.reason, language) if verdict else ""
     origin = words(Message(f"answer.origin.{statement.origin.value}"), language)
-    citations = tuple(_citation(citation) for citation in statement.citations)
+    citations = tuple(citation_view(citation) for citation in statement.citations)
     if statement.withheld:
         if verdict and verdict.reason and verdict.reason.code == WORDS:  # what is withheld is not read in its gap
             reason = words(message("support.not_said"), language)
@@ -93,7 +93,8 @@ def _verdict(support: Support, reason: str, language: str) -> str:
     return words(message("answer.verdict.because", verdict=name, reason=reason) if reason else name, language)
 
 
-def _citation(citation: Citation) -> CitationView:
+def citation_view(citation: Citation) -> CitationView:
+    """A citation with its quotation."""
     quote = neutral(citation.quote)
     return CitationView(
         citation.marker, citation.passage_id, citation.start, citation.end, quote, citation.page, citation.boxes

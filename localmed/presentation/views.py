@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localmed.domain import Badge, Box
+from localmed.presentation.finding import FindingView
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +107,13 @@ class BadgeView:
 
 @dataclass(frozen=True, slots=True)
 class ConflictView:
-    """A possible conflict, and what the other source says."""
+    """Two sources that differ, each with its title and edition, and what they say; no verdict."""
 
     text: str
-    quote: str
-    marker: str
-    ours: str = ""  # what the answer's own source says
-    ours_marker: str = ""
+    ours: CitationView
+    theirs: CitationView
+    our_title: str
+    their_title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +156,4 @@ class AnswerView:
     opening: str  # how a source is opened; "" for readers who cannot
     purpose: str
     banner: str = ""
+    finding: FindingView | None = None  # the sections that speak of the question

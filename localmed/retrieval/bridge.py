@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -80,12 +80,14 @@ class Bridge:
                 yield Term(run, tuple(name.text for name in known.names) if known else ())
 
     @property
+    def own_terms(self) -> Mapping[str, tuple[str, ...]]:
+        """The site's own terms, each with its other names."""
+        return self._glossary[1]
+
+    @property
     def _glossary(self) -> tuple[Names, dict[str, tuple[str, ...]]]:
         path = Path(self._path)
         return _read_glossary(self._path, path.stat().st_mtime_ns if self._path and path.is_file() else 0)
-
-
-NAMED_ONLY = Bridge()  # by the tables that come with the project
 
 
 @lru_cache(maxsize=2)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localmed.config import SearchSettings
-from localmed.domain import Hit, Passage, SearchFilter, Status
+from localmed.domain import SearchFilter, Status
 from localmed.library.library import Library
 from localmed.library.summaries import Summarised
 from localmed.library.tantivy_index import edition_number, edition_range
-from localmed.retrieval.relevance import weigh
+from localmed.retrieval.weights import weigh
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors
@@ -82,19 +82,3 @@ class GuidelineMap:
             and status in filters.statuses
             and status is not Status.PENDING
         )
-
-
-def to_read(library: Library, document: str, hits: Sequence[Hit], characters: int) -> tuple[Passage, ...]:
-    """What is read of a guideline that was found: all its passages in order if they have at most ``characters``.
-
-    Otherwise those of ``hits`` that are its, best first, as many as fit; at least the best.
-    """
-    whole = library.lexical.of_document(document)
-    if sum(len(passage.text) for passage in whole) <= characters:
-        return tuple(whole)
-    chosen: list[Passage] = []
-    for hit in hits:
-        if hit.passage.document_id == document and (not chosen or len(hit.passage.text) <= characters):
-            chosen.append(hit.passage)
-            characters -= len(hit.passage.text)
-    return tuple(chosen)

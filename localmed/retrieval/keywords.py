@@ -18,23 +18,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from localmed import language
+from localmed.domain.findings import KeywordStep
 
 Rows = list[tuple[str, str, float]]  # (passage id, document id, score), best first
 
 LONGEST = 3  # words of an n-gram; "type 2 diabetes", "shortness of breath"
 READ = 4_000  # characters of a question that keywords are taken from; as many as are searched (search.query_characters)
 _BREAK = re.compile(r"[.?!](?=\s|$)|[,;:()\[\]\"，。；：？！、（）]")  # no n-gram runs over these
-
-
-@dataclass(frozen=True, slots=True)
-class KeywordStep:
-    """One search of a degradation: how many keywords were required, and how many passages held them all.
-
-    ``hits`` stops at the number of candidates that a search takes.
-    """
-
-    keywords: int
-    hits: int
 
 
 # Share of the rarest word's passages that hold the phrase. In MedQuAD names have 0.15 ("type 2 diabetes") to 0.75

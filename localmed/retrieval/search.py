@@ -18,41 +18,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from localmed import hooks, language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
+from localmed.domain.findings import Found, KeywordStep
 from localmed.errors import ModelError
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.ports import Embedder, Reranker, encode_both
 from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.guideline_map import GuidelineMap
-from localmed.retrieval.keywords import KeywordStep, Rows, degrade
+from localmed.retrieval.keywords import Rows, degrade
 from localmed.retrieval.rerank import Worth, rerank
 from localmed.retrieval.topics import other_names
 
 if TYPE_CHECKING:
+    from localmed.domain.findings import Question
     from localmed.ports import Vectors, Weights
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
-OWN = 2  # hits in the question's language before each in another: ranks of two languages cannot be compared
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody).
-
-    ``keywords`` are the searches by keyword, most required first; ``guidelines`` the ids of those the map opened.
-    """
-
-    hits: tuple[Hit, ...]
-    dense: bool
-    language: str
-    reranker: str = ""
-    keywords: tuple[KeywordStep, ...] = ()
-    guidelines: tuple[str, ...] = ()
 
 
 class HybridSearch:
@@ -75,12 +61,13 @@ class HybridSearch:
         keywords: Sequence[str] = (),
         reranked: bool = True,
         worth: Worth | None = None,
+        read: Question | None = None,
     ) -> Found:
         """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first.
 
         Without ``reranked`` in the order of the fused rankings, which a window shows at once; by words alone where the
         encoder does not answer, so that a window finds passages while its models are down. ``worth`` says whether more
-        than the first are reranked (see ``rerank``).
+        than the first are reranked (see ``rerank``). How the question was ``read`` is searched for besides.
         """
         settings = self._settings
         text = question[: settings.query_characters]
@@ -88,19 +75,25 @@ class HybridSearch:
         number = max(settings.candidates, limit)
         across = filters.language if filters.language not in ("", spoken) else ""
         known = {spoken, across or spoken} <= {*self._encoder.identity.languages} and bool(language.words(text))
-        named = self.bridge.words(text, across) if across else self._named(text)
+        further = read.further if read else ""
+        named = self.bridge.words(f"{text} {further}", across) if across else f"{self._named(text)} {further}"
         vector: Vectors | None = None
+        written_out: Vectors | None = None
         weights: Weights = {}
         with nullcontext() if reranked else suppress(ModelError):
             vector, weights = self._encoded(text) if known else (None, {})
+            if known and read and read.readings:
+                written_out = self._encoder.encode([read.written_out[: settings.query_characters]], "query")[0]
         hooks.check()
         lexical, dense = self._both(named, vector, number, filters)
+        besides = self._both("", written_out, number, filters)[1]
         opened = self._map.find(text, vector, filters)
         inside = self._both(named, vector, number, replace(filters, documents=opened)) if opened else ([], [])
         required, steps = self._by_keywords(keywords, number, filters)
         weighted = (
             (lexical, settings.lexical_weight),
             (dense, settings.dense_weight),
+            (besides, settings.dense_weight),
             (required, settings.keyword_weight),
             (self._library.search_sparse(weights, number, filters) if weights else [], settings.sparse_weight),
             *((rows, 0.0) for rows in inside),  # candidates, which their document's rank carries
@@ -109,9 +102,11 @@ class HybridSearch:
         fused = fuse(rankings, settings.rrf_k, self._map.bonus(opened))
         # One by meaning knows the encoder's languages, but ranks those of another no better than the fusion does.
         reranker = self._reranker if known and reranked and not across else None
-        hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
+        hits = self._hits(
+            fused[: max(limit, settings.rerank) if reranker else limit], (lexical, _merged(dense, besides)), inside
+        )
         if reranker:
-            hits = rerank(text, hits, reranker, settings, worth)[:limit]
+            hits = rerank(read.written_out or text if read else text, hits, reranker, settings, worth)[:limit]
         use_dense = vector is not None and bool(settings.dense_weight)
         return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened)
 
@@ -138,7 +133,7 @@ class HybridSearch:
     def _both(self, named: str, vector: Vectors | None, number: int, filters: SearchFilter) -> tuple[Rows, Rows]:
         """The best passages by words and, where there is a vector, by meaning; an index of weight 0 is not asked."""
         settings, lexical, dense = self._settings, [], []
-        if settings.lexical_weight:
+        if settings.lexical_weight and named:
             boost, terms = settings.title_boost, settings.query_terms
             lexical = self._library.search_lexical(named, number, filters, boost, terms)
         if settings.dense_weight and vector is not None:
@@ -165,15 +160,10 @@ class HybridSearch:
         return tuple(hits)
 
 
-def interleaved(result: Found, others: Sequence[Found], limit: int) -> Found:
-    """The best ``limit`` hits of a search and of those across languages: after each ``OWN`` hits one of each other."""
-    waiting = [iter(other.hits) for other in others]
-    hits: list[Hit] = []
-    for place, hit in enumerate(result.hits, 1):
-        hits += [hit] + ([other for other in (next(one, None) for one in waiting) if other] if place % OWN == 0 else [])
-    hits += [hit for one in waiting for hit in one]
-    by_id = {hit.passage.id: hit for hit in (*hits, *result.hits)}  # what was found in both ways has its reranked score
-    return replace(result, hits=tuple(by_id[name] for name in dict.fromkeys(hit.passage.id for hit in hits))[:limit])
+def _merged(rows: Rows, further: Rows) -> Rows:
+    """``rows``, then those of ``further`` that are not among them."""
+    known = {passage for passage, _, _ in rows}
+    return [*rows, *(row for row in further if row[0] not in known)]
 
 
 # --- fusion -----------------------------------------------------------------------------------------------------------

@@ -33,10 +33,14 @@ class Tier:
 
 
 def by_priority(collections: Sequence[Collection], filled: Container[str]) -> tuple[Tier, ...]:
-    """Tiers of equal priority, lowest number first; ``filled`` names the collections that hold a passage."""
+    """Tiers of equal priority, lowest number first; ``filled`` names the collections that hold a passage.
+
+    Nobody named the empty ones: they are not told.
+    """
     in_order = sorted(collections, key=lambda collection: collection.priority)
     groups = groupby(in_order, key=lambda collection: collection.priority)
-    return tuple(_tier([collection.name for collection in group], filled) for _, group in groups)
+    tiers = (_tier([collection.name for collection in group], filled) for _, group in groups)
+    return tuple(replace(tier, skipped=()) for tier in tiers if tier.collections)
 
 
 def by_preset(

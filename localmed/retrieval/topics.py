@@ -15,7 +15,6 @@ from itertools import pairwise
 
 from localmed import language
 from localmed.clinical import asking, qualifiers, synonyms
-from localmed.clinical.tables import listed, table
 from localmed.library.lexical import LexicalIndex, stems
 
 _HEADED = re.compile("[高低]血.")
@@ -44,13 +43,6 @@ class Topic:
     listed: bool = False
 
     @property
-    def says_what(self) -> bool:
-        """Whether it tells what a question is about: neither whom alone, nor a step of anybody's care."""
-        whom = qualifiers.rows_named(self.written) & frozenset(listed(table("qualifiers")["patients"]))
-        alone = synonyms.is_care(self.written) or (whom and not synonyms.is_condition(self.written))
-        return self.subject and not alone
-
-    @property
     def rarer(self) -> bool:
         """Whether it may be half of a name: a subject or a number."""
         return self.subject or _is_number(self.written)
@@ -72,11 +64,6 @@ class Topics:
     topics: tuple[Topic, ...]
     lone: bool = False
 
-    @property
-    def nameless(self) -> bool:
-        """Whether the question does not say what it is about: "what is the dose?"."""
-        return not any(topic.says_what for topic in self.topics)
-
     def coverage(self, terms: Collection[str]) -> float:
         """The share of the topics' weight that ``terms`` hold; 0 where there are none."""
         total = sum(topic.weight for topic in self.topics)
@@ -95,14 +82,6 @@ class Topics:
     def defined(self, terms: Sequence[str]) -> bool:
         """Whether ``terms``, all that stands before a sentence's "is", are the subjects and little else."""
         return 0 < len(terms) <= FIRST and not self.missing(terms)
-
-
-def terms_of(text: str, index: LexicalIndex) -> list[str]:
-    """The index terms of ``text`` as topics are looked for in it.
-
-    Of 高血钾 all three characters: its pairs stand in a text on 高血压 and 血钾 too.
-    """
-    return [*index.analyse(text), *_HEADED.findall(text)]
 
 
 def topics(question: str, index: LexicalIndex) -> Topics:

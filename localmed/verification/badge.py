@@ -3,8 +3,7 @@
 What is shown answers every part of the question, its context is related to it, it is grounded in the context: all three
 are green, the last two alone are yellow, everything else is red. Green means "supported by its sources", never "safe":
 the sources may be wrong, and so may the judge, who is named with what is known of his errors. Several judges vote on
-each boolean by majority (the paper's limitations ask for a jury); a tie is no. Nothing is green of which a sentence was
-withheld without its source's own in its place (``workflows.gate``).
+each boolean by majority (the paper's limitations ask for a jury); a tie is no.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 An answer is cut into sentences (Chinese ones too); those that are most like the question are claims, at most ``MOST``;
 one more is the question with the answer, so that a true sentence beside the point does not pass. Likeness is what a
-reranker or encoder says, or the share of the question's words. Questions and sentences of hardly a word are no claims.
+reranker or encoder says, or the share of the question's words. Questions, headings and sentences of
+hardly a word are no claims.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ LEAST_WORDS = 2  # content words of a claim; "Yes, it is." states nothing that a
 WHOLE_CHARACTERS = 200  # of the answer beside the question: about a sentence, as a judge of sentences reads it
 PREMISE_SENTENCES = 2  # of a study before a judge that was made for single statements
 PREMISE_CHARACTERS = 600
-_ASKING = ("?", "？")
+_NO_CLAIM = ("?", "？", ":", "：")  # a question, or what a list stands under
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ def candidates(stated: Sequence[Claim]) -> tuple[Claim, ...]:
     return tuple(
         sentence
         for sentence in stated
-        if len(set(content_words(sentence.text))) >= LEAST_WORDS and not sentence.text.endswith(_ASKING)
+        if len(set(content_words(sentence.text))) >= LEAST_WORDS
+        and not sentence.text.startswith("#")
+        and not sentence.text.rstrip("*_ ").endswith(_NO_CLAIM)
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 
-from localmed.domain import Evidence
 from localmed.language import fold, sentences
 from localmed.ports import Embedder
 from localmed.verification.injection_likeness import spoken_by_meaning, spoken_to_a_program, suspected
@@ -58,8 +57,3 @@ def has_injection(text: str, encoder: Embedder | None = None) -> bool:
     if encoder is None:
         return any(map(spoken_to_a_program, pieces))
     return any(spoken_by_meaning([piece for piece in pieces if suspected(piece)], encoder))
-
-
-def planted(piece: Evidence) -> bool:
-    """Whether the passage speaks to a language model, by words or as it was marked by meaning when it was found."""
-    return piece.planted or has_injection(piece.passage.in_context)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from localmed.ports import Stance
 
 TEMPERATURE = 0.7  # of the samples (Omni-RAG, A.3, with nine of them)
-LEAST_SAMPLES = 2  # of one nothing is told
 
 
 def pairs(sentences: Sequence[str], samples: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,6 @@ those that no check takes back any more; a list takes the place of the one befor
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -24,18 +23,18 @@ from localmed.domain import Answer, SearchFilter
 from localmed.domain.codec import answer_json
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.errors import LocalmedError, UsageError
-from localmed.hooks import Hooks
 from localmed.language import clean
 from localmed.operations import feedback, history, lookups, orders, records, tokens
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
-from localmed.presentation.answer import early, view
+from localmed.presentation.answer import view
+from localmed.presentation.finding import finding_value
 from localmed.presentation.plain import plain
 from localmed.session import Session, caller_of
 from localmed.web import pages, sources, streams
 from localmed.web.ask import EVENT_STREAM, admitted, kept_answer, question_of
 from localmed.web.search import TYPED
-from localmed.web.streams import Event, Tell, Work
+from localmed.web.streams import Event, Work
 from localmed.web.visits import Visit, anybody
 from localmed.workflows.explain import ExplainInput
 
@@ -76,12 +75,14 @@ class AskBody(_Body):
     preset: Name = ""
     after: Name = ""
     check: bool = False
+    thorough: bool = False
 
 
 class SearchBody(_Body):
-    """What is searched for."""
+    """What is searched for. ``as_written``: abbreviations and names are not written out."""
 
     question: Text
+    as_written: bool = False
     collection: Name = ""
     limit: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 10
 
@@ -164,10 +165,9 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
     def shown(event: Event) -> Any:
         if event.kind == "answer":
             return value_of(event.value)
-        if event.kind == "sentences":
-            statements, evidence = event.value
-            return [asdict(one) for one in early(statements, evidence, visit.language)]
-        return None if event.kind == "passages" else streams.in_words(event, visit)
+        if event.kind == "sections":
+            return finding_value(event.value)
+        return streams.in_words(event, visit)
 
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
@@ -180,24 +180,13 @@ def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, tuple[str, ...]]:
     before = history.kept(session, body.after) if body.after else None
     earlier = (*before.earlier, before.asked_text) if before else ()
     filters = SearchFilter((body.collection,) if body.collection else ())
-    return (
-        text,
-        _work(lambda hooks: session.ask(text, filters, body.preset or None, earlier, hooks, body.check)),
-        earlier,
-    )
-
-
-def _work(ask: Callable[[Hooks], Answer]) -> Work:
-    def work(hooks: Hooks, tell: Tell) -> Answer:
-        del tell
-        return ask(hooks)
-
-    return work
+    preset, check, thorough = body.preset or None, body.check, body.thorough
+    return text, lambda hooks: session.ask(text, filters, preset, earlier, hooks, check, thorough), earlier
 
 
 @router.post("/ask")
 def ask(visit: Program, request: Request, body: AskBody) -> Response:
-    """Answer a question from the library; every sentence is cited, or the answer abstains."""
+    """The sections that speak of a question; with a chat model an answer, every sentence of it cited and checked."""
     text, work, earlier = ask_work(visit, body)
     return respond(visit, request, text, work, earlier)
 
@@ -214,8 +203,7 @@ def read_record(visit: Program, body: RecordBody) -> Response:
 def practice(visit: Program, request: Request, body: PracticeBody) -> Response:
     """Evidence on a clinical question about one patient."""
     text, known = question_of(visit, body.question), _record(body)
-    work = _work(lambda hooks: visit.session.ebm(text, SearchFilter(), known, body.pico, hooks))
-    return respond(visit, request, text, work)
+    return respond(visit, request, text, lambda hooks: visit.session.ebm(text, SearchFilter(), known, body.pico, hooks))
 
 
 def _record(body: PracticeBody) -> PatientRecord | None:
@@ -232,14 +220,14 @@ def explain(visit: Program, request: Request, body: OrderBody) -> Response:
     text = orders.text_of(body.order.encode("utf-8", "replace"))
     known = records.read(body.record.encode("utf-8", "replace")) if body.record.strip() else None
     task = ExplainInput(text, known, tuple(clean(question) for question in body.questions if question.strip()))
-    return respond(visit, request, text, _work(lambda hooks: visit.session.explain(task, SearchFilter(), hooks)))
+    return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks))
 
 
 @router.post("/departments")
 def departments(visit: Program, request: Request, body: ComplaintBody) -> Response:
     """Where to go with a complaint, by the hospital's guide."""
     text = question_of(visit, body.complaint)
-    return respond(visit, request, text, _work(lambda hooks: visit.session.departments(text, hooks)))
+    return respond(visit, request, text, lambda hooks: visit.session.departments(text, hooks))
 
 
 # --- what was answered ------------------------------------------------------------------------------------------------
@@ -294,13 +282,11 @@ def collections(visit: Program) -> Response:
 
 @router.post("/search")
 def search(visit: Program, body: SearchBody) -> Response:
-    """The passages nearest to a question."""
+    """The sections that speak of a question, as it was read."""
     text, filters = clean(body.question).strip()[:TYPED], SearchFilter((body.collection,) if body.collection else ())
     if not text:
         raise UsageError("web.ask.empty")
-    result = visit.session.search(text, filters, body.limit)
-    hits = [{"passage": asdict(hit.passage), "score": hit.score} for hit in result.hits]
-    return JSONResponse({"language": result.language, "dense": result.dense, "hits": hits})
+    return JSONResponse(finding_value(visit.session.search(text, filters, body.limit, body.as_written)))
 
 
 @router.get("/passages/{passage_id}")

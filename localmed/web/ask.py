@@ -1,5 +1,4 @@
-"""Ask: passages at once, the steps, each sentence once no check takes it back, then the answer with its badge; its own
-page, follow-ups, print and reports.
+"""Ask: the steps, the sections as soon as a model reads them, then the answer; its own page, follow-ups and reports.
 
 The question comes by POST. A browser with the script gets events in the reply (``streams``); one without waits for the
 answer and is led to its page. Every answer is kept sealed for whoever asked (``operations/history.py``): its page, its
@@ -22,17 +21,16 @@ from localmed.language import clean
 from localmed.operations import feedback, history, lookups, page_images
 from localmed.operations.feedback import Opinion
 from localmed.operations.history import Kept
-from localmed.presentation import neutral, verify
-from localmed.presentation.answer import early, view
+from localmed.presentation import finding, neutral, verify
+from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
 from localmed.presentation.views import AnswerView
 from localmed.web import pages, streams
 from localmed.web.admission import Queue
-from localmed.web.streams import Event, Tell, Work
+from localmed.web.streams import Event, Work
 from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
-AT_ONCE = 4  # passages shown before the answer is there
 EVENT_STREAM = "text/event-stream"
 
 
@@ -61,9 +59,7 @@ def ask(
     earlier = (*before.earlier, before.asked_text) if before else ()
     filters = SearchFilter((collection,) if collection else ())
 
-    def work(hooks: Hooks, tell: Tell) -> Answer:
-        found_passages = session.search(text, filters, AT_ONCE, reranked=False)
-        tell("passages", found_passages)
+    def work(hooks: Hooks) -> Answer:
         return session.ask(text, filters, preset or None, earlier, hooks, check)
 
     return respond(visit, request, text, work, earlier)
@@ -91,12 +87,8 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
     """The answer of ``work``: events for a browser with the script, else its page. For every page that asks."""
 
     def shown(event: Event) -> Any:
-        if event.kind == "passages":
-            return pages.fragment(visit, "passages.html", found=event.value)
-        if event.kind == "sentences":
-            statements, evidence = event.value
-            views = early(statements, evidence, visit.language)
-            return [pages.fragment(visit, "sentence.html", sentence=one) for one in views]
+        if event.kind == "sections":
+            return pages.fragment(visit, "passages.html", finding=finding.view(event.value, visit.language))
         if event.kind == "answer":
             kept = kept_answer(visit, asked_text, event.value, id_, earlier)
             values = values_of(visit, kept)
@@ -111,7 +103,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
 
 
 def ended(shown: AnswerView) -> str:
-    """How an answer ended, for whoever has heard its sentences: who wrote it, and its badge."""
+    """How it ended, for a screen reader: what stands on the page, who wrote it, and its badge."""
     return " ".join(filter(None, (shown.headline, shown.badge.title if shown.badge else "")))
 
 
@@ -120,9 +112,9 @@ def admitted(visit: Visit, work: Work) -> tuple[Work, str]:
     queue: Queue = visit.request.app.state.queue
     place, id_ = queue.enter(visit.session.caller.user), history.new_id()
 
-    def queued(hooks: Hooks, tell: Tell) -> Answer:
+    def queued(hooks: Hooks) -> Answer:
         with queue.turn(place, hooks):
-            return work(replace(hooks, answer_id=id_), tell)
+            return work(replace(hooks, answer_id=id_))
 
     return queued, id_
 
@@ -147,7 +139,7 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
     withdrawals = () if holds else history.withdrawals(visit.session, kept.answer.evidence)
     basis = {"kept": kept, "view": shown, "copied": plain(shown), "masked": MASK in kept.asked_text}
     votes = verify.votes(kept.answer.parts, visit.language)
-    return {**basis, "holds": holds, "withdrawals": withdrawals, "votes": votes}
+    return {**basis, "finding": shown.finding, "holds": holds, "withdrawals": withdrawals, "votes": votes}
 
 
 @router.get("/answers/{answer_id}")

@@ -1,9 +1,10 @@
 """``/v1/chat/completions`` and ``/v1/models`` as OpenAI's clients call them: other programs ask localmed as a model.
 
 The last message of the user is the question, those before it are the earlier ones; what a system message or an
-assistant's says is not answered from. The reply's text holds the answer with its markers and sources, the badge and,
-where it abstains, that it does; ``localmed`` beside ``choices`` holds the same as values. A stream carries no sentence
-before its checks either: comments while the answer is made, then its lines. Sampling parameters and tools are ignored.
+assistant's says is not answered from. The reply's text holds the sections that were found and, with a chat model, its
+answer above them with markers, sources and badge; ``localmed`` beside ``choices`` holds the same as values. A stream
+carries no sentence before its checks: comments while the answer is made, then its lines. Sampling parameters
+and tools are ignored.
 """
 
 from __future__ import annotations
@@ -20,18 +21,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from localmed.domain import Answer, AnswerStatus, SearchFilter, message
+from localmed.domain import Answer, SearchFilter
 from localmed.errors import LocalmedError, UsageError
 from localmed.hooks import Hooks
 from localmed.language import clean
 from localmed.operations.history import Kept
-from localmed.presentation import neutral
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
 from localmed.web import streams
 from localmed.web.api import LONGEST, Program, answer_value, words_of
 from localmed.web.ask import admitted, kept_answer, question_of
-from localmed.web.streams import Tell, Work
+from localmed.web.streams import Work
 from localmed.web.visits import Visit
 
 router = APIRouter(prefix="/v1", tags=["openai"])
@@ -87,8 +87,7 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
         raise UsageError("web.ask.empty")
     text, earlier = question_of(visit, typed[-1]), tuple(question for question in typed[:-1] if question)
 
-    def work(hooks: Hooks, tell: Tell) -> Answer:
-        del tell
+    def work(hooks: Hooks) -> Answer:
         return visit.session.ask(text, SearchFilter(), None, earlier, hooks)
 
     (queued, answer_id), id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
@@ -105,11 +104,9 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
 
 
 def content_of(kept: Kept, language: str) -> str:
-    """The answer as text: how it ended and the sentences, the badge with its reason, the sources."""
+    """What a question came to as text: badge with its reason, sentences, sources, sections, notes."""
     shown = view(kept.answer, language)
     lines = [shown.banner, "\n".join(filter(None, (shown.badge.title, shown.badge.reason))) if shown.badge else ""]
-    refused = kept.answer.status is AnswerStatus.ABSTAINED
-    lines = [neutral.words(message("web.api.abstained"), language), *lines] if refused else lines
     return "\n\n".join(filter(None, (*lines, plain(shown), *shown.notes)))
 
 

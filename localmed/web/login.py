@@ -9,9 +9,9 @@ from starlette.responses import RedirectResponse, Response
 
 from localmed.domain import Message
 from localmed.domain.accounts import Account
-from localmed.errors import Busy, UnknownName, Unreachable, UsageError
+from localmed.errors import Busy, DirectoryFault, UnknownName, Unreachable, UsageError
 from localmed.messages import LANGUAGES
-from localmed.operations import accounts, logins, oidc, sign_on
+from localmed.operations import accounts, alerts, logins, oidc, sign_on
 from localmed.session import Session, caller_of
 from localmed.web import pages
 from localmed.web.visits import LANGUAGE_COOKIE, LOGIN_COOKIE, THEME_COOKIE, THEMES, Anybody, Asking, Visit
@@ -23,8 +23,10 @@ CLEAR = {"clear-site-data": '"cache"'}  # of whoever leaves, from this browser
 
 
 @router.get("/login")
-def form(visit: Anybody, next: str = "/") -> Response:
-    """The form to sign in."""
+def form(visit: Anybody, next: str = "/", idle: bool = False) -> Response:
+    """The form to sign in; a page that was left alone too long (``idle``) ends the login."""
+    if visit.login and idle:
+        return sign_out(visit, "signed_out")
     if visit.login:
         return pages.redirect(pages.local(next))
     if accounts.no_account(visit.site.data):
@@ -52,7 +54,10 @@ def sign_in(
         account, broke_glass = sign_on.by_password(site.data, user, password, site.settings.web, address_of(visit))
         if account.source != sign_on.Source.LOCAL:
             sign_on.store(Session(site, caller_of(account, visit.language)), account)
-    except (UsageError, Busy, Unreachable) as error:
+            alerts.clear(site.data, "sign_in")
+    except (UsageError, Busy) as error:
+        if isinstance(error, DirectoryFault):
+            alerts.tell(site.settings, "sign_in", error.full_message)
         status = 401 if isinstance(error, UsageError) else 503 if isinstance(error, Unreachable) else 429
         return _form(visit, path, status, error.full_message)
     return signed_in(visit, account, path, "break glass" if broke_glass else "")
@@ -117,11 +122,16 @@ def begin_login(visit: Visit, account: Account, reply: Response, remark: str) ->
 
 
 @router.post("/logout")
-def sign_out(visit: Asking) -> Response:
+def leave_login(visit: Asking) -> Response:
     """Sign out; the form to sign in stands where the page was: also the quick switch to another user."""
+    return sign_out(visit, "left")
+
+
+def sign_out(visit: Visit, notice: str) -> Response:
+    """End the visitor's login; lead to the form to sign in."""
     if visit.login:
         logins.end(visit.site.data, visit.login, visit.site.settings.web.history_days)
-    reply = pages.redirect("/login", notice="left")
+    reply = pages.redirect("/login", notice=notice)
     reply.delete_cookie(LOGIN_COOKIE)
     reply.headers.update(CLEAR)
     return reply

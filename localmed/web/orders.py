@@ -18,7 +18,6 @@ from localmed.web import pages
 from localmed.web.ask import question_of, respond
 from localmed.web.practice import uploaded_record
 from localmed.web.protection import DOCUMENT_POLICY
-from localmed.web.streams import Tell
 from localmed.web.visits import Asking
 from localmed.workflows.explain import ExplainInput
 
@@ -46,8 +45,7 @@ def explain(
     asked_texts = tuple(line.strip() for line in clean(questions).splitlines() if line.strip())
     task = ExplainInput(text, uploaded_record(record, file), asked_texts)
 
-    def work(hooks: Hooks, tell: Tell) -> Answer:
-        del tell
+    def work(hooks: Hooks) -> Answer:
         return visit.session.explain(task, SearchFilter(), hooks)
 
     return respond(visit, request, text, work)
@@ -78,8 +76,7 @@ def departments(visit: Asking, request: Request, question: Annotated[str, Form()
     """Where to go with a complaint."""
     text = question_of(visit, question)
 
-    def work(hooks: Hooks, tell: Tell) -> Answer:
-        del tell
+    def work(hooks: Hooks) -> Answer:
         return visit.session.departments(text, hooks)
 
     return respond(visit, request, text, work)

@@ -23,7 +23,6 @@ from localmed.presentation.neutral import words as words_of
 from localmed.presentation.practice import CODED
 from localmed.web import pages
 from localmed.web.ask import question_of, respond
-from localmed.web.streams import Tell
 from localmed.web.visits import Asking
 
 router = APIRouter()
@@ -108,8 +107,7 @@ def ask(
     entries = corrections(kind, entry, before, words)
     known = records.corrected(entries, language if language in LANGUAGES else "en", as_of[:10], none_of)
 
-    def work(hooks: Hooks, tell: Tell) -> Answer:
-        del tell
+    def work(hooks: Hooks) -> Answer:
         return visit.session.ebm(text, SearchFilter(), known if entries or none_of else None, pico, hooks)
 
     return respond(visit, request, text, work)

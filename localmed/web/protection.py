@@ -2,7 +2,8 @@
 
 - A ``Host`` that is not ours is refused: a foreign name that resolves to this machine reads nothing (DNS rebinding).
 - A form that another site's page sent is refused by ``Origin`` and ``Sec-Fetch-Site``, beside the token of the login.
-- A body is bounded while it arrives.
+- A body is bounded while it arrives. Of more than ``SMALL`` bytes nothing is read before its sender is known and may
+  send it, and of each sender, and of all, only so many at a time: nobody fills the disk without a login.
 - The reply may load from this server alone; scripts carry a nonce, markup made by scripts passes one named policy
   (Trusted Types), no page is framed or stored.
 - What nobody foresaw is told in one line and logged as its kind and place: never a text, which may be a patient's.
@@ -12,18 +13,27 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localmed.errors import LimitExceeded, UsageError, place
+from localmed.domain.accounts import Right
+from localmed.errors import Busy, LimitExceeded, UsageError, place
+from localmed.operations import tokens
 from localmed.web import failures
+from localmed.web.visits import visit_of
 
 LOG = logging.getLogger("localmed.web")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+SMALL = 64 * 2**10  # bytes of a body that anybody may send: the form to sign in; it stays in memory
+FOR_ONE, AT_ONCE = 2, 4  # larger bodies that arrive at a time: of one sender, of all (in one serving process)
+UPLOADS = "/library/upload"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src 'self' data:; "
@@ -49,6 +59,7 @@ class Protection:
         """``names`` are the hosts that browsers call it by; uploads (``/library/upload``) have their own bound."""
         self._app, self._names = app, LOOPBACK | frozenset(names)
         self._most, self._most_upload = body_bytes, upload_bytes
+        self._sending = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -60,7 +71,15 @@ class Protection:
         reply = _Reply(send, scope)
         try:
             self._admit(scope)
-            await self._app(scope, self._bounded(scope, receive), reply.send)
+            most = self._most_of(scope)
+            if not _is_large(scope):
+                await self._app(scope, self._bounded(scope, receive, most), reply.send)
+                return
+            user = await run_in_threadpool(_sender, Request(scope))
+            if not user:
+                most = _unsigned(scope)
+            with self._turn(user):
+                await self._app(scope, self._bounded(scope, receive, most), reply.send)
         except Exception as error:
             if reply.begun:
                 LOG.error(place(error))
@@ -84,11 +103,22 @@ class Protection:
             raise UsageError("web.error.other_site")
 
     def _most_of(self, scope: Scope) -> int:
-        return self._most_upload if scope["path"].startswith("/library/upload") else self._most
+        return self._most_upload if scope["path"].startswith(UPLOADS) else self._most
 
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+    @contextmanager
+    def _turn(self, user: str) -> Iterator[None]:
+        """A place among those who send; raise ``Busy`` where there is none. Whoever is nobody sends little."""
+        if user and (self._sending[user] >= FOR_ONE or self._sending.total() >= AT_ONCE):
+            raise Busy("web.error.sending", count=self._sending.total())
+        self._sending[user] += bool(user)
+        try:
+            yield
+        finally:
+            self._sending[user] -= bool(user)
+
+    def _bounded(self, scope: Scope, receive: Receive, most: int) -> Receive:
         """``receive``, which raises ``LimitExceeded`` once more has come than may."""
-        most, size = self._most_of(scope), 0
+        size = 0
 
         async def bounded() -> Message:
             nonlocal size
@@ -100,6 +130,31 @@ class Protection:
             return message
 
         return bounded
+
+
+def _is_large(scope: Scope) -> bool:
+    """Whether the body is larger than ``SMALL``, or may be."""
+    headers = Headers(scope=scope)
+    length = headers.get("content-length", "")
+    return int(length) > SMALL if length.isdecimal() else "transfer-encoding" in headers
+
+
+def _sender(request: Request) -> str:
+    """Who sends a large body; "" for nobody. Raise ``UsageError`` for an upload by somebody who may not upload."""
+    visit, (scheme, _, token) = visit_of(request), request.headers.get("authorization", "").partition(" ")
+    if visit.login:
+        if request.url.path.startswith(UPLOADS):
+            visit.session.require(Right.LIBRARY)
+        return visit.login.account.user
+    known = scheme.lower() == "bearer" and tokens.current(visit.site.data, token.strip(), visit.site.settings.web)
+    return known.user if known else ""
+
+
+def _unsigned(scope: Scope) -> int:
+    """How much somebody may send who is not signed in; raise ``UsageError`` for what is larger."""
+    if Headers(scope=scope).get("content-length", "").isdecimal():
+        raise UsageError("web.error.no_token" if scope["path"].startswith("/api/") else "web.error.signed_out")
+    return SMALL
 
 
 class _Reply:

@@ -17,6 +17,7 @@ from localmed.language import clean
 from localmed.operations import accounts, lookups, reviews
 from localmed.operations.reviews import Configuration, Setup
 from localmed.presentation.answer import view
+from localmed.presentation.finding import WHOLE
 from localmed.session import Session
 from localmed.web import pages
 from localmed.web.job_pages import begin
@@ -64,9 +65,11 @@ def _made(session: Session, setup: Setup, language: str, hooks: Hooks) -> Messag
 
 
 def _rated_text(answer: Answer, language: str) -> str:
-    """What is rated of an answer: its sentences, or that there are none; nothing that tells whose it is."""
+    """What is rated: the sentences of an answer, or one of each first section; nothing that tells whose it is."""
     shown = view(answer, answer.language or language)
-    return "\n".join(one.text for one in shown.statements if not one.withheld) or shown.headline or "–"
+    sections = shown.finding.sections[:WHOLE] if shown.finding else ()
+    sentences = [one.text for one in shown.statements if not one.withheld] or [one.sentence.text for one in sections]
+    return "\n".join(sentences) or shown.headline or "–"
 
 
 @router.get("/safety/reviews/{review_id}")

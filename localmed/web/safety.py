@@ -1,4 +1,4 @@
-"""The safety officer's page: stops, how often the system abstains, reports of readers, answers exported to look into.
+"""The safety officer's page: stops, how often nothing is found, reports of readers, answers exported to look into.
 
 Rates come from the audit log, which names no question: they outlast the history of those who asked.
 """
@@ -6,19 +6,22 @@ Rates come from the audit log, which names no question: they outlast the history
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from localmed.operations import feedback, incident, lookups, stops, weekly
-from localmed.operations.audit import Audit
+from localmed.operations.audit import NEWEST, Audit
+from localmed.operations.audit_key import Head
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
 from localmed.web import pages
 from localmed.web.visits import Safety
 
 router = APIRouter(prefix="/safety")
+_VERIFIED: dict[Path, Head] = {}  # up to where this process has verified the log of a data folder
 ENTRIES = 200  # of the audit log shown; ``localmed audit export`` has all
 
 
@@ -32,7 +35,10 @@ def overview(visit: Safety) -> Response:
         stops.COLLECTION: sorted(lookups.collection_names(session)),
     }
     with closing(Audit(session.data)) as log:
-        head, faults = log.head(), log.verify()
+        head = log.head()
+        faults, verified = log.verify_newest(_VERIFIED.get(session.data))
+        if verified:
+            _VERIFIED[session.data] = verified
         entries = list(log.numbered(max(0, head.number - ENTRIES) if head else 0))
     return pages.page(
         visit,
@@ -43,7 +49,7 @@ def overview(visit: Safety) -> Response:
         head=str(head or ""),
         audit_faults=faults,
         entries=entries[::-1],
-        entries_count=head.number if head else 0,
+        verified=min(NEWEST, head.number) if head else 0,
     )
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
-from localmed.domain import SearchFilter
+from localmed.domain import Answer, SearchFilter
 from localmed.errors import UnknownName
 from localmed.language import clean
 from localmed.operations import lookups
+from localmed.presentation.answer import headline, searched
+from localmed.presentation.finding import view
 from localmed.web import pages
 from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
 TYPED = 4_000  # characters of what is searched for
-RESULTS = 20
+SECTIONS = 10  # shown
 
 
 @router.get("/search")
@@ -26,20 +28,29 @@ def search_form(visit: Asking) -> Response:
 
 
 @router.post("/search")
-def search(visit: Asking, question: Annotated[str, Form()] = "", collection: Annotated[str, Form()] = "") -> Response:
-    """The passages nearest to ``question``."""
+def search(
+    visit: Asking,
+    question: Annotated[str, Form()] = "",
+    collection: Annotated[str, Form()] = "",
+    as_written: Annotated[bool, Form()] = False,
+) -> Response:
+    """The sections that speak of ``question``, which is searched ``as_written`` or as it is read."""
     text = clean(question).strip()[:TYPED]
     filters = SearchFilter((collection,) if collection else ())
-    return _search_page(
-        visit, text, collection, visit.session.search(text, filters, RESULTS, reranked=False) if text else None
-    )
+    answer = visit.session.search(text, filters, SECTIONS, as_written) if text else None
+    return _search_page(visit, text, collection, answer)
 
 
-def _search_page(visit: Visit, text: str, collection: str, result: object) -> Response:
+def _search_page(visit: Visit, text: str, collection: str, answer: Answer | None) -> Response:
     names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
     if not names:
         return pages.page(visit, "no_library.html")
-    return pages.page(visit, "search.html", asked_text=text, collection=collection, collections=names, found=result)
+    values: dict[str, Any] = {"asked_text": text, "collection": collection, "collections": names, "ended": []}
+    if answer:
+        lines = (headline(answer, visit.language), searched(answer, visit.language), *pages.lines(answer.notes, visit))
+        readings = bool(answer.receipts and answer.receipts.readings)
+        values |= {"ended": [*filter(None, lines)], "finding": view(answer, visit.language), "readings": readings}
+    return pages.page(visit, "search.html", **values)
 
 
 @router.get("/concepts")

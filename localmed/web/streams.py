@@ -1,6 +1,6 @@
 """A workflow run while its page waits: events as they come, then the answer. Every workflow comes through here.
 
-``follow`` runs the work in a thread and yields what happens; a browser that goes away cancels it. Sentences and answer
+``follow`` runs the work in a thread and yields what happens; a browser that goes away cancels it. Sections and answer
 are handed on only if the login still holds when they are there. ``events`` writes them as server-sent events in the
 reply to a POST (a question never stands in an address, which an ``EventSource`` would need). ``finish`` runs it at
 once, for a page without JavaScript.
@@ -32,15 +32,13 @@ from localmed.web.visits import LOGIN_COOKIE, Visit
 PING = 15.0  # seconds of silence after which a sign of life is sent, so that no proxy closes the line
 PROGRESS = 0.2  # seconds between two notes of progress
 HEADERS = {"x-accel-buffering": "no"}  # a proxy must not hold events back
-Tell = Callable[[str, Any], None]
-Work = Callable[[Hooks, Tell], Answer]
+Work = Callable[[Hooks], Answer]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens: a ``step`` (its message), ``progress`` (a share from 0 to 1), ``sentences`` (statements with their
-    evidence that no check takes back any more; none: those before do not stand), the ``answer``, an ``error``, a
-    ``ping``, or what the work tells itself (``passages``)."""
+    """What happens: a ``step`` (its message), ``progress`` (a share from 0 to 1), the ``answer``, an ``error``, a
+    ``ping``, or the answer's ``sections`` while a model reads them."""
 
     kind: str
     value: Any = None
@@ -71,11 +69,11 @@ class _Run:
         hooks = Hooks(
             lambda step: self.tell("step", step),
             self._progress,
-            settled=lambda statements, evidence: self.tell("sentences", (statements, evidence)),
+            sections=lambda answer: self.tell("sections", answer),
             cancel=self.cancel,
         )
         try:
-            self.tell("answer", work(hooks, self.tell))
+            self.tell("answer", work(hooks))
         except Exception as error:
             self.tell("error", failures.as_ours(error))
         finally:
@@ -94,7 +92,8 @@ async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
                 event = Event("ping")
             if event is None:
                 return
-            if event.kind in ("sentences", "answer", "ping") and not await run_in_threadpool(_signed_in, visit):
+            shows = event.kind in ("sections", "answer", "ping")
+            if shows and not await run_in_threadpool(_signed_in, visit):
                 run.cancel.cancel()
                 yield Event("error", UsageError("web.error.signed_out"))
                 return
@@ -105,7 +104,7 @@ async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
 
 def finish(work: Work) -> Answer:
     """The answer of ``work``, waited for."""
-    return work(Hooks(), lambda _kind, _value: None)
+    return work(Hooks())
 
 
 async def to_its_end(pieces: AsyncGenerator[str, None], last: Callable[[LocalmedError], str]) -> AsyncIterator[str]:
@@ -126,7 +125,7 @@ def _signed_in(visit: Visit) -> bool:
             and tokens.current(visit.site.data, token.strip(), visit.site.settings.web) is not None
         )
     token = visit.request.cookies.get(LOGIN_COOKIE, "")
-    return logins.current(visit.site.data, token, visit.site.settings.web) is not None
+    return logins.current(visit.site.data, token, visit.site.settings.web, used=False) is not None
 
 
 Shown = Callable[[Event], Any]  # an event's JSON for the page; None: it is not sent

@@ -26,6 +26,7 @@ LOGIN_COOKIE, LANGUAGE_COOKIE, THEME_COOKIE = "localmed_login", "localmed_langua
 THEMES = ("auto", "light", "dark")
 TOKEN_FIELD, TOKEN_HEADER = "form", "x-form-token"
 SAFE = ("GET", "HEAD")
+WATCH = "watch"  # in the address of what a page asks by itself: nobody is there for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ def visit_of(request: Request) -> Visit:
     """The visit, signed in if there is a login that holds."""
     visit, token = anybody(request), request.cookies.get(LOGIN_COOKIE, "")
     site = visit.site
-    login = logins.current(site.data, token, site.settings.web) if token else None
+    used = WATCH not in request.query_params
+    login = logins.current(site.data, token, site.settings.web, used) if token else None
     if login is None:
         return visit
     session = Session(site, caller_of(login.account, visit.language))

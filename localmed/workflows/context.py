@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from localmed.agents.asking import COHERENCE, RELEVANCE, QuestionInput
+from localmed.agents.asking import COHERENCE, RELEVANCE, RELEVANT, QuestionInput, RelevanceInput
 from localmed.agents.decomposing import DECOMPOSITION, SELF_KNOWLEDGE, SUB_QUESTIONS
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Provenance, SearchFilter
+from localmed.domain.findings import Found
 from localmed.errors import Rejected
+from localmed.language import detect
 from localmed.workflows import finding
-from localmed.workflows.ask import initial_answer, searched_each
-from localmed.workflows.finding import Plan, TierSearch
-from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Cite, Flow, Perform, Search, Step
 from localmed.workflows.plan import searched_part
 from localmed.workflows.strategies import STRATEGIES, Sources, gather
 
@@ -40,17 +41,29 @@ def context(
     if arm.startswith(PLAN):
         return (yield from _planned(question, filters, plan, sources, arm.removeprefix(PLAN), provenance))
     left_out = set(SWITCHES) if arm == RETRIEVAL else {arm.removeprefix(f"{MAIRAG}-without-")}
-    plan = replace(plan, roles=plan.roles - left_out)
-    request, notes = yield from finding.request(question, filters, plan)
-    most = 1 if arm == RETRIEVAL else 0
-    searched: TierSearch = yield from finding.search(request, iter(plan.tiers), plan, most)
-    answer = initial_answer(question, searched + TierSearch(notes=notes), provenance)
-    if arm == RETRIEVAL:  # no rule of ours sets a hit aside either
-        hits = searched.tried[0].result.hits[: plan.passages] if searched.tried else ()
-        return _with(answer, (yield from _cited(hits)))
-    if searched.leading:
-        return _with(answer, (yield from _cited(searched.leading.hits[: plan.passages])))
-    return (yield from _unhelped(answer, request, plan))
+    plan = replace(plan, roles=plan.roles - left_out, chat=plan.chat - left_out)
+    request, _ = yield from finding.request(question, filters, plan)
+    tried = [tier for tier in plan.tiers if tier.collections]
+    answer = Answer(AnswerStatus.ABSTAINED, question, detect(question), (), (), plan.searched, provenance)
+    for tier in tried[:1] if arm == RETRIEVAL else tried:
+        found: Found = yield replace(request, filters=tier.limit(filters))
+        hits = found.hits if arm == RETRIEVAL else (yield from helpful(question, found.hits, plan))
+        if hits:
+            return _with(answer, (yield from _cited(hits[: plan.passages])))
+    return answer if arm == RETRIEVAL else (yield from _unhelped(answer, filters, plan))
+
+
+def helpful(question: str, hits: tuple[Hit, ...], plan: Plan) -> Step[tuple[Hit, ...]]:
+    """Those of ``hits`` that help (PRA); all of them where no model judges."""
+    if RELEVANCE.name not in plan.chat or not hits:
+        return hits
+    try:
+        labels: tuple[float, ...] = yield Perform(
+            RELEVANCE, RelevanceInput(question, tuple(hit.passage for hit in hits))
+        )
+    except Rejected:
+        return hits
+    return tuple(hit for hit, label in zip(hits, labels, strict=True) if label >= RELEVANT)
 
 
 def _cited(hits: tuple[Hit, ...]) -> Step[tuple[Evidence, ...]]:
@@ -62,16 +75,21 @@ def _with(answer: Answer, evidence: tuple[Evidence, ...], status: AnswerStatus =
     return replace(answer, workflow="context", evidence=evidence, status=AnswerStatus.ANSWERED if evidence else status)
 
 
-def _unhelped(answer: Answer, request: Search, plan: Plan) -> Flow:
-    """Own knowledge, else the evidence of the question's parts."""
-    if SELF_KNOWLEDGE.name in plan.roles and (yield from _certain(answer.question)):
+def _unhelped(answer: Answer, filters: SearchFilter, plan: Plan) -> Flow:
+    """Own knowledge (SKA), else the evidence of the question's parts (QDA)."""
+    if SELF_KNOWLEDGE.name in plan.chat and (yield from _certain(answer.question)):
         return _with(answer, (), AnswerStatus.UNVERIFIED)
-    if DECOMPOSITION.name not in plan.roles:
+    if DECOMPOSITION.name not in plan.chat:
         return _with(answer, ())
-    questions, _ = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
-    parts, _ = yield from searched_each(questions[:SUB_QUESTIONS], answer.question, request, plan)
-    pieces = dict.fromkeys(piece for part in parts for piece in part.evidence)
-    return _with(answer, tuple(pieces)[: plan.passages])
+    try:
+        questions: tuple[str, ...] = yield Perform(DECOMPOSITION, QuestionInput(answer.question))
+    except Rejected:
+        questions = ()
+    hits: dict[str, Hit] = {}
+    for part in questions[:SUB_QUESTIONS]:
+        found: Found = yield Search(part, plan.within(filters), plan.passages)
+        hits |= {hit.passage.id: hit for hit in (yield from helpful(part, found.hits, plan))}
+    return _with(answer, (yield from _cited(tuple(hits.values())[: plan.passages])))
 
 
 def _certain(question: str) -> Step[bool]:
@@ -88,5 +106,5 @@ def _planned(
     planned, _ = yield from STRATEGIES[strategy](question, filters, plan, sources)
     gathered = yield from gather(question, planned, sources, filters)
     evidence = yield from _cited(gathered.best(plan.passages))
-    answer = initial_answer(question, TierSearch(), provenance)
+    answer = Answer(AnswerStatus.ABSTAINED, question, detect(question), (), (), (), provenance)
     return replace(_with(answer, evidence), parts=searched_part(gathered))

@@ -16,16 +16,18 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import Draft, QuestionInput
+from localmed.agents.asking import QuestionInput
 from localmed.agents.guidance import (
     DEPARTMENT,
     EMERGENCY,
+    FINAL_CHECK,
     SHOWN,
     Advised,
     CheckInput,
     Department,
     Guidance,
     GuidanceInput,
+    check_by_rule,
 )
 from localmed.agents.guidance_rules import reason
 from localmed.clinical.lay_words import added, characters
@@ -42,16 +44,16 @@ from localmed.domain import (
     Verification,
     message,
 )
+from localmed.domain.findings import Found
 from localmed.domain.parts import DepartmentPart
 from localmed.language import detect, sentences, words
 from localmed.retrieval import guide
-from localmed.retrieval.search import Found
 from localmed.verification import citations
-from localmed.workflows import gate
-from localmed.workflows.answering import overdue, refused, screened
-from localmed.workflows.ask import LEXICAL_ONLY, NO_WORDS
+from localmed.workflows.ask import held
 from localmed.workflows.finding import Notes, Plan, minted
 from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
+from localmed.workflows.receipts import NO_WORDS
+from localmed.workflows.screening import overdue, refused, screened
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
 SECTIONS = 20  # of the guide are read
@@ -63,6 +65,7 @@ NO_DEPARTMENT = message("departments.no_department")
 UNREAD = message("departments.unread")
 NO_EMERGENCY = message("departments.no_emergency")
 ALWAYS = message("departments.always")
+LEXICAL_ONLY = message("workflow.chinese_by_words")
 LIKENED = ("likened",)  # in the place of flags: no sign that is known, but worded like an emergency
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
@@ -134,8 +137,8 @@ def _notes(complaint: str, language: str, result: GuideResult, flags: Sequence[s
         notes += () if result.emergency else (NO_EMERGENCY,)
     if len(complaint) > CHARACTERS:
         notes += (message("departments.cut", all=len(complaint), read=CHARACTERS),)
-    if language in LEXICAL_ONLY and not result.dense:
-        notes += (LEXICAL_ONLY[language],)
+    if language == "zh" and not result.dense:
+        notes += (LEXICAL_ONLY,)
     return notes
 
 
@@ -220,14 +223,21 @@ def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, 
     A section's exceptions are not added to its reasons: they say whom another department sees.
     """
     statements = tuple(one for advice in advised for one in advice.why)
-    judged, account, _ = yield from gate.checked(Draft(statements), result.evidence, plan, exceptions=False)
+    judged, account = yield from held(complaint, statements, result.evidence, plan.judge, plan.chat)
     waiting = iter(judged)
     kept = tuple(
         replace(advice, why=tuple(one for one in (next(waiting) for _ in advice.why) if not one.withheld))
         for advice in advised
     )
-    task = CheckInput(complaint, kept, result.departments)
-    passed, account, notes = yield from gate.standing(task, account, plan)
+    task, notes = CheckInput(complaint, kept, result.departments), Notes()
+    passed: tuple[bool, ...] = check_by_rule(task)
+    if FINAL_CHECK.name in plan.chat and any(passed):
+        chosen, notes = yield from attempt(FINAL_CHECK, task)
+        passed = tuple(one and other for one, other in zip(passed, chosen, strict=True))
+        account = replace(
+            account,
+            checks=(*account.checks, message("gate.departments_stand", standing=sum(passed), count=len(passed))),
+        )
     return tuple(advice for advice, passes in zip(kept, passed, strict=True) if passes), account, notes
 
 

@@ -1,95 +1,76 @@
-"""Evidence-based practice: a clinical question about a patient, answered from the tiers of HERD.
+"""Evidence-based practice: a clinical question about a patient, by the tiers of HERD.
 
 After LINS (Methods, "Workflow of LINS assisting in evidence-based medicine practice"): the question becomes a PICO
-question, unless it is one already; that is searched for in the hierarchical evidence database (preset ``ebm``); what is
-found is brought together with the patient's data into a recommendation whose every sentence is cited. Guidelines that
-the map opened are read as a whole where they are short (guideline map). Beside the paper: effects with their numbers
-are quoted also from the tier beyond, each source is shown with its type, date and level, and what was read from the
-record is listed with the words that it was read from. Of the patient nothing else is said by rule, but an allergy or an
-interaction by name (``allergies``, ``interactions``): whether sources fit the patient is a chat model's to read, and a
-clinician's to judge; what was not judged is said.
+question, unless it is one already; it is searched for in each tier of the hierarchical evidence database (preset
+``ebm``), and the sections stand in the tiers' order: guidelines, literature, books. With a chat model an answer is
+written from them for this patient and checked; no sentence of it can rest on the record. Beside it: the PICO elements,
+what was read from the record, allergies and interactions by name, and each source with its type, date and level.
 
-The record is never searched for but by its first problems, no statement can cite it, and a model's own knowledge is
-never used: where nothing helps, not even for the question as it was asked, the answer is an abstention.
+Of the patient nothing else is said by rule: nothing found is no proof that advice fits. The record is searched for by
+its first problems only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from localmed.agents.asking import CITED_ANSWER, KEPT, RELEVANCE, Relevance, RelevanceInput
-from localmed.agents.pico_rules import by_labels, searched
-from localmed.agents.practice import (
-    APPLICABILITY,
-    GUIDELINE_RELEVANCE,
-    PICO,
-    RECOMMENDATION,
-    ApplicabilityInput,
-    Guideline,
-    GuidelinesInput,
-    Pico,
-    PicoInput,
-    RecommendationInput,
-)
-from localmed.agents.practice_rules import quantities
+from localmed.agents.practice import ELEMENTS, PICO, Pico, PicoInput, by_labels, in_words
 from localmed.clinical import medicines
 from localmed.clinical.publications import level
-from localmed.domain import Answer, Evidence, Hit, Part, Provenance, SearchFilter, Statement, message
-from localmed.domain.parts import (
-    AllergyPart,
-    ApplicabilityPart,
-    EffectPart,
-    InteractionPart,
-    NotJudgedPart,
-    PicoPart,
-    RecordPart,
-    SourceLevelPart,
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Evidence,
+    Part,
+    Provenance,
+    Receipts,
+    SearchFilter,
+    ShownSection,
+    Statement,
+    message,
 )
+from localmed.domain.parts import AllergyPart, InteractionPart, NotJudgedPart, PicoPart, RecordPart, SourceLevelPart
 from localmed.domain.patient import EntryKind, PatientRecord
-from localmed.language import detect, words
+from localmed.errors import Rejected
+from localmed.language import content_words, detect
 from localmed.library.graph import Relation
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.tiers import Tier
 from localmed.verification import citations
 from localmed.workflows import finding
-from localmed.workflows.abstaining import abstained, abstained_with_nearest, without_statements
-from localmed.workflows.answering import Written, refused, screened, write
-from localmed.workflows.ask import (
-    NO_TIER,
-    NO_WORDS,
-    compared,
-    completed_answer,
-    initial_answer,
-)
-from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
-from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Read, Search, Step, attempt
+from localmed.workflows.ask import answered
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Flow, LookUp, Perform, Step
+from localmed.workflows.receipts import conflicts, receipts, renumbered
+from localmed.workflows.screening import refused, screened
 
-LOOKED_UP = 4  # medicines of the question and a recommendation looked up for interactions with those of the record
-WHOLE = 4  # passages of whole guidelines shown to a model beside those that were found
-LEAST_WORDS = 8  # of a passage that is more than a heading
-AS_ASKED = message("ebm.as_asked")
+LOOKED_UP = 4  # medicines looked up for interactions with those of the record
+OF_TIER = 5  # sections of each tier
+SEARCHED_PROBLEMS = 2  # of the record, searched with a question that names little itself
+SHORT = 4  # content words; a question of fewer is understood with what the record says
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a clinician asks: the question by PICO, as it is searched, and the record."""
+    """What a clinician asks: the question, by PICO, and the record."""
 
     question: str
     pico: Pico
-    query: str
     record: PatientRecord | None
 
+    @property
+    def searched(self) -> str:
+        """What is searched for: the question, and of a short one what the record names first."""
+        if self.record is None or len(content_words(self.question)) >= SHORT:
+            return self.question
+        return " ".join((self.question, *self.record.problems[:SEARCHED_PROBLEMS]))
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """The evidence: ``ours`` is answered from, ``theirs`` (of the tier beyond) is compared with it."""
-
-    leading: SearchedTier
-    beyond: SearchedTier | None
-    ours: tuple[Evidence, ...]
-    theirs: tuple[Evidence, ...]
+    @property
+    def patient(self) -> str:
+        """What a model is told of question and patient, as quoted material."""
+        elements = [text for name in ELEMENTS if (text := getattr(self.pico, name)) and not self.pico.labelled]
+        record = [in_words(self.record, detect(self.question))] if self.record else []
+        return "\n".join((*elements, *record))
 
 
 def ebm(
@@ -104,138 +85,81 @@ def ebm(
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "ebm")
     question, cut = finding.bounded(question)
-    pico, notes = yield from _pico(question, record, is_pico, plan)
-    notes += cut + (record.notes if record else ())
-    queries = searched(question, pico, record)
-    done, request, waiting = yield from _searched(question, queries, filters, plan)
-    case = Case(question, pico, request.question, record)
-    further = TierSearch()
-    if done.leading and plan.further:
-        further = yield from finding.search(request, waiting, plan, most=1, context=question)
-    if done.leading and request.question == question != queries[0]:
-        notes += (AS_ASKED,)
-    answer = initial_answer(question, done + further, provenance)
-    answer = replace(answer, language=detect(question), workflow="ebm", notes=answer.notes + notes)
-    if done.leading is None:
-        return (yield from _abstained(answer, case, done))
-    gathered = yield from _gathered(case, done.leading, further.leading, plan)
-    return (yield from _recommended(answer, case, gathered, plan))
+    case = Case(question, (yield from _pico(question, record, is_pico, plan)), record)
+    answer: Answer = yield from _by_tiers(case, filters, plan, provenance)
+    notes = (*answer.notes, *cut, *(record.notes if record else ()))
+    answer = replace(answer, question=question, language=detect(question), notes=notes)
+    answer = yield from answered(answer, plan, filters, case.patient)
+    warnings = yield from _warnings(case, answer)
+    parts = (*warnings, *_of_case(case), _not_judged(case, plan), *_sources(_best(answer)))
+    return replace(answer, parts=parts)
 
 
-def _abstained(answer: Answer, case: Case, done: TierSearch) -> Flow:
-    """The abstention with its reason; where something was found that does not answer, with the nearest of it."""
-    if not done.tried or not words(case.question):
-        return abstained(replace(answer, parts=_of_case(case)), NO_WORDS if done.tried else NO_TIER)
-    nearest: Answer = yield from abstained_with_nearest(answer, done)
-    return replace(nearest, parts=(*nearest.parts, *_of_case(case)))
-
-
-def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan) -> Step[tuple[Pico, Notes]]:
-    """The PICO question: the user's own, else the role's."""
+def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan) -> Step[Pico]:
+    """The PICO question: the user's own labels, else a chat model's; nothing is guessed."""
     labelled = by_labels(question)
-    if labelled or is_pico or PICO.name not in plan.roles:
-        return labelled or Pico(labelled=is_pico), ()
-    return (yield from attempt(PICO, PicoInput(question, record)))
+    if labelled or is_pico or PICO.name not in plan.chat:
+        return labelled or Pico(labelled=is_pico)
+    try:
+        pico: Pico = yield Perform(PICO, PicoInput(question, record))
+    except Rejected:
+        return Pico()
+    return pico
 
 
-def _searched(
-    question: str, queries: tuple[str, ...], filters: SearchFilter, plan: Plan
-) -> Step[tuple[TierSearch, Search, Iterator[Tier]]]:
-    """The tiers searched for one query after the other until something helps; that search, and the tiers beyond."""
-    done, last = TierSearch(), len(queries) - 1
-    for number, query in enumerate(queries):
-        request, _ = yield from finding.request(query, filters, plan)
-        waiting = iter(plan.tiers)
-        tiers: TierSearch = yield from finding.search(request, waiting, plan, context=question)
-        done += tiers
-        if tiers.leading or number == last:
-            break
-    return done, request, waiting
-
-
-def _gathered(case: Case, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Step[Gathered]:
-    """The hits that help, what else the guidelines say that apply, and the hits of the tier beyond, as evidence."""
-    hits = leading.hits
-    opened = yield from _opened(case, leading, plan)
-    read: tuple[Any, ...] = (yield tuple(Read(document, leading.result.hits) for document in opened)) if opened else ()
-    there = {hit.passage.id for hit in hits}
-    whole = tuple(Hit(passage, 0.0) for passages in read for passage in passages if passage.id not in there)
-    whole = (yield from _bearing(case, whole)) if RECOMMENDATION.name in plan.chat else whole
-    evidence: tuple[Evidence, ...] = yield Cite((*hits, *whole, *(beyond.hits if beyond else ())))
-    number = len(hits) + len(whole)
-    return Gathered(leading, beyond, evidence[:number], evidence[number:])
-
-
-def _bearing(case: Case, whole: tuple[Hit, ...]) -> Step[tuple[Hit, ...]]:
-    """Of the passages of whole guidelines those that a model is shown: with more than a heading, by the rules likely to
-    answer, the likeliest first.
-    """
-    hits = tuple(hit for hit in whole if len(words(hit.passage.text)) >= LEAST_WORDS)
-    if not hits:
-        return ()
-    task = RelevanceInput(case.query, hits, False)
-    relevance: Relevance = yield Perform(RELEVANCE, task, by_rules=True)
-    ranked = sorted(zip(relevance.probabilities, range(len(hits)), strict=True), key=lambda row: (-row[0], row[1]))
-    return tuple(hits[place] for value, place in ranked[:WHOLE] if value >= relevance.threshold * KEPT)
-
-
-def _opened(case: Case, leading: SearchedTier, plan: Plan) -> Step[tuple[str, ...]]:
-    """The guidelines of the map that apply to the question."""
-    helpful = {hit.passage.document_id for hit in leading.hits}
-    guidelines = []
-    for document in leading.result.guidelines:
-        passages = [hit.passage for hit in leading.result.hits if hit.passage.document_id == document]
-        if passages:
-            outline = "; ".join(dict.fromkeys(name for passage in passages for name in passage.headings))
-            guidelines.append(Guideline(document, passages[0].title, outline, document in helpful))
-    if not guidelines or GUIDELINE_RELEVANCE.name not in plan.roles:
-        return ()
-    chosen, _ = yield from attempt(GUIDELINE_RELEVANCE, GuidelinesInput(case.question, tuple(guidelines)))
-    applying: tuple[str, ...] = chosen
-    return applying
-
-
-def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> Flow:
-    """The recommendation, checked, and beside it what bears on the patient."""
-    dense, ours = gathered.leading.result.dense, gathered.ours
-    task = RecommendationInput(
-        case.query, ours, dense, beside=gathered.theirs, pico=case.pico, record=case.record, clinical=case.question
+def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
+    """The sections of every tier, in the tiers' order (LINS, HERD), as one answer."""
+    whole: Answer = yield from receipts(case.searched, filters, (), provenance, workflow="ebm")
+    evidence, sections, others = list[Evidence](), list[ShownSection](), list[ShownSection]()
+    searched, dense = list[str](), True
+    for tier in plan.tiers:
+        if not tier.collections:
+            continue
+        found: Answer = yield from receipts(
+            case.searched, tier.limit(filters), tier.collections, provenance, workflow="ebm", sections=OF_TIER
+        )
+        searched += tier.collections
+        if found.receipts is None:
+            whole = replace(whole, notes=found.notes)
+            continue
+        moved = renumbered(found, len(evidence))
+        of_tier = moved.receipts or Receipts()
+        evidence += moved.evidence
+        sections, others = [*sections, *of_tier.sections], [*others, *of_tier.others]
+        dense = dense and of_tier.dense
+        status = AnswerStatus.SECTIONS if sections or others else found.status
+        whole = replace(found, status=status, receipts=replace(of_tier, dense=dense))
+    if whole.receipts is None:
+        return replace(whole, searched=tuple(searched), notes=(*whole.notes, *plan.lacking))
+    return replace(
+        whole,
+        notes=(*whole.notes, *plan.lacking),
+        evidence=tuple(evidence),
+        searched=tuple(searched),
+        receipts=replace(whole.receipts, sections=tuple(sections), others=tuple(others)),
+        conflicts=tuple(conflicts(sections, evidence)),
     )
-    role = RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER
-    written = yield from write(task, plan, role, gathered.leading.relevance)
-    if not written.stands:
-        return without_statements(replace(answer, parts=_of_case(case)), written)
-    possible = yield from compared(case.query, written.statements, written.evidence, gathered.theirs, gathered.beyond)
-    fitting = yield from _fitting(case, written, gathered, plan)
-    effects = _effects(case, written, gathered)
-    beside = (*effects, *fitting.statements)
-    warnings = yield from _warnings(case, (*written.statements, *beside))
-    notes = _no_medicine(case, written) + fitting.notes
-    answer = completed_answer(answer, written, (*written.evidence, *gathered.theirs), notes, possible, beside)
-    parts = (
-        *warnings,
-        *_of_case(case),
-        *((EffectPart(effects),) if effects else ()),
-        *((ApplicabilityPart(fitting.statements),) if fitting.statements else ()),
-        _not_judged(case, fitting),
-        *_sources(answer.evidence),
-    )
-    checked = citations.both(answer.verification, fitting.verification) if fitting.statements else answer.verification
-    return replace(answer, parts=parts, verification=checked)
+
+
+def _best(answer: Answer) -> tuple[Evidence, ...]:
+    """The passages by which the sections were found."""
+    best = {section.best for section in (answer.receipts.sections if answer.receipts else ())}
+    return tuple(piece for piece in answer.evidence if piece.marker in best)
 
 
 def _of_case(case: Case) -> tuple[Part, ...]:
-    """The elements of the question, and what was read from the record."""
+    """The elements of the question where there are any, and what was read from the record."""
     pico = case.pico
     elements = PicoPart(pico.population, pico.intervention, pico.comparison, pico.outcome)
-    return (elements, RecordPart(case.record.entries)) if case.record else (elements,)
+    parts: tuple[Part, ...] = (elements,) if any(getattr(pico, name) for name in ELEMENTS) else ()
+    return (*parts, RecordPart(case.record.entries)) if case.record else parts
 
 
-def _not_judged(case: Case, fitting: Written) -> NotJudgedPart:
+def _not_judged(case: Case, plan: Plan) -> NotJudgedPart:
     """What of patient and sources nobody judged."""
     if case.record is None:
         return NotJudgedPart((message("ebm.no_record"),))
-    unread = () if fitting.statements else (message("ebm.fit_not_judged"),)
+    unread = () if plan.chat else (message("ebm.fit_not_judged"),)
     return NotJudgedPart((*unread, message("ebm.reactions_not_judged"), message("ebm.not_looked_for")))
 
 
@@ -252,37 +176,15 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
     return tuple(made)
 
 
-def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Step[Written]:
-    """What the sources cited say of patients like this one, checked like the recommendation."""
-    nothing = Written((), written.verification)
-    if case.record is None or APPLICABILITY.name not in plan.roles:
-        return nothing
-    task = ApplicabilityInput(
-        case.query,
-        _cited_documents(written, gathered.ours),
-        gathered.leading.result.dense,
-        record=case.record,
-        recommendation=citations.shown(written.statements),
-        clinical=case.question,
-    )
-    fitting = yield from write(task, replace(plan, jury=()), APPLICABILITY)  # nobody would see its badge
-    texts = {statement.text for statement in written.statements}
-    return replace(fitting, statements=tuple(one for one in fitting.statements if one.text not in texts))
-
-
-def _effects(case: Case, written: Written, gathered: Gathered) -> tuple[Statement, ...]:
-    """The sizes of effects that the evidence of both tiers gives, quoted; without what the recommendation says."""
-    texts = {statement.text for statement in written.statements}
-    quoted = quantities(case.query, (*_cited_documents(written, gathered.ours), *gathered.theirs))
-    checked, _ = citations.check(quoted, (*gathered.ours, *gathered.theirs))
-    return tuple(statement for statement in checked if statement.text not in texts)
-
-
-def _warnings(case: Case, statements: tuple[Statement, ...]) -> Step[tuple[Part, ...]]:
-    """The record's allergies to what is shown, and interactions that the concept graph lists."""
+def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
+    """The record's allergies to what is shown or marked, and interactions that the concept graph lists."""
     if case.record is None:
         return ()
-    shown = " ".join(statement.text for statement in citations.shown(statements))
+    known = answer.by_marker
+    sections = answer.receipts.sections if answer.receipts else ()
+    marked = tuple(known[it.marker].quotation(it.start, it.end) for section in sections for it in section.marks)
+    statements = (*citations.shown(answer.statements), *marked)
+    shown = " ".join(statement.text for statement in statements)
     ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
     named = tuple(dict.fromkeys(ingredients))[:LOOKED_UP] if case.record.medications else ()
     cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
@@ -290,20 +192,6 @@ def _warnings(case: Case, statements: tuple[Statement, ...]) -> Step[tuple[Part,
     for name, card in zip(named, cards, strict=True):
         interacting += interactions(case.record, name, card.relations if card else ())
     return (*allergies(case.record, statements), *dict.fromkeys(interacting))
-
-
-def _cited_documents(written: Written, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    """The evidence of the documents that the recommendation cites."""
-    documents = {citation.document_id for statement in written.statements for citation in statement.citations}
-    return tuple(piece for piece in evidence if piece.passage.document_id in documents)
-
-
-def _no_medicine(case: Case, written: Written) -> Notes:
-    """Where the question asks which medicine, and no sentence shown names one that the question does not."""
-    shown = " ".join(statement.text for statement in citations.shown(written.statements))
-    if not medicines.asks_which(case.question) or medicines.names(shown) - medicines.names(case.question):
-        return ()
-    return (message("ebm.no_medicine"),)
 
 
 # --- what of a patient's record certainly bears on the sentences shown ------------------------------------------------
@@ -318,10 +206,9 @@ INTERACTS = "interacts_with"
 
 def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterator[AllergyPart]:
     """The record's allergies that sentences shown speak against, with these sentences."""
-    shown = citations.shown(statements)
     for entry in record.entries:
         if entry.kind is EntryKind.ALLERGY:
-            named = [(statement, _same(entry.text, statement.text)) for statement in shown]
+            named = [(statement, _same(entry.text, statement.text)) for statement in statements]
             names = dict.fromkeys(name for _, matches in named for name in matches)
             if names:
                 yield AllergyPart(entry, tuple(names), tuple(statement for statement, matches in named if matches))

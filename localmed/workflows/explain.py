@@ -17,23 +17,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from localmed.agents.asking import AnswerInput
 from localmed.agents.orders import (
     LINES,
     MEDICAL_TERMS,
     PLAIN_ORDER,
     RETRIEVAL_QUESTION,
-    TERM_EXPLANATION,
     OrderInput,
     OrderTerm,
     PlainInput,
     RetrievalInput,
-    TermInput,
     without_identity,
 )
-from localmed.agents.orders_rules import names_for
+from localmed.agents.orders_rules import definition_of, names_for
+from localmed.answering.write import WRITE
 from localmed.clinical.abbreviations import abbreviations
 from localmed.domain import (
     Answer,
@@ -43,10 +41,12 @@ from localmed.domain import (
     Hit,
     Part,
     Provenance,
+    Receipts,
     SearchFilter,
     Statement,
     message,
 )
+from localmed.domain.findings import Found
 from localmed.domain.parts import (
     Definition,
     Expansion,
@@ -63,12 +63,13 @@ from localmed.errors import Rejected
 from localmed.language import HAN, detect, sentences
 from localmed.library.terms import folded
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.search import Found
 from localmed.verification import citations, faithfulness
 from localmed.workflows import finding
-from localmed.workflows.answering import PARTLY, UNNAMED, Written, overdue, refused, screened, write
-from localmed.workflows.finding import Notes, Plan, TierSearch
+from localmed.workflows.ask import written_from
+from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
+from localmed.workflows.receipts import receipts, renumbered
+from localmed.workflows.screening import overdue, refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
 WRITTEN = (
@@ -77,6 +78,7 @@ WRITTEN = (
 EXPLAINED = 20  # terms, the first of the order: each costs a search
 QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
+OF_QUESTION = 3  # sections shown for a follow-up question
 CARD_CHARACTERS = 400  # of a definition that a graph gives
 
 _LINE = re.compile(r"[^\n]*\S")
@@ -107,6 +109,23 @@ class _Cited:
 
     evidence: tuple[Evidence, ...] = ()
     written: int = 0  # terms that a model was asked to explain
+    receipts: list[Receipts] = field(default_factory=list)  # of the follow-up questions
+
+    @property
+    def next_marker(self) -> int:
+        """The highest marker that is taken."""
+        return max((int(piece.marker) for piece in self.evidence), default=0)
+
+    @property
+    def sections(self) -> Receipts | None:
+        """The sections of all follow-up questions."""
+        if not self.receipts:
+            return None
+        return Receipts(
+            sections=tuple(one for found in self.receipts for one in found.sections),
+            others=tuple(one for found in self.receipts for one in found.others),
+            dense=all(found.dense for found in self.receipts),
+        )
 
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
         """Remember what ``statements`` cite."""
@@ -125,7 +144,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     lines, of_lines = yield from _lines(order, language, plan)
     explained, unexplained = yield from _explained(_first_occurrences(terms), task, filters, plan, cited)
     questions, cut = _questions(task)
-    answered = yield from _answers(replace(task, questions=questions), terms, filters, plan, cited)
+    answered = yield from _answers(replace(task, questions=questions), terms, filters, plan, provenance, cited)
     unexplained = tuple(term for term in unexplained if not _is_plain(term, language))
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
@@ -135,6 +154,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
         answer,
         notes=(*notes, *cut, *more, *of_lines, *overdue(shown)),
         parts=(*parts, *_level(parts)),
+        receipts=cited.sections,
         released_by=" ".join(task.released_by.split()),
     )
 
@@ -234,9 +254,7 @@ def _explained(
     for term in terms[:EXPLAINED]:
         names = names_for(term, language)
         card: Card | None = yield LookUp(term.text)
-        statements: tuple[Statement, ...] = ()
-        if TERM_EXPLANATION.name in plan.roles:
-            statements = yield from _quoted_or_written(term, names, task, filters, plan, cited)
+        statements = yield from _quoted_or_written(term, names, task, filters, plan, cited)
         definition = None if statements else _definition(card, language)
         if statements or definition:
             parts.append(TermPart(term.text, statements, names, definition, term.start, term.end))
@@ -259,21 +277,22 @@ def _quoted_or_written(
     term: OrderTerm, names: tuple[str, ...], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
 ) -> Step[tuple[Statement, ...]]:
     question = _question(term, names, detect(task.order))
-    hits, dense = yield from _by_tier_priority(question, filters, plan)
+    hits = yield from _by_tier_priority(question, filters, plan)
     if not hits:
         return ()
     evidence = yield from finding.minted(hits, cited.evidence)
-    line = next((task.order[start:end] for start, end in lines_of(task.order) if start <= term.start < end), "")
-    term_task = TermInput(question, evidence, dense, term=term.text, names=names, patient=task.known, line=line)
-    unseen = replace(plan, jury=())  # the badge of a term is shown nowhere
-    written: Written = yield from write(term_task, replace(unseen, chat=frozenset()), TERM_EXPLANATION, by_rules=True)
-    if not written.stands and TERM_EXPLANATION.name in plan.chat and cited.written < WRITTEN:
+    quoted = definition_of((term.text, *names), (piece for piece in evidence if not piece.planted))
+    if not quoted and cited.written < WRITTEN and WRITE.name in plan.chat:
         cited.written += 1
-        written = yield from write(term_task, unseen, TERM_EXPLANATION)
-    if not written.stands:
-        return ()
-    cited.keep(written.evidence, written.statements)
-    return written.statements
+        written, _ = yield from written_from(question, evidence, plan, task.known)
+        quoted = tuple(one for one in written if _about(one.text, (term.text, *names)))
+    cited.keep(evidence, quoted)
+    return quoted
+
+
+def _about(text: str, names: tuple[str, ...]) -> bool:
+    """Whether ``text`` names the term: a small model explains whatever the sources are about."""
+    return any(name.casefold() in text.casefold() for name in names)
 
 
 def _question(term: OrderTerm, names: tuple[str, ...], language: str) -> str:
@@ -281,22 +300,35 @@ def _question(term: OrderTerm, names: tuple[str, ...], language: str) -> str:
     return f"{term.text}{also}是什么？" if language == "zh" else f"What is {term.text}{also}?"
 
 
-def _by_tier_priority(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[tuple[Hit, ...], bool]]:
-    """The best passages of all tiers at once, ordered by tier: a term is explained by whatever source defines it."""
+def _by_tier_priority(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[Hit, ...]]:
+    """The best passages of all tiers at once, those in the question's language first, ordered by tier."""
     tier_of = {name: place for place, tier in enumerate(plan.tiers) for name in tier.collections}
     if not tier_of:
-        return (), False
+        return ()
     result: Found = yield Search(question, replace(filters, collections=tuple(tier_of)), PASSAGES)
-    return tuple(sorted(result.hits, key=lambda hit: tier_of.get(hit.passage.collection, len(tier_of)))), result.dense
+    own = detect(question)
+
+    def place(hit: Hit) -> tuple[bool, int]:
+        return hit.passage.language != own, tier_of.get(hit.passage.collection, len(tier_of))
+
+    return tuple(sorted(result.hits, key=place))
 
 
 # --- follow-up questions ----------------------------------------------------------------------------------------------
 
 
 def _answers(
-    task: ExplainInput, terms: tuple[OrderTerm, ...], filters: SearchFilter, plan: Plan, cited: _Cited
+    task: ExplainInput,
+    terms: tuple[OrderTerm, ...],
+    filters: SearchFilter,
+    plan: Plan,
+    provenance: Provenance,
+    cited: _Cited,
 ) -> Step[tuple[Part, ...]]:
-    """A part for each follow-up question, asked of the patient's tiers in their order (LINS, HRD)."""
+    """A part for each follow-up question; the sections that speak of it stand in the answer, for staff.
+
+    A patient is shown what a chat model writes only where its badge is green.
+    """
     parts: list[Part] = []
     problems = task.patient.problems if task.patient else ()
     terms = (*terms, *(OrderTerm(problem, 0, 0, "condition") for problem in problems))
@@ -304,30 +336,20 @@ def _answers(
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
             alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, task.known, task.order, terms))
-        statements, doubtful = yield from _answer(alone, task.known, filters, plan, cited)
-        parts.append(QuestionPart(question, statements, alone if alone != question else "", doubtful))
+        found: Answer = yield from receipts(
+            alone, plan.within(filters), plan.searched, provenance, sections=OF_QUESTION
+        )
+        found = renumbered(found, cited.next_marker)
+        if found.receipts:
+            cited.receipts.append(found.receipts)
+        cited.evidence = (*cited.evidence, *found.evidence)
+        best = {section.best for section in found.receipts.sections} if found.receipts else set()
+        pieces = tuple(piece for piece in found.evidence if piece.marker in best)
+        written, account = yield from written_from(alone, pieces, plan, task.known)
+        sure = account.badge is Badge.GREEN
+        shown = written if sure else ()
+        parts.append(QuestionPart(question, shown, alone if alone != question else "", bool(written) and not sure))
     return tuple(parts)
-
-
-def _answer(
-    alone: str, known: str, filters: SearchFilter, plan: Plan, cited: _Cited
-) -> Step[tuple[tuple[Statement, ...], bool]]:
-    """What answers a question; or nothing, and whether that is since its badge is not green."""
-    request, _ = yield from finding.request(alone, filters, plan)
-    searched: TierSearch = yield from finding.search(request, iter(plan.tiers), plan)
-    if not searched.leading:
-        return (), False
-    evidence = yield from finding.minted(searched.leading.hits, cited.evidence)
-    written: Written = yield from write(
-        AnswerInput(alone, evidence, searched.leading.result.dense, beside=cited.evidence, patient=known), plan
-    )
-    if not written.stands:
-        return (), False
-    lacking = any(note.code in (UNNAMED, PARTLY) for note in written.notes)
-    if lacking or written.verification.badge not in (Badge.GREEN, Badge.NONE):
-        return (), True
-    cited.keep(written.evidence, written.statements)
-    return written.statements, False
 
 
 # --- reading level ----------------------------------------------------------------------------------------------------

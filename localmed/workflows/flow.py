@@ -17,17 +17,17 @@ from dataclasses import astuple, dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from localmed.agents.asking import Coherence, Draft, Keywords
+from localmed.agents.asking import Coherence, Keywords
 from localmed.agents.roles import Role
-from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, Statement, TraceStep, message
+from localmed.answering.write import Written
+from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, TraceStep, message
+from localmed.domain.findings import Finding, Found
 from localmed.errors import Busy, Cancelled, ModelError, Rejected
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ports import NOT_JUDGED, Stance
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification.badge import Vote
-from localmed.verification.tied import Covers
 
 if TYPE_CHECKING:
     from localmed.agents.role_table import RoleTable
@@ -46,6 +46,33 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Find:
+    """Find the sections that speak of a question; the result is a ``Finding``.
+
+    At most ``limit`` passages are searched for, at most ``sections`` shown. ``earlier`` are the questions before it,
+    whose subject it keeps; ``as_written``: it is not read as anything else.
+    """
+
+    question: str
+    filters: SearchFilter
+    limit: int
+    sections: int
+    as_written: bool = False
+    earlier: tuple[str, ...] = ()
+
+    name = "find"
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """In which passages each of ``documents`` says whom it is for; a tuple of tuples of ``Passage``, in their order."""
+
+    documents: tuple[str, ...]
+
+    name = "scopes"
+
+
+@dataclass(frozen=True, slots=True)
 class LookUp:
     """Look a term up in the concept graph; the result is a ``Card``, ``None`` where the graph does not know it."""
 
@@ -54,34 +81,6 @@ class LookUp:
     context: str = ""
 
     name = "look_up"
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """Read a document of which ``hits`` were found: whole if it is short, else its best; a tuple of ``Passage``."""
-
-    document: str
-    hits: tuple[Hit, ...]
-
-    name = "read"
-
-
-@dataclass(frozen=True, slots=True)
-class Sections:
-    """The sections of ``passages``, each with all its passages in order and once; a tuple of tuples of ``Passage``."""
-
-    passages: tuple[Passage, ...]
-
-    name = "sections"
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """By what the document of each of ``passages`` says whom it is for and not for; a tuple of ``Covers``."""
-
-    passages: tuple[Passage, ...]
-
-    name = "coverage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +147,16 @@ class Perform:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """Tell whoever waits the statements that no later check takes back; no result. In no trace and no recording."""
+class Shown:
+    """Give whoever waits the sections, while a model reads them; no result. In no trace and no recording."""
 
-    statements: tuple[Statement, ...]
-    evidence: tuple[Evidence, ...]
+    answer: Answer
 
-    name = "settled"
+    name = "shown"
 
 
 T = TypeVar("T")
-Request = Search | LookUp | Read | Sections | Coverage | Cite | Judge | Compare | Studies | Resolve | Perform | Settled
+Request = Search | Find | Scopes | LookUp | Cite | Judge | Compare | Studies | Resolve | Perform | Shown
 Requests = Request | tuple[Request, ...]
 Flow = Generator[Requests, Any, Answer]
 Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
@@ -173,6 +171,8 @@ FLOWS: Mapping[str, tuple[str, str]] = {
     "explain": ("explain", "explain"),
     "links": ("links", "links"),
     "plan": ("plan", "plan_sources"),
+    "search": ("ask", "search"),
+    "thorough": ("thorough", "thorough"),
     "verify": ("verify", "verify"),
 }
 
@@ -203,11 +203,10 @@ class Services:
     """What answers a flow's requests: a callable a kind, of its name, given its fields; ``roles`` performs roles."""
 
     search: Callable[[str, SearchFilter, int, Sequence[str]], Found]
+    find: Callable[[str, SearchFilter, int, int, bool, tuple[str, ...]], Finding]
+    scopes: Callable[[tuple[str, ...]], tuple[tuple[Passage, ...], ...]]
     look_up: Callable[[str, str, str], Card | None]
-    read: Callable[[str, tuple[Hit, ...]], tuple[Passage, ...]]
     cite: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]
-    sections: Callable[[tuple[Passage, ...]], tuple[tuple[Passage, ...], ...]]
-    coverage: Callable[[tuple[Passage, ...]], tuple[Covers, ...]]
     judge: Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]
     compare: Callable[[str, Sequence[str]], tuple[float, ...]]
     studies: Callable[[str, int, tuple[str, ...]], tuple[Study, ...]]
@@ -218,7 +217,6 @@ class Services:
 TOO_LONG = frozenset({"agents.no_room", "chat.prompt_too_long", "chat.decision_too_long", "chat.server_too_long"})
 FAILED = "workflow.model_failed"  # the note of a run whose model failed
 OUT_OF_TIME = "workflow.model_out_of_time"  # and of one in which it took too long
-NEAREST = 3  # passages that are shown as soon as they are found
 
 
 class Driver:
@@ -231,14 +229,14 @@ class Driver:
     def __init__(self, services: Services, hooks: Hooks = SILENT) -> None:
         """After ``hooks.models_until`` no chat model is asked any more: rules finish the answer, and that is told."""
         self.services, self.hooks = services, hooks
-        self._failure: Message | None = None  # how the model failed, or that it took too long
+        self._failures: dict[str, Message] = {}  # how the chat model or the judge failed, or that it took too long
         self._began = time.monotonic()
 
     def run(self, flow: Flow) -> Answer:
         """Drive ``flow`` to its answer, with the trace put in."""
         with following(self.hooks):
             answer = self._run(flow)
-        return replace(answer, notes=(*answer.notes, self._failure)) if self._failure else answer
+        return replace(answer, notes=tuple(dict.fromkeys((*answer.notes, *self._failures.values()))))
 
     def part(self, step: Step[T]) -> T:
         """Drive ``step``, which is only a part of a flow, to its result."""
@@ -267,8 +265,8 @@ class Driver:
 
     def _timed(self, request: Request, steps: list[TraceStep]) -> Any:
         self.hooks.cancel.check()
-        if isinstance(request, Settled):
-            return self.hooks.settled(request.statements, request.evidence)
+        if isinstance(request, Shown):
+            return self.hooks.sections(request.answer)
         self.hooks.started(step_name(request))
         began = time.perf_counter()
         try:
@@ -278,8 +276,6 @@ class Driver:
         detail = summary(result) + _where(request) + self._by(request)
         steps.append(TraceStep(request.name, detail, round(time.perf_counter() - began, 4)))
         self.hooks.finished(steps[-1])
-        if isinstance(result, Found) and result.hits and self.services.roles.chat:
-            self.hooks.passages([hit.passage for hit in result.hits[:NEAREST]])
         if self.hooks.recorder:
             self.hooks.recorder.step(request, result)
         return result
@@ -291,49 +287,49 @@ class Driver:
         if not isinstance(request, Perform):
             service = getattr(services, request.name)
             return service(*(getattr(request, field.name) for field in fields(request)))
-        if not request.by_rules and services.roles.by(request.role) == "chat" and self._in_time():
+        if not request.by_rules and services.roles.by(request.role) == "chat" and self._in_time("chat"):
             try:
                 return services.roles.perform(request.role, request.task)
             except Rejected:
                 raise
             except Cancelled:
-                self._out_of_time()
+                self._out_of_time("chat")
             except (ModelError, Busy) as error:
                 if error.message.code in TOO_LONG:  # the model is well, it was the request
                     raise Rejected(error.message) from None
-                self._failure = message(FAILED, role=step_name(request), reason=error.full_message)
-        rules = services.roles.without_chat()
-        if rules.by(request.role) == "off" and (request.by_rules or self._failure):
-            raise Rejected(self._failure or message("agents.role_off", role=request.role.name))
+                self._failures["chat"] = message(FAILED, role=step_name(request), reason=error.full_message)
+        rules, failure = services.roles.without_chat(), self._failures.get("chat")
+        if rules.by(request.role) == "off" and (request.by_rules or failure):
+            raise Rejected(failure or message("agents.role_off", role=request.role.name))
         return rules.perform(request.role, request.task)
 
-    def _in_time(self) -> bool:
-        """Whether a model may be asked: none has failed, and the time is not over."""
-        if not self._failure and self.hooks.models_over():
-            self._out_of_time()
-        return self._failure is None
+    def _in_time(self, model: str) -> bool:
+        """Whether ``model`` may be asked: it has not failed, and the time is not over."""
+        if model not in self._failures and self.hooks.models_over():
+            self._out_of_time(model)
+        return model not in self._failures
 
-    def _out_of_time(self) -> None:
+    def _out_of_time(self, model: str) -> None:
         """Note that the model's time is over; raise ``Cancelled`` where it is the caller who has given up."""
         self.hooks.cancel.check()
-        self._failure = message(OUT_OF_TIME, seconds=int(time.monotonic() - self._began))
+        self._failures[model] = message(OUT_OF_TIME, seconds=int(time.monotonic() - self._began))
 
     def _judged(self, request: Judge) -> tuple[Stance, ...]:
         """The stances; where the judge fails, or has, nobody judged."""
-        if request.pairs and self._in_time():
+        if request.pairs and self._in_time("judge"):
             try:
                 return tuple(self.services.judge(request.pairs))
             except Cancelled:
-                self._out_of_time()
+                self._out_of_time("judge")
             except (ModelError, Busy) as error:
-                self._failure = message(FAILED, role=step_name(request), reason=error.full_message)
+                self._failures["judge"] = message(FAILED, role=step_name(request), reason=error.full_message)
         return (NOT_JUDGED,) * len(request.pairs)
 
     def _by(self, request: Request) -> tuple[tuple[str, str], ...]:
         """Who served a role."""
         if not isinstance(request, Perform):
             return ()
-        by_rules = request.by_rules or self._failure
+        by_rules = request.by_rules or "chat" in self._failures
         return (("by", "rules" if by_rules else self.services.roles.by(request.role)),)
 
 
@@ -360,8 +356,8 @@ def summary(result: Any) -> tuple[tuple[str, str], ...]:
     """What the trace says of a result: no text. ``keywords`` are steps of a degradation, as ``required:hits``."""
     if isinstance(result, Rejected):
         return (("rejected", result.message.code),)
-    if isinstance(result, Draft):
-        return (("statements", str(len(result.statements))),)
+    if isinstance(result, Written):
+        return (("statements", str(len(result.drafted))), ("covers", result.covers.value))
     if isinstance(result, Card):
         return (("concept", result.concept.id), ("relations", str(len(result.relations))))
     if isinstance(result, Found):
@@ -373,6 +369,10 @@ def summary(result: Any) -> tuple[tuple[str, str], ...]:
         )
         counts = (("hits", str(len(result.hits))), ("dense", str(result.dense).lower()))
         return (*counts, ("passages", ids), *required, *mapped)
+    if isinstance(result, Finding):
+        ids = " ".join(section.best.passage.id[:8] for section in (*result.sections, *result.others))
+        counts = (("sections", str(len(result.sections))), ("others", str(len(result.others))))
+        return (*counts, ("dense", str(result.found.dense).lower()), ("passages", ids))
     if isinstance(result, Keywords):
         return (("count", str(len(result.words))), ("unknown", str(len(result.unknown))))
     if isinstance(result, Coherence):
@@ -382,7 +382,4 @@ def summary(result: Any) -> tuple[tuple[str, str], ...]:
     if isinstance(result, tuple):
         passed = (("passed", str(sum(result))),) if result and all(isinstance(value, bool) for value in result) else ()
         return (("count", str(len(result))), *passed)
-    probability = getattr(result, "probability", None)
-    if probability is not None:
-        return (("probability", f"{probability:.3f}"), ("threshold", f"{result.threshold:.2f}"))
     return ()

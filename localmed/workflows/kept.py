@@ -67,4 +67,4 @@ def _evidence(file: Path) -> dict[str, Evidence]:
         raise Damaged("kept.altered", name=file.name) from None
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise InputError("kept.none", name=file.name, format=FORMAT) from None
-    return {evidence.marker: evidence for evidence in answer.evidence}
+    return answer.by_marker

@@ -1,7 +1,7 @@
 """Link-Eval of one answer (LINS, "Construction of Link-Eval"): which references there were, and who cites what.
 
-The references of an answer of the library's are looked for again, as ``ask`` did: all that the tier that leads gave (of
-all tiers where none leads), and what is cited besides. Of an answer from elsewhere they are the sources given with it.
+The references of an answer of the library's are looked for again, as ``ask`` did: the sections found, and what is
+cited besides. Of an answer from elsewhere they are the sources given with it.
 Two rounds of judging: all sets, pairs and the gold answer; then the correct sets, each without one citation.
 The counts come back in the answer's first part, then one part a citation set.
 """
@@ -11,26 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
+from localmed.agents.asking import RELEVANCE, RelevanceInput
+from localmed.agents.linking import FLUENCY, FluencyInput
 from localmed.domain import Answer, AnswerStatus, Provenance, SearchFilter, Verification, message
+from localmed.domain.findings import Finding
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.parts import LinkCountsPart, LinkSetPart
+from localmed.errors import Rejected
 from localmed.language import detect
 from localmed.ports import Stance
 from localmed.verification import link_eval
 from localmed.verification.link_eval import CitationSet, LinkBasis, LinkInput, LinkSource
-from localmed.workflows import finding
-from localmed.workflows.finding import Notes, Plan, TierSearch
-from localmed.workflows.flow import Flow, Judge, Perform, Step, attempt
+from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.flow import Find, Flow, Judge, Perform, Step
+from localmed.workflows.receipts import PASSAGES, SECTIONS
 
 
 def links(task: LinkInput, filters: SearchFilter, plan: Plan, basis: LinkBasis, provenance: Provenance) -> Flow:
     """The flow that evaluates ``task``; ``filters`` and ``plan`` say how its references are looked for again."""
     if task.retrieved:
         task = yield from _with_references(task, filters, plan)
-    scores: tuple[float | None, ...] = yield Perform(
-        VALIDITY, ValidityInput(task.question, tuple(source.passage for source in task.sources))
-    )
+    scores = yield from _validity(task, plan)
     sets = link_eval.citation_sets(task, basis.languages)
     pairs = link_eval.set_pairs(sets)
     opposite = link_eval.contradiction_pairs(task, basis.languages)
@@ -49,12 +50,23 @@ def links(task: LinkInput, filters: SearchFilter, plan: Plan, basis: LinkBasis, 
 
 def _with_references(task: LinkInput, filters: SearchFilter, plan: Plan) -> Step[LinkInput]:
     """``task`` with the passages that were retrieved for its question and are not cited."""
-    request, _ = yield from finding.request(task.question, filters, plan)
-    searched: TierSearch = yield from finding.search(request, iter(plan.tiers), plan)
-    tried = (searched.leading,) if searched.leading else searched.tried
+    found: Finding = yield Find(task.question, plan.within(filters), PASSAGES, SECTIONS)
     cited = {source.passage.id for source in task.sources}
-    others = {hit.passage.id: hit.passage for tier in tried for hit in tier.result.hits if hit.passage.id not in cited}
+    passages = (passage for section in (*found.sections, *found.others) for passage in section.passages)
+    others = {passage.id: passage for passage in passages if passage.id not in cited}
     return replace(task, sources=(*task.sources, *(LinkSource("", other) for other in others.values())))
+
+
+def _validity(task: LinkInput, plan: Plan) -> Step[tuple[float | None, ...]]:
+    """How likely each reference helps to answer (LINS, correlation scorer); None of each where no model judges."""
+    passages = tuple(source.passage for source in task.sources)
+    if RELEVANCE.name not in plan.chat or not passages:
+        return (None,) * len(passages)
+    try:
+        labels: tuple[float, ...] = yield Perform(RELEVANCE, RelevanceInput(task.question, passages))
+    except Rejected:
+        return (None,) * len(passages)
+    return labels
 
 
 def _fluency(task: LinkInput, plan: Plan) -> Step[tuple[float | None, Notes]]:
@@ -62,11 +74,13 @@ def _fluency(task: LinkInput, plan: Plan) -> Step[tuple[float | None, Notes]]:
     if not texts:
         return None, (message("links.nothing_said"),)
     values: tuple[float, ...] = ()
-    notes = Notes()
-    if FLUENCY.name in plan.roles:
-        values, notes = yield from attempt(FLUENCY, FluencyInput(texts))
-    if len(texts) > link_eval.MOST_COMPARED:
-        notes += (message("links.fewer_compared", number=link_eval.MOST_COMPARED),)
+    if FLUENCY.name in plan.chat:
+        try:
+            values = yield Perform(FLUENCY, FluencyInput(texts))
+        except Rejected:
+            values = ()
+    fewer = len(texts) > link_eval.MOST_COMPARED
+    notes: Notes = (message("links.fewer_compared", number=link_eval.MOST_COMPARED),) if fewer else ()
     return link_eval.mean(values), notes if values else (*notes, message("links.not_fluent"))
 
 

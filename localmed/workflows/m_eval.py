@@ -2,8 +2,8 @@
 
 Claims are extracted, studies found by BM25 and scored, the ``kept`` most reliable judged on every claim together with
 the studies that the answer rests on, and the votes counted (M-Eval, Fig. 2). What may not count (retracted, superseded,
-withdrawn, addressed to a model) is left out before anything is judged, and named. A study that gives another number
-or the other side of a limit than the claim does not vote for it, whatever the judge says.
+withdrawn, addressed to a model) is left out before anything is judged, and named. A study that does not hold the
+claim's numbers does not vote for it, whatever the judge says.
 """
 
 from __future__ import annotations
@@ -14,27 +14,30 @@ from itertools import chain
 from typing import Any
 
 from localmed.agents.appraisal import APPRAISAL, AppraisalInput
+from localmed.answering.check import CHECK
 from localmed.clinical.publications import base
 from localmed.domain.parts import Label, Quality
 from localmed.errors import Rejected
-from localmed.ports import Stance
+from localmed.ports import NOT_JUDGED, Stance
 from localmed.retrieval.studies import Study
-from localmed.verification import bindings, clauses
+from localmed.verification import quantities
 from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
-from localmed.verification.matching import window
 from localmed.verification.reliability import Reliability, bonuses
 from localmed.verification.standing import excluded
 from localmed.verification.verbatim import find_verbatim
 from localmed.verification.vote import Outcome, judged, old, outcome, quality, vote
-from localmed.workflows.flow import Compare, Judge, Perform, Step, Studies
+from localmed.workflows.ask import judged as judged_pairs
+from localmed.workflows.flow import Compare, Perform, Step, Studies
+
+UNWEIGHED = Reliability(0, 0.0, ())
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How many studies are ``retrieved`` by BM25 in ``collections``, and ``kept`` of them; whether they are appraised.
 
-    ``jury`` are the roles that set the badge of an answer written elsewhere. Without ``judged`` no model judges whether
-    a study supports a claim.
+    ``jury`` are the roles that set the badge of an answer written elsewhere. ``judge`` is the judge of entailment,
+    ``chat`` the roles that a chat model serves; without either nobody judges whether a study supports a claim.
     """
 
     retrieved: int
@@ -42,7 +45,13 @@ class Bounds:
     collections: tuple[str, ...]
     appraise: bool = True
     jury: tuple[str, ...] = ()
-    judged: bool = True
+    judge: str = ""
+    chat: frozenset[str] = frozenset()
+
+    @property
+    def judged(self) -> bool:
+        """Whether a model judges."""
+        return bool(self.judge) or CHECK.name in self.chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,12 @@ class Assessment:
 Assessing = Step[Assessment]
 
 
+def standing(provided: tuple[Study, ...]) -> Assessment:
+    """What must be known of the studies ``provided`` before anything else, where nobody judges or weighs them."""
+    counting, left_out = _standing(provided, ())
+    return Assessment(studies=tuple(WeighedStudy(one, UNWEIGHED, True) for one, _ in counting), left_out=left_out)
+
+
 def assess(question: str, sentences: Sequence[Claim], provided: tuple[Study, ...], bounds: Bounds) -> Assessing:
     """The assessment of an answer of the ``sentences``, which rests on the studies ``provided``."""
     possible = candidates(sentences)
@@ -105,7 +120,7 @@ def assess(question: str, sentences: Sequence[Claim], provided: tuple[Study, ...
         retrieved = yield Studies(query.strip(), bounds.retrieved, bounds.collections)
     counting, left_out = _standing(provided, _without(retrieved, provided))
     weighed = yield from _weighed(counting, bounds)
-    held = yield from _held(question, claims, weighed)
+    held = yield from _held(question, claims, weighed, bounds)
     return Assessment(held, weighed, left_out, _quality(held, weighed, left_out))
 
 
@@ -149,7 +164,9 @@ def _appraised(studies: list[Study]) -> Step[tuple[tuple[str, ...], ...]]:
     return failed
 
 
-def _held(question: str, claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...]) -> Step[tuple[ClaimResult, ...]]:
+def _held(
+    question: str, claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...], bounds: Bounds
+) -> Step[tuple[ClaimResult, ...]]:
     """Every study on every claim: one request to the judge. A study that shares no word with a claim says neither."""
     read = [tuple(Read.of(passage.text) for passage in entry.study.passages) for entry in weighed]
     premises = [[premise(passages, claim.text) for passages in read] for claim in claims]
@@ -159,17 +176,16 @@ def _held(question: str, claims: tuple[Claim, ...], weighed: tuple[WeighedStudy,
         for row_premise in row
         if row_premise.text
     ]
-    stances = iter((yield Judge(tuple(pairs))) if pairs else ())
-    return tuple(_outcome(question, claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
+    judgements, _ = yield from judged_pairs(question, tuple(pairs), bounds.judge, bounds.chat)
+    stances = iter(one or NOT_JUDGED for one in judgements)
+    return tuple(_outcome(claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
 
 
-def _outcome(
-    question: str, claim: Claim, row: list[Premise], weighed: tuple[WeighedStudy, ...], stances: Any
-) -> ClaimResult:
+def _outcome(claim: Claim, row: list[Premise], weighed: tuple[WeighedStudy, ...], stances: Any) -> ClaimResult:
     taken: list[Stance | None] = [next(stances) if row_premise.text else None for row_premise in row]
     judged_so = [_side(claim, *seen) if seen[0] else 0 for seen in zip(taken, row, weighed, strict=True)]
     votes = [
-        0 if side > 0 and _other_amount(question, claim, entry.study) else side
+        0 if side > 0 and _other_amount(claim, entry.study) else side
         for side, entry in zip(judged_so, weighed, strict=True)
     ]
     scores = [entry.reliability.score for entry in weighed]
@@ -186,16 +202,9 @@ def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: Weighe
     return 1 if side < 0 and find_verbatim(passage.text, claim.text, passage.table) else side
 
 
-def _other_amount(question: str, claim: Claim, study: Study) -> bool:
-    """Whether ``study`` gives another number or unit, or the other side of a limit, than ``claim``, by rule."""
-    text = claim.text.removeprefix(question.strip()).strip() if claim.whole else claim.text
-    stated = window(text, study.passages)
-    mine, theirs = clauses.of_statement(text), clauses.of_window(stated)
-    return (
-        bindings.difference(text, mine, theirs, stated, bindings.numbers_of((question,))) is not None
-        or bindings.other_side(mine, theirs)
-        or bindings.limit_as_dose(mine, theirs)
-    )
+def _other_amount(claim: Claim, study: Study) -> bool:
+    """Whether ``claim`` gives a number or a unit that ``study`` does not hold, by rule."""
+    return not claim.whole and quantities.missing(claim.text, study.text) is not None
 
 
 def _quality(

@@ -20,20 +20,19 @@ from localmed import __version__
 from localmed.domain import Answer, digest
 from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reachable
 from localmed.errors import InputError, Rejected, as_json, from_json
-from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request, Settled, flow_named, traced
+from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request, Shown, flow_named, traced
 
 __all__ = ["LARGEST", "Recording", "recorded", "replay"]
 
-FORMAT = "localmed recording 5"  # 5: the badge comes last
+FORMAT = "localmed recording 6"  # 6: sections first
 # Where the values that flows pass around are defined.
 MODULES = (
-    "domain.sources", "domain.link_counts", "domain.patient", "ports",
-    "agents.appraisal", "library.terms", "library.graph", "retrieval.concepts", "retrieval.keywords",
-    "retrieval.search", "retrieval.tiers", "agents.asking", "agents.decomposing", "agents.guidance",
-    "agents.safety", "agents.planning", "agents.source_plan", "agents.orders", "agents.practice", "agents.linking",
+    "domain.sources", "domain.findings", "domain.link_counts", "domain.patient", "ports", "answering.write",
+    "answering.check", "agents.appraisal", "library.terms", "library.graph", "retrieval.concepts",
+    "retrieval.keywords", "retrieval.tiers", "agents.asking", "agents.decomposing", "agents.guidance", "agents.safety",
+    "agents.planning", "agents.source_plan", "agents.orders", "agents.practice", "agents.linking",
     "verification.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain", "retrieval.studies",
-    "workflows.m_eval", "verification.answer_file",
-    "verification.badge", "verification.tied", "agents.judging",
+    "workflows.m_eval", "verification.answer_file", "verification.badge", "agents.judging",
 )  # fmt: skip
 
 
@@ -77,7 +76,7 @@ def replay(text: str) -> tuple[Answer, bool]:
         except StopIteration as end:
             answer = traced(end.value, before.trace)
             return answer, answer == traced(before, before.trace) and next(waiting, None) is None
-        if isinstance(requests, Settled):
+        if isinstance(requests, Shown):
             result = None
             continue
         results = tuple(

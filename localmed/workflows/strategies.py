@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
 
-from localmed.agents.asking import QuestionInput, Relevance
+from localmed.agents.asking import RELEVANCE, QuestionInput, RelevanceInput
 from localmed.agents.planning import (
     BEST,
     FEEDBACK,
@@ -27,11 +27,11 @@ from localmed.agents.planning import (
 )
 from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan
 from localmed.domain import Hit, SearchFilter
+from localmed.domain.findings import Found
+from localmed.errors import Rejected
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.search import Found
-from localmed.workflows import finding
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import LookUp, Search, Step, attempt
+from localmed.workflows.flow import LookUp, Perform, Search, Step, attempt
 
 PER_QUERY = 10  # of the twenty that are reranked (Omni-RAG, 5.1)
 PLANS = 8  # made for one question at most (Omni-RAG, D.3)
@@ -72,11 +72,11 @@ class Gathered:
         turns = (hits[place] for place in range(longest) for _, hits in self.hits if place < len(hits))
         return tuple({hit.passage.id: hit for hit in turns}.values())[:most]
 
-    def feedback_input(self, question: str, relevance: Relevance, most: int) -> FoundInput:
+    def feedback_input(self, question: str, helping: float, most: int) -> FoundInput:
         """What the feedback is asked about."""
         cards = tuple(". ".join((card.concept.name, card.concept.definition)) for card in self.cards)
         texts = tuple(hit.passage.in_context for hit in self.best(most))
-        return FoundInput(question, self.plan, texts + cards, relevance.probability)
+        return FoundInput(question, self.plan, texts + cards, helping)
 
 
 def gather(question: str, plan: SourcePlan, sources: Sources, filters: SearchFilter) -> Step[Gathered]:
@@ -97,12 +97,16 @@ def gather(question: str, plan: SourcePlan, sources: Sources, filters: SearchFil
     return Gathered(plan, tuple(every), tuple(known.values()), some)
 
 
-def judged(question: str, gathered: Gathered, plan: Plan) -> Step[tuple[Relevance, Notes]]:
-    """How likely each of the best hits holds an answer to ``question`` itself."""
-    if not gathered.sample:
-        return Relevance((), 1.0), ()
-    best = replace(gathered.sample, hits=gathered.best(plan.passages), reranker="")
-    return (yield from finding.judged(question, best, plan))
+def share_helping(question: str, gathered: Gathered, plan: Plan) -> Step[float]:
+    """How likely the best of what was found helps to answer ``question`` (PRA); 1.0 or 0.0 where nobody judges."""
+    passages = tuple(hit.passage for hit in gathered.best(plan.passages))
+    if not passages or RELEVANCE.name not in plan.chat:
+        return float(bool(passages))
+    try:
+        labels: tuple[float, ...] = yield Perform(RELEVANCE, RelevanceInput(question, passages))
+    except Rejected:
+        return 1.0
+    return max(labels)
 
 
 # --- strategies -------------------------------------------------------------------------------------------------------
@@ -222,12 +226,12 @@ def _scored_plan(
     siblings = tuple((child.plan, child.suggestion) for child in parent.children) if parent else ()
     planned, notes = yield from attempt(PLAN, PlanInput(question, sources.names, feedback_given + siblings))
     gathered = yield from gather(question, planned, sources, filters)
-    relevance, more = yield from judged(question, gathered, plan)
-    task = gathered.feedback_input(question, relevance, plan.passages)
+    helping = yield from share_helping(question, gathered, plan)
+    task = gathered.feedback_input(question, helping, plan.passages)
     answered, last = yield from attempt(FEEDBACK, task)
     feedback: Feedback = answered
     node = Node(planned, feedback.score, feedback.suggestion, parent, total=feedback.score / BEST)
-    return node, notes + more + last
+    return node, notes + last
 
 
 def _graph(question: str, sources: Sources) -> Step[tuple[tuple[tuple[str, str], ...], Notes]]:

@@ -3,7 +3,7 @@
 Citations in every usual style are read and looked up; of each sentence with citations it is checked whether they
 support it (as for an answer of ours: rules first, then the judge). With a question the answer gets its badge, unless
 nobody could judge some sentence; a sentence without a citation keeps it from being green. Then M-Eval (``m_eval``):
-claims, studies, votes; where no model judges entailment there are no votes, and what is nearest is shown.
+claims, studies, votes. Where no model judges, each claim stands beside the sentences of the library nearest to it.
 The result is an ``Answer`` without statements of its own; what was found stands in its parts. It is abstained where no
 study said anything on any claim and nothing cited could be checked.
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from localmed.answering.check import MODEL
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -31,23 +32,27 @@ from localmed.domain import (
     Verification,
     message,
 )
-from localmed.domain.parts import Label
+from localmed.domain.findings import Finding, Line
+from localmed.domain.parts import ClaimPart, Label
 from localmed.language import detect
 from localmed.retrieval.studies import Reference, Study
-from localmed.verification import citations, support
+from localmed.verification import badge, citations
 from localmed.verification.answer_file import VerifyInput
-from localmed.verification.claims import MOST, Claim, Read, premise
+from localmed.verification.badge import Vote
+from localmed.verification.claims import MOST, Claim, Read, candidates, premise
 from localmed.verification.marked_text import REFERENCES, Marked, MarkedText, read
 from localmed.verification.standing import excluded
-from localmed.workflows import gate
-from localmed.workflows.answering import overdue
-from localmed.workflows.ask import ask
+from localmed.workflows.ask import ask, held
 from localmed.workflows.finding import Notes, Plan, minted
-from localmed.workflows.flow import Cite, Flow, Judge, Resolve, Step
-from localmed.workflows.m_eval import Assessment, Bounds, assess
+from localmed.workflows.flow import Cite, Find, Flow, Resolve, Step
+from localmed.workflows.m_eval import Assessment, Bounds, assess, standing
+from localmed.workflows.receipts import PASSAGES
+from localmed.workflows.screening import overdue
+from localmed.workflows.thorough import votes_on
 from localmed.workflows.verify_parts import cited_parts, parts, quoted, statement, supported
 
 MOST_SENTENCES = 200  # of one answer; what an essay has
+CLAIMS, BESIDE = 10, 3  # claims that nobody judges, and sections beside each
 MOST_CHARACTERS = 100_000  # read of it: 200 sentences of 500
 
 LOOKED_UP = message("support.judge.looked_up")
@@ -80,7 +85,12 @@ class _Cited:
     @property
     def carried(self) -> bool:
         """Whether no sentence was found to say something else than what it cites."""
-        return not any(support.unsupported(one) for one in self.statements)
+        return not any(_unsupported_one(one) for one in self.statements)
+
+
+def _unsupported_one(statement: Statement) -> bool:
+    verdict = statement.verdict
+    return verdict is not None and verdict.support in (Support.UNSUPPORTED, Support.CONTRADICTED)
 
 
 def verify(task: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
@@ -90,27 +100,83 @@ def verify(task: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     notes = _input_notes(task, marked)
     known = (*task.references, *marked.references)[:REFERENCES]
     marked = replace(marked, sentences=marked.sentences[:MOST_SENTENCES], references=known)
-    cited = yield from _cited(marked)
+    cited = yield from _cited(marked, bounds)
     sentences = [Claim(sentence.text, sentence.start, sentence.end) for sentence in marked.sentences]
+    if not bounds.judged:
+        return (yield from _unjudged(task, sentences, cited, notes, provenance, language))
     assessment = yield from assess(task.question, sentences, cited.provided, bounds)
     notes += _unweighed(len(sentences), assessment)
     evidence = yield from _evidence(assessment, cited.evidence)
-    judges = (message("support.judge.entailment", name=_judge(provenance)),) if bounds.judged else ()
-    account = Verification(len(cited.statements), 0, len(cited.missing), judges)
-    if task.question.strip() and (bounds.judged or not cited.open):
-        account = yield from gate.badged(
-            task.question, _all_sentences(marked, cited), cited.evidence, account, bounds.jury
-        )
+    account = Verification(len(cited.statements), 0, len(cited.missing), (_judge(bounds),))
+    everything = _all_sentences(marked, cited)
+    if task.question.strip() and everything and not cited.open:
+        votes: list[Vote] = yield from votes_on(task.question, everything, cited.evidence, bounds.jury)
+        if votes:
+            criteria = badge.majority([vote.criteria for vote in votes])
+            account = replace(
+                account,
+                badge=badge.badge(criteria),
+                badge_before=badge.badge(criteria),
+                reason=badge.reason(criteria),
+                badge_judges=tuple(vote.judge for vote in votes),
+            )
     answer = Answer(
         AnswerStatus.ANSWERED if _decided(assessment, cited) else AnswerStatus.ABSTAINED,
         task.question, language, (), evidence, bounds.collections, provenance,
         account,
-        notes + _result_notes(assessment, cited, bounds, provenance) + overdue(evidence),
+        notes + _result_notes(assessment, cited, bounds) + overdue(evidence),
         workflow="verify",
         parts=(*parts(assessment, _by_passage(evidence), cited.carried and account.badge is not Badge.RED),
                *cited_parts(cited.named, cited.statements)),
     )  # fmt: skip
     return answer
+
+
+def _unjudged(
+    task: VerifyInput, sentences: Sequence[Claim], cited: _Cited, notes: Notes, provenance: Provenance, language: str
+) -> Flow:
+    """Where no model judges: each claim beside the sentences of the library that are nearest to it; no verdict."""
+    claims = candidates(sentences)
+    lines: list[tuple[Line, ...]] = []
+    searched = tuple(claim.text for claim in claims[:CLAIMS])
+    findings: tuple[Finding, ...] = (
+        (yield tuple(Find(text, SearchFilter(), PASSAGES, BESIDE) for text in searched)) if searched else ()
+    )
+    for found in findings:
+        lines.append(tuple(next(filter(_marked, section.lines), section.lines[0]) for section in found.sections))
+    hits = [Hit(line.passage, 0.0) for of_claim in lines for line in of_claim]
+    pieces = yield from minted(hits, cited.evidence)
+    evidence = tuple(dict.fromkeys((*cited.evidence, *pieces)))
+    known = {piece.passage.id: piece for piece in evidence if not piece.planted}
+    beside = tuple(
+        ClaimPart(
+            claim.text,
+            Label.NOT_JUDGED,
+            (0, 0, 0),
+            0.0,
+            statements=tuple(
+                known[line.passage.id].quotation(line.start, line.end) for line in of_claim if line.passage.id in known
+            ),
+            start=claim.start,
+            end=claim.end,
+        )
+        for claim, of_claim in zip(claims, lines, strict=False)
+    )
+    left = len(sentences) - len(beside)
+    notes += (message("verify.not_compared", count=left, most=CLAIMS),) if left and beside else ()
+    notes += (message("verify.nothing"),) if not beside else (message("verify.no_judge"),)
+    notes += (message("verify.unresolved", markers=cited.missing),) if cited.missing else ()
+    return Answer(
+        AnswerStatus.ANSWERED if beside or cited.statements else AnswerStatus.ABSTAINED,
+        task.question, language, (), evidence, tuple(sorted({piece.passage.collection for piece in evidence})),
+        provenance, Verification(len(cited.statements), 0, len(cited.missing)),
+        (*notes, *overdue(evidence)), workflow="verify",
+        parts=(*parts(standing(cited.provided), {}, True), *beside, *cited_parts(cited.named, cited.statements)),
+    )  # fmt: skip
+
+
+def _marked(line: Line) -> bool:
+    return line.marked
 
 
 def ask_and_verify(
@@ -130,14 +196,14 @@ def ask_and_verify(
     assessed = parts(assessment, _by_passage(evidence), answer.verification.badge is not Badge.RED)
     fresh = tuple(piece for piece in evidence if piece not in answer.evidence)
     notes = answer.notes + _unweighed(len(shown), assessment)
-    notes += _result_notes(assessment, cited, bounds, provenance) + overdue(fresh)
+    notes += _result_notes(assessment, cited, bounds) + overdue(fresh)
     return replace(answer, evidence=evidence, parts=(*answer.parts, *assessed), notes=notes)
 
 
 # --- the citations ----------------------------------------------------------------------------------------------------
 
 
-def _cited(marked: MarkedText) -> Step[_Cited]:
+def _cited(marked: MarkedText, bounds: Bounds) -> Step[_Cited]:
     """The citations looked up, and the sentences that carry them checked against what was found."""
     named = yield from _looked_up(marked)
     studies = {reference.marker: study for reference, study in named}
@@ -152,9 +218,8 @@ def _cited(marked: MarkedText) -> Step[_Cited]:
     sources = {
         sentence: list(dict.fromkeys(by_passage[hit.passage.id] for hit in hits[sentence])) for sentence in citing
     }
-    checked = yield from _checked(
-        [statement(sentence.text, sources[sentence]) for sentence in citing if sources[sentence]], evidence
-    )
+    written = [statement(sentence.text, sources[sentence]) for sentence in citing if sources[sentence]]
+    checked, _ = yield from held("", written, evidence, bounds.judge, bounds.chat)
     waiting = iter(checked)
     statements = tuple(next(waiting) if sources[sentence] else _unsupported(sentence, studies) for sentence in citing)
     return _Cited(named, statements, evidence)
@@ -177,16 +242,6 @@ def _hits(sentence: Marked, usable: dict[str, Study], reads: dict[str, list[Read
     cited = [marker for marker in sentence.markers if marker in usable and usable[marker].passages]
     places = [premise(reads[marker], sentence.text).place for marker in cited]
     return [Hit(usable[marker].passages[place], 0.0) for marker, place in zip(cited, places, strict=True)]
-
-
-def _checked(statements: Sequence[Statement], evidence: tuple[Evidence, ...]) -> Step[tuple[Statement, ...]]:
-    """The statements with verdicts, marked and not withheld: whoever asks has the text, and is told what is wrong."""
-    if not statements:
-        return ()
-    checked, verification = citations.check(statements, evidence)
-    stances = yield Judge(support.pairs(checked, evidence))
-    judged, _ = support.check(checked, evidence, stances, verification, policy="mark")
-    return judged
 
 
 def _unsupported(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
@@ -253,7 +308,7 @@ def _unweighed(sentences: int, assessment: Assessment) -> Notes:
     return (message("verify.not_weighed", count=left, most=MOST),) if left > 0 and weighed else ()
 
 
-def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> Notes:
+def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds) -> Notes:
     unjudged = sum(held.unjudged for held in assessment.claims)
     overruled = sum(held.overruled for held in assessment.claims)
     count, claims = len(cited.statements), assessment.claims
@@ -266,10 +321,10 @@ def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds, provena
         ((claims or count) and not bounds.judged, message("verify.no_judge")),
         (unjudged and bounds.judged, message("verify.language_unknown", count=unjudged)),
         (overruled, message("verify.overruled", count=overruled)),
-        (claims and bounds.judged, message("verify.judged_by", judge=_judge(provenance))),
+        (claims and bounds.judged, message("verify.judged_by", judge=_judge(bounds))),
     )
     return tuple(note for holds, note in candidates if holds)
 
 
-def _judge(provenance: Provenance) -> str:
-    return dict(provenance.models).get("entailment", "")
+def _judge(bounds: Bounds) -> Message:
+    return message("support.judge.entailment", name=bounds.judge) if bounds.judge else MODEL

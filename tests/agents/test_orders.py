@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,18 +13,15 @@ from localmed.agents.orders import (
     MEDICAL_TERMS,
     PLAIN_ORDER,
     RETRIEVAL_QUESTION,
-    TERM_EXPLANATION,
     OrderInput,
     OrderTerm,
     PlainInput,
     RetrievalInput,
-    TermInput,
     names_in,
     without_identity,
 )
-from localmed.agents.orders_rules import defines, explain, names_for, names_of, retrieval_question, terms
-from localmed.agents.roles import Role, Writing
-from localmed.domain import message
+from localmed.agents.orders_rules import defines, definition_of, names_for, names_of, retrieval_question, terms
+from localmed.agents.roles import Role
 from localmed.errors import Rejected
 from tests.scripted import ScriptedChat
 from tests.values import evidence, passage
@@ -70,22 +68,6 @@ def test_a_plain_line_that_loses_or_adds_something_is_left_to_the_rules() -> Non
         "The order says to take enalapril, 5 mg.",
     )
     assert perform(PLAIN_ORDER, PlainInput(lines), {"lines": list(replies)}) == (replies[0], "", "", "", "")
-
-
-def test_what_was_wrong_with_an_explanation_is_told_in_words() -> None:
-    wrong = (message("agents.sentence_contradicts"),)
-    task = TermInput("What is INR?", (evidence("1", "The INR is a blood test."),), True, conflict=wrong, term="INR")
-    assert isinstance(TERM_EXPLANATION.form, Writing)
-    prompt = TERM_EXPLANATION.form.prompt(task)
-    assert "(a sentence contradicts its source)" in prompt
-    assert prompt.startswith("Asked by: a patient.\nINR\n")
-
-
-def test_an_explanation_in_another_language_is_not_taken() -> None:
-    task = TermInput("What is INR?", (evidence("1", "The INR is a blood test."),), True, term="INR")
-    value = {"statements": [{"text": "国际标准化比值是一种化验。", "sources": ["1"]}]}
-    with pytest.raises(Rejected):
-        perform(TERM_EXPLANATION, task, value, value)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +124,10 @@ def test_what_identifies_is_found() -> None:
 def test_a_definition_is_quoted_and_a_mention_is_not() -> None:
     mention = evidence("1", "Tell us if you take metformin. Store it in the dark.", "Scans")
     defines = evidence("2", "Metformin lowers the sugar in your blood. Take it with food.", "Diabetes")
-    draft = explain(TermInput("What is metformin?", (mention, defines), True, term="metformin"))
-    assert [statement.text for statement in draft.statements] == ["Metformin lowers the sugar in your blood."]
-    assert draft.statements[0].citations[0].marker == "2"
-    assert explain(TermInput("What is metformin?", (mention,), True, term="metformin")).statements == ()
+    (statement,) = definition_of(("metformin",), (mention, defines))
+    assert statement.text == "Metformin lowers the sugar in your blood."
+    assert statement.citations[0].marker == "2"
+    assert definition_of(("metformin",), (mention,)) == ()
 
 
 @pytest.mark.parametrize(
@@ -179,9 +161,22 @@ def test_a_definition_begins_with_the_very_term(sentence: str, names: list[str])
     assert defines(sentence, names)
 
 
-def test_a_notice_and_a_list_of_doses_explain_nothing() -> None:
-    notice = evidence("1", "Aspirin is for demonstration, not for clinical use.", "Aspirin")
-    assert explain(TermInput("What is aspirin?", (notice,), True, term="aspirin")).statements == ()
+@pytest.mark.parametrize(
+    ("text", "headings", "defined"),
+    [
+        ("Makes blood take longer to clot.", ("Words", "Aspirin"), True),
+        ("75 mg a day.", ("Words", "Aspirin"), False),
+        ("Makes blood take longer to clot.", ("Words", "Ibuprofen"), False),
+        ("For demonstration, not for clinical use.", ("Aspirin",), False),
+    ],
+    ids=["a glossary's", "a list of doses", "another's", "under the title"],
+)
+def test_what_stands_under_a_heading_of_that_name_defines_it(
+    text: str, headings: tuple[str, ...], defined: bool
+) -> None:
+    piece = evidence("1", text, headings[0])
+    piece = replace(piece, passage=replace(piece.passage, headings=headings))
+    assert bool(definition_of(("aspirin",), (piece,))) is defined
 
 
 def test_names() -> None:
@@ -242,15 +237,6 @@ def test_a_good_plain_line_is_kept(line: str, plain: str) -> None:
 )
 def test_a_plain_line_with_a_fact_of_its_own_is_not(line: str, plain: str) -> None:
     assert perform(PLAIN_ORDER, PlainInput((line,)), {"lines": [plain]}) == ("",)
-
-
-def test_an_explanation_of_something_else_than_the_term_is_not_taken() -> None:
-    source = evidence("1", "Deep vein thrombosis (DVT) is a blood clot in a deep vein.")
-    task = TermInput("What is CAP?", (source,), True, term="CAP", names=("community-acquired pneumonia",))
-    other = {"statements": [{"text": "DVT is a blood clot in a deep vein.", "sources": ["1"]}]}
-    assert perform(TERM_EXPLANATION, task, other).statements == ()
-    own = {"statements": [{"text": "Community-acquired pneumonia is a blood clot.", "sources": ["1"]}]}
-    assert len(perform(TERM_EXPLANATION, task, own).statements) == 1, "what it says is for the gate"
 
 
 def test_an_amount_is_no_term() -> None:

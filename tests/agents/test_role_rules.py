@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from localmed.ports import Vectors
 
 
+@pytest.mark.slow
 def test_every_role_that_is_named_has_its_rules(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "data")
     import_into(settings, write(tmp_path / "ward", {"a.txt": "Aspirin\n\nAspirin thins the blood.\n"}))
@@ -51,6 +52,7 @@ def test_rules_go_with_their_run_and_take_the_questions_texts_with_them(tmp_path
             gc.enable()
 
 
+@pytest.mark.slow
 def test_a_question_is_encoded_once_in_its_run_and_alone(tmp_path: Path) -> None:
     class Counting(HashedWords):
         def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
@@ -66,6 +68,7 @@ def test_a_question_is_encoded_once_in_its_run_and_alone(tmp_path: Path) -> None
     assert [texts for texts in encoded if question in texts] == [(question,)]
 
 
+@pytest.mark.slow
 def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from localmed.config import Settings\n"
@@ -82,10 +85,11 @@ def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
         [sys.executable, "-c", script, str(settings.data)], capture_output=True, text=True, check=True, timeout=120
     )
     known = set(output.stdout.split())
-    assert "localmed.agents.extractive" in known
-    for name in ("orders_rules", "practice_rules", "guidance_rules", "linking_rules", "planning_rules"):
+    assert "localmed.workflows.receipts" in known
+    for name in ("orders_rules", "guidance_rules", "planning_rules", "keyword_rules"):
         assert f"localmed.agents.{name}" not in known
-    assert not {"localmed.workflows.explain", "localmed.workflows.ebm", "localmed.workflows.verify"} & known
+    for name in ("explain", "ebm", "verify", "thorough", "departments", "plan"):
+        assert f"localmed.workflows.{name}" not in known
 
 
 def test_each_text_is_encoded_once_for_each_kind() -> None:

@@ -22,6 +22,7 @@ from tests.standin import role_of
 JUDGED = tuple(Case(case.role, case.task, bool) for case in all_cases())  # a reply is right if it is true
 WEAK = {
     "coherence": {"en": "conflicts", "zh": "矛盾"},
+    "check": {"en": "contradicted", "zh": "矛盾"},
     "relevance": {"en": "relevant", "zh": "有关"},
     "badge": {"en": "true", "zh": "对"},
     "safety": {"en": "ordinary", "zh": "平常"},
@@ -59,7 +60,7 @@ def test_a_model_that_says_the_same_of_everything_serves_no_role() -> None:
 
     unfit = failed(ChatRoles(ScriptedChat(reply)))
     assert {case.role.name for case in all_cases()} <= unfit
-    assert "recommendation" in unfit
+    assert "write" in unfit
 
 
 def test_every_role_with_cases_is_tested_in_both_languages() -> None:
@@ -72,37 +73,37 @@ def test_every_role_with_cases_is_tested_in_both_languages() -> None:
 
 
 def test_rules_serve_what_a_model_is_unfit_for() -> None:
-    roles = {name: ROLES[name] for name in ("relevance", "plain_order", "cited_answer")}
-    rules = {"relevance": lambda _: "by rules", "cited_answer": lambda _: "by rules"}
-    table = role_table(
-        roles, "chat", {"cited_answer": "chat"}, rules, Weak(), ["relevance", "plain_order", "cited_answer"]
-    )
+    roles = {name: ROLES[name] for name in ("department", "plain_order", "plan")}
+    rules = {"department": lambda _: "by rules", "plan": lambda _: "by rules"}
+    table = role_table(roles, "chat", {"plan": "chat"}, rules, Weak(), list(roles))
     assert {name: table.by(role) for name, role in roles.items()} == {
-        "relevance": "rules",
+        "department": "rules",
         "plain_order": "off",
-        "cited_answer": "chat",
+        "plan": "chat",
     }, "the settings have the last word"
 
 
 def test_a_result_counts_for_what_was_asked_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, before = ChatIdentity("m", "sha", 0), dict(questions())
     tested.keep(tmp_path, model, ["safety"], before)
-    assert tested.unfit(tmp_path, model, questions()) == frozenset({"safety"})
+    assert tested.unfit(tested.read(tmp_path), model, questions()) == frozenset({"safety"})
     changed = tmp_path / "self_test.toml"
     changed.write_text(self_test.FILE.read_text("utf-8").replace("The canteen opens at noon", "Lunch is at noon"))
     monkeypatch.setattr(self_test, "FILE", changed)
     questions.cache_clear()
     try:
-        assert tested.unfit(tmp_path, model, questions()) == frozenset({"safety", "relevance", "guideline_relevance"})
+        assert tested.unfit(tested.read(tmp_path), model, questions()) == frozenset({"safety", "relevance"})
     finally:
         questions.cache_clear()
     tested.keep(tmp_path, model, [], None)
-    assert tested.unfit(tmp_path, model, {}) == frozenset(), "who trusts a model trusts it whatever is asked"
+    assert tested.unfit(tested.read(tmp_path), model, {}) == frozenset(), (
+        "who trusts a model trusts it whatever is asked"
+    )
 
 
 def test_a_result_that_does_not_say_what_was_asked_is_none(tmp_path: Path) -> None:
     (tmp_path / tested.FILE).write_text('{"model": "m sha", "unfit": []}')
-    assert tested.unfit(tmp_path, ChatIdentity("m", "sha", 0), questions()) == frozenset(questions())
+    assert tested.unfit(tested.read(tmp_path), ChatIdentity("m", "sha", 0), questions()) == frozenset(questions())
 
 
 def test_what_is_asked_holds_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,9 +119,9 @@ def test_what_is_asked_holds_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_result_is_of_the_very_model_that_was_tested(tmp_path: Path) -> None:
     tested.keep(tmp_path, ChatIdentity("m", "sha", 0), [], questions())
-    assert tested.unfit(tmp_path, ChatIdentity("m", "sha", 0), questions()) == frozenset()
+    assert tested.unfit(tested.read(tmp_path), ChatIdentity("m", "sha", 0), questions()) == frozenset()
     for other in (ChatIdentity("m", "other", 0), ChatIdentity("n", "sha", 0), ChatIdentity("m", "", 0)):
-        assert tested.unfit(tmp_path, other, questions()) is None, "it was not tested"
+        assert tested.unfit(tested.read(tmp_path), other, questions()) is None, "it was not tested"
 
 
 def test_what_is_asked_holds_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from localmed.operations import importing
 from localmed.ports import Embedder
 from localmed.verification.prompt_injection import has_injection
 from tests.benchmarks.common import Place, Row, library, met
-from tests.benchmarks.plain import MANIFEST
+from tests.benchmarks.sections import MANIFEST
 from tests.fakes import opened
 
 DOCUMENTS = 250  # of MedQuAD, drawn with ``SEED``

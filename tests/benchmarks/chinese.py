@@ -69,7 +69,7 @@ def reciprocal_ranks(session: Session, questions: Sequence[dict[str, Any]]) -> A
     """One over the rank of the first passage with the evidence among ten, else 0: an array, one a question."""
     ranks = []
     for question in questions:
-        hits = session.search(question["text"], SearchFilter(), DEPTH).hits
+        hits = session.find(question["text"], SearchFilter(), DEPTH, DEPTH).found.hits
         places = [
             rank for rank, hit in enumerate(hits, 1) if question["evidence"] in "".join(hit.passage.text.split("\n"))
         ]

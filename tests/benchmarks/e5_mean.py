@@ -15,7 +15,7 @@ from localmed.ingest import manifest
 from localmed.models.e5 import E5, MEAN, Uncentred
 from localmed.operations import importing
 from tests.benchmarks.common import library
-from tests.benchmarks.plain import CORPORA
+from tests.benchmarks.sections import CORPORA
 from tests.fakes import opened
 
 

@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import Any
 
 from localmed.config import NONE, LibrarySettings, Settings
-from localmed.domain import Kind, SearchFilter, Status, message
+from localmed.domain import Answer, Kind, SearchFilter, Status, message
 from localmed.domain.accounts import Account, SessionRole
-from localmed.domain.codec import answer_json, kept_json
+from localmed.domain.codec import answer_json
 from localmed.errors import LocalmedError, UnknownName, UsageError
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import load
@@ -123,7 +123,7 @@ def _used(session: Session, folder: Path) -> None:
         "job": jobs.start(session, "check", lambda _: message("job.interrupted")),
     }
     (folder / KEYS).write_text(json.dumps(keys))
-    (lookups.kept_folder(data) / "explain-1.json").write_text(json.dumps(kept_json(answer), indent=2))
+    (lookups.kept_folder(data) / "explain-1.json").write_text(json.dumps(answer_json(answer), indent=2))
     Registry(data / "models").add(make(folder / "Tiny-Q8_0.gguf", gguf()), "librarian", "tiny", "chat", "chatml")
     deadline = time.monotonic() + 60
     while jobs.job(session, keys["job"]).outcome is None and time.monotonic() < deadline:
@@ -135,11 +135,11 @@ def shown(session: Session, image: Path | None, signs_in: bool = True) -> dict[s
     reader, data, web = Session(session.site, reader_of("ward")), session.data, session.settings.web
     keys = json.loads((data.parent / KEYS).read_text())
     looked_up = {
-        "ask": lambda: answer_json(session.ask(QUESTION, SearchFilter()), "en"),
-        "ask as reader": lambda: answer_json(reader.ask(QUESTION, SearchFilter()), "en"),
-        "search": lambda: session.search(QUESTION, SearchFilter(), 10),
-        "search as reader": lambda: reader.search(QUESTION, SearchFilter(), 10),
-        "diabetes": lambda: session.search("HbA1c target in type 2 diabetes", SearchFilter(), 5),
+        "ask": lambda: _without_digest(session.ask(QUESTION, SearchFilter()), "en"),
+        "ask as reader": lambda: _without_digest(reader.ask(QUESTION, SearchFilter()), "en"),
+        "search": lambda: session.find(QUESTION, SearchFilter(), 10, 10).found,
+        "search as reader": lambda: reader.find(QUESTION, SearchFilter(), 10, 10).found,
+        "diabetes": lambda: session.find("HbA1c target in type 2 diabetes", SearchFilter(), 5, 5).found,
         "concept": lambda: session.concept("chronic kidney disease"),
         "synonym": lambda: reader.concept("nephropathy"),
         "documents": lambda: lookups.documents_overdue(session),
@@ -149,7 +149,7 @@ def shown(session: Session, image: Path | None, signs_in: bool = True) -> dict[s
         "login": lambda: logins.current(data, keys["login"], web),
         "token": lambda: tokens.current(data, keys["token"], web),
         "stops": lambda: stops.stops(data),
-        "history": lambda: answer_json(history.kept(session, keys["answer"]).answer),
+        "history": lambda: _without_digest(history.kept(session, keys["answer"]).answer),
         "kept": lambda: session.kept_evidence(data / "kept" / "explain-1.json", "1"),
         "model": lambda: _weights(session),
         "jobs": lambda: jobs.jobs(session),
@@ -176,7 +176,7 @@ def encoded(settings: Settings) -> str:
 
 
 def _picture(session: Session, image: Path) -> str:
-    hit = session.search("HbA1c target in type 2 diabetes", SearchFilter(("guidelines",)), 1).hits[0]
+    hit = session.find("HbA1c target in type 2 diabetes", SearchFilter(("guidelines",)), 1, 1).found.hits[0]
     lookups.draw_page(session, lookups.evidence_of(session, hit.passage.id), image)
     return hashlib.sha256(image.read_bytes()).hexdigest()
 
@@ -196,6 +196,13 @@ def result(call: Any) -> Any:
         return Refusal(error)
     except Exception as error:
         return error
+
+
+def _without_digest(answer: Answer, language: str = "") -> dict[str, Any]:
+    """``answer`` as JSON; its digest is also of the seconds, which differ from one asking to the next."""
+    values = answer_json(answer, language)
+    del values["digest"]
+    return values
 
 
 def _plain(value: Any) -> Any:

@@ -52,7 +52,7 @@ def measured(place: Place, settings: Settings, every: int) -> tuple[list[float],
         for question in ("diabetes", *questions[:QUESTIONS]):
             for caller, taken in zip((session, reader), times, strict=True):
                 began = time.process_time()
-                caller.search(question, SearchFilter(), LIMIT)
+                caller.find(question, SearchFilter(), LIMIT, LIMIT)
                 taken.append((time.process_time() - began) * 1000)
         return times[0][1:], times[1][1:], len(library(session).lexical)
 

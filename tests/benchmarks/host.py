@@ -94,7 +94,7 @@ def hosted(data: Path) -> Iterator[None]:
 def passages(data: Path, question: str) -> list[str]:
     """What is reranked for ``question``."""
     with opened(Settings(data)) as session:
-        return [hit.passage.in_context for hit in session.search(question, SearchFilter(), PASSAGES).hits]
+        return [hit.passage.in_context for hit in session.find(question, SearchFilter(), PASSAGES, PASSAGES).found.hits]
 
 
 def overhead(data: Path, question: str, texts: list[str]) -> list[Row]:

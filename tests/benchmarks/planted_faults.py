@@ -2,9 +2,8 @@
 cited to its passage, right and then with a fault of each kind (``tests/verification/planting.py``); verbatim
 comparison is off, as for a model.
 
-A fault is caught where the sentence would be withheld by rules; a right sentence that would be withheld is a false
-alarm. In an answer that nobody but rules checks the source's own sentence stands in for what rules cannot tell: there a
-fault is caught where it is not shown, and a right sentence is lost where its source is not quoted either. Rules
+A fault is caught where the veto (``answering.check``) stops the sentence, before any model judges it; a right sentence
+that it stops is a false alarm. Rules
 were developed on 200 of the English statements (and 85 more that are not reported) and half of the Chinese ones, then
 on 50 others and on 52 and 34 over subjects that the corpus does not have. The held back ones were written before that
 last round. Only their totals were seen: once before it, once after it, when nothing was changed any more.
@@ -26,9 +25,8 @@ from localmed.config import Settings
 from localmed.domain import Passage
 from localmed.ingest import manifest
 from localmed.operations import importing
-from localmed.session import Session
 from tests.benchmarks.common import Place, Row, library, met
-from tests.benchmarks.gate import Case, verdicts
+from tests.benchmarks.gate import Case, stopped
 from tests.fakes import opened
 from tests.verification.planting import KINDS, faults, pairs, written
 
@@ -47,7 +45,7 @@ SETS = {
     "statements_fifth_zh": "32 Chinese ones of that writer; held back, spent",
 }
 _ROUND = {"fresh": "fresh", "other": "other subjects", "held": "held back", "fifth": "fifth writer"}
-HOW = "statements: {which}; withheld by rules and likeness"
+HOW = "statements: {which}; check.veto, no judge"
 
 
 def run(place: Place, names: Iterable[str] = SETS) -> list[Row]:
@@ -58,39 +56,29 @@ def run(place: Place, names: Iterable[str] = SETS) -> list[Row]:
                 session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
             )
         passages = sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
-        return [row for name in names for row in _rows(name, _measured(session, name, [*passages, *written(name)]))]
+        return [row for name in names for row in _rows(name, _measured(name, [*passages, *written(name)]))]
 
 
-def _measured(session: Session, name: str, passages: Sequence[Passage]) -> dict[str, tuple[int, int, int]]:
-    """Kind -> caught by rules, caught in an answer, all; "right" are the untouched statements, lost in an answer."""
+def _measured(name: str, passages: Sequence[Passage]) -> dict[str, tuple[int, int]]:
+    """Kind -> stopped, all; "right" are the untouched statements."""
     right = pairs(name, passages)
-    items = [Case("", item.text, "", True, "right", (item.passage,)) for item in right]
-    items += [Case("", item.text, "", False, item.kind, (item.passage,)) for item in faults(right, passages)]
-    checked = verdicts(session, items)
-    by_rules = Counter(case.kind for case, one in zip(items, checked, strict=True) if one.by_rules.withheld)
-    answered = Counter(
-        case.kind
-        for case, one in zip(items, checked, strict=True)
-        if one.answered.withheld and not (case.right and one.quoted)
-    )
-    kinds = [case.kind for case in items]
-    return {kind: (by_rules[kind], answered[kind], kinds.count(kind)) for kind in ("right", *KINDS) if kind in kinds}
+    items = [("right", Case(item.text, "", True, (item.passage,))) for item in right]
+    items += [(item.kind, Case(item.text, "", False, (item.passage,))) for item in faults(right, passages)]
+    caught = Counter(kind for kind, case in items if stopped(case))
+    kinds = [kind for kind, _ in items]
+    return {kind: (caught[kind], kinds.count(kind)) for kind in ("right", *KINDS) if kind in kinds}
 
 
-def _rows(name: str, counts: dict[str, tuple[int, int, int]]) -> list[Row]:
-    alarms, lost, size = counts.pop("right")
+def _rows(name: str, counts: dict[str, tuple[int, int]]) -> list[Row]:
+    alarms, size = counts.pop("right")
     how = HOW.format(which=SETS[name])
     note = f"{size} {'Chinese' if name.endswith('zh') else 'English'} statements"
     note += next((f", {called}" for part, called in _ROUND.items() if f"_{part}_" in name), "")
-    target = f"<= {ALARMS:.0%}"
-    rows = [Row(f"false alarms, {note}", target, _share(alarms, size), met(alarms <= ALARMS * size), how),
-            Row(f"in an answer: right sentences lost, their source not quoted either, {note}", target,
-                _share(lost, size), met(lost <= ALARMS * size), how)]  # fmt: skip
-    for kind, (caught, hidden, planted) in counts.items():
+    rows = [Row(f"false alarms, {note}", f"<= {ALARMS:.0%}", _share(alarms, size), met(alarms <= ALARMS * size), how)]
+    for kind, (caught, planted) in counts.items():
         least = LEAST.get(kind, 0.0)
         rows.append(Row(f"planted faults caught, {note}: {kind}", f">= {least:.0%}" if least else "",
-                        _share(caught, planted), met(caught >= least * planted) if least else "-",
-                        f"{how}; in an answer {_share(hidden, planted)}"))  # fmt: skip
+                        _share(caught, planted), met(caught >= least * planted) if least else "-", how))  # fmt: skip
     return rows
 
 

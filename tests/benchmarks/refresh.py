@@ -70,7 +70,7 @@ def run(place: Place, every: int = 12) -> list[Row]:
     restoring = _spent(lambda: restore(folder, restored.data, "", False, SILENT))
     with opened(restored) as session:
         same = sum(
-            (now.statements, now.evidence) == (then.statements, then.evidence)
+            (now.receipts, now.evidence) == (then.receipts, then.evidence)
             for now, then in zip((session.ask(text, SearchFilter()) for text in QUESTIONS), answers, strict=True)
         )
     share, size = night[0] / rebuild[0], sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

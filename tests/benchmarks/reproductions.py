@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.reproductions [--only 7 9]
 
-Every one is a test of the suite, run here by its number; ``tests/test_reproductions.py`` holds that none is lost.
+Every one is a test of the suite, run here by its number; ``make lint`` fails when one of them is missing.
 """
 
 from __future__ import annotations

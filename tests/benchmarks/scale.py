@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localmed.agents.asking import KeywordsInput
-from localmed.agents.extractive import Extractive
-from localmed.config import AskSettings, KeywordSettings, LibrarySettings, SearchSettings
+from localmed.agents.keyword_rules import KeywordRules
+from localmed.config import KeywordSettings, LibrarySettings, SearchSettings
 from localmed.domain import Document, Passage, SearchFilter, digest, message
 from localmed.library.library import Library, build
 from localmed.models.bert import MaxSim
@@ -132,10 +132,10 @@ def _closer(target: Path, questions: list[str]) -> list[Row]:
             reranked.search(question, search_filter, settings.results)
             times.append((time.perf_counter() - began) * 1000)
         times = times[10:]  # the first warm up
-        performer = Extractive(library.lexical, encoder, AskSettings())
+        performer = KeywordRules(library.lexical, encoder, KeywordSettings().compared)
         degraded, empty = [], 0
         for question in questions[:KEYWORD_QUESTIONS]:
-            keywords = performer.extract_keywords(KeywordsInput(question, KeywordSettings().most))
+            keywords = performer.extract(KeywordsInput(question, KeywordSettings().most))
             began = time.perf_counter()
             hits, _ = degrade(
                 keywords.words,

@@ -215,7 +215,7 @@ def _question(session: Session, medicine: str, share: float) -> tuple[str, list[
             return "refusals", [], set()
         return "answers" if passages else "questions", passages, _of(passages)
     if share < 0.7:
-        passages = [hit.passage for hit in session.search(question, SearchFilter(), 20).hits]
+        passages = [hit.passage for hit in session.find(question, SearchFilter(), 20, 20).found.hits]
         return "searches", passages, _of(passages)
     if share < 0.9:
         try:

@@ -113,7 +113,7 @@ class Localmed:
         return str(ids[0])
 
     def titles(self, *search: str) -> list[str]:
-        return [hit["passage"]["title"] for hit in self.ok("search", *search, "--json").json["hits"]]
+        return [found["title"] for found in self.ok("search", *search, "--json").json["sections"]]
 
 
 def notes_of(answer: dict[str, Any]) -> list[str]:

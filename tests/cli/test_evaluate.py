@@ -17,6 +17,8 @@ from localmed.evaluation.ablation import VARIANTS
 from localmed.evaluation.measures import MEASURES
 from tests.cli.conftest import Localmed
 
+pytestmark = pytest.mark.extra("eval")
+
 SECRET = "Zyxwvut Patientname"
 QUESTIONS = {
     "q1": f"antibiotics septic shock {SECRET}",
@@ -36,6 +38,7 @@ def options(tmp_path: Path) -> tuple[str, ...]:
     return ("eval", "retrieval", "--queries", str(tmp_path / "q.tsv"), "--qrels", str(tmp_path / "r.txt"))
 
 
+@pytest.mark.slow
 def test_the_whole_ablation_as_json_and_files(localmed: Localmed, options: tuple[str, ...], tmp_path: Path) -> None:
     out = tmp_path / "out"
     ran = localmed.ok(*options, "--reranker", "maxsim", "--out", str(out), "--json")

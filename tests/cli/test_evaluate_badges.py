@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import Localmed
 
+pytestmark = pytest.mark.extra("eval")
+
 SECRET = "Zyxwvut Patientname"
 QUESTIONS = (
     "q1\tWhat is the maximum dose of paracetamol in adults?\n"
@@ -54,9 +56,3 @@ def test_what_is_refused(localmed: Localmed, questions: str, tmp_path: Path) -> 
     empty = tmp_path / "empty.tsv"
     empty.write_text("\n")
     assert localmed("eval", "badges", "--questions", str(empty), "--out", str(tmp_path / "o")).code in (2, 3)
-
-
-def test_a_badge_is_shown_in_words(localmed: Localmed) -> None:
-    done = localmed("ask", "What is the maximum dose of paracetamol in adults?")
-    assert "supported by its sources" in done.out
-    assert "Judged by: rules" in done.out

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import Localmed
 
+pytestmark = pytest.mark.extra("eval")
+
 SECRET = "Zyxwvut Patientname"
 QUESTIONS = (
     "dose\tWhat is the maximum dose of paracetamol in adults?\n"
@@ -39,10 +41,8 @@ def test_questions_asked_to_the_library(localmed: Localmed, questions: str, tmp_
     assert "not measured" in done.out
     report = json.loads((out / "report.json").read_text())
     rows = {row["id"]: row for row in report["rows"]}
-    assert rows["none"]["status"] == "abstained"
-    assert rows["dose"]["metrics"]["citation_set_precision"] == 1.0  # quoted word for word
-    assert rows["dose"]["metrics"]["statement_correctness"] is None  # no gold answer was given
-    assert rows["lactate"]["metrics"]["statement_correctness"] is None  # without a model nobody judges it
+    assert {row["status"] for row in rows.values()} == {"sections"}
+    assert set(rows["dose"]["metrics"].values()) == {None}, "without a model nothing is claimed"
     assert {path.name for path in out.iterdir()} == {
         "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"
     }  # fmt: skip
@@ -50,6 +50,7 @@ def test_questions_asked_to_the_library(localmed: Localmed, questions: str, tmp_
     assert "paracetamol" not in written(out)
 
 
+@pytest.mark.slow
 def test_going_on_gives_the_same(localmed: Localmed, questions: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     call = ("eval", "links", "--questions", questions, "--out", str(out), "--json")

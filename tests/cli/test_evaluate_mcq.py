@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import json
 import os
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 from tests.cli.conftest import Localmed
 from tests.models.tiny_gguf import write_gguf
-from tests.strict import needs
 
 SECRET = "Zyxwvut Patientname"
 QUESTIONS = [
@@ -29,7 +27,7 @@ def questions(tmp_path: Path) -> str:
     return f"medqa:{tmp_path / 'own.jsonl'}"
 
 
-@needs(importlib.util.find_spec("llama_cpp") is not None, "llama-cpp-python")
+@pytest.mark.extra("llama", "eval")
 def test_every_arm_and_going_on(copied: Localmed, questions: str, tmp_path: Path) -> None:
     (copied.data / "localmed.toml").write_text("[chat]\nhang_seconds = 600.0\n")
     model = str(write_gguf(tmp_path / "tiny.gguf"))
@@ -62,11 +60,13 @@ def test_every_arm_and_going_on(copied: Localmed, questions: str, tmp_path: Path
     assert "other questions" in other.failed(2)
 
 
+@pytest.mark.extra("eval")
 def test_without_a_chat_model_it_says_what_works(localmed: Localmed, questions: str, tmp_path: Path) -> None:
     ran = localmed("eval", "mcq", "--set", questions, "--out", str(tmp_path / "out"))
     assert "eval retrieval" in ran.failed(6)
 
 
+@pytest.mark.extra("eval")
 def test_what_is_refused(localmed: Localmed, questions: str, tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "out"))
     file = questions.partition(":")[2]
@@ -77,6 +77,7 @@ def test_what_is_refused(localmed: Localmed, questions: str, tmp_path: Path) -> 
     assert localmed("eval", "mcq", "--set", f"medqa:{tmp_path / 'none.jsonl'}", *out).code == 3
 
 
+@pytest.mark.extra("eval")
 def test_a_second_call_with_the_same_out_is_refused(localmed: Localmed, questions: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()

@@ -10,6 +10,8 @@ import pytest
 from localmed.evaluation.stance import THREE
 from tests.cli.conftest import Localmed
 
+pytestmark = pytest.mark.extra("eval")
+
 SECRET = "Zyxwvut Patientname"
 PAIRS = (
     f"Zinc shortened the common cold of {SECRET}.\tZinc shortens the common cold.\tentailment\n"

@@ -29,7 +29,7 @@ def written(localmed: Localmed, tmp_path: Path) -> Path:
 def test_the_folder_is_whole_and_signed(written: Path) -> None:
     names = {path.name for path in written.iterdir()}
     pages = {"index.html", "attributes.html", "card.html", "hazards.html"}
-    assert pages | {"models.json", "corpus.json", "calibration.json", "change.json"} <= names
+    assert pages | {"models.json", "corpus.json", "change.json"} <= names
     assert {"tests.xml", "egress.html", "benchmarks.json"} <= names
     for line in (written / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")

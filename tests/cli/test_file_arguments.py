@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from localmed.cli.main import main
 from localmed.errors import InputError, LimitExceeded
@@ -126,7 +127,16 @@ def run_with(ward: Localmed, folder: Path, command: str, parameter: click.Parame
     return ward(*command.split(), *words, *beside, *more)
 
 
-@pytest.mark.parametrize(("command", "parameter"), READ, ids=[f"{c} {p.name}" for c, p in READ])
+# Commands that ask for their extra before they look for a file.
+MEASURING = ("eval badges", "eval claims", "eval links", "eval retrieval", "eval stance", "train compare")
+
+
+def of_command(command: str, parameter: click.Parameter) -> ParameterSet:
+    marks = [pytest.mark.extra("eval")] if command in MEASURING else []
+    return pytest.param(command, parameter, id=f"{command} {parameter.name}", marks=marks)
+
+
+@pytest.mark.parametrize(("command", "parameter"), [of_command(*pair) for pair in READ])
 def test_a_missing_file_is_refused_by_every_command_alike(
     ward: Localmed, tmp_path: Path, command: str, parameter: click.Parameter
 ) -> None:

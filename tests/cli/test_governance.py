@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import MANIFEST, PDF_LINE, Localmed, notes_of
+from tests.cli.conftest import MANIFEST, PDF_LINE, Localmed
 
 LATER, EARLIER = "2999-12-01", "2020-01-01"
 DOSE = "What is the maximum dose of paracetamol in adults?"
@@ -21,6 +21,7 @@ def shown(localmed: Localmed, document: str) -> Any:
     return localmed.ok("documents", "show", document, "--json").json
 
 
+@pytest.mark.slow
 def test_what_is_set_holds_for_answers_lists_and_later_imports(
     copied: Localmed, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,21 +43,21 @@ def test_what_is_set_holds_for_answers_lists_and_later_imports(
     assert governance == {"owner": "Dr Lin", "approver": "Dr Wu", "effective_from": "", "review_by": EARLIER}
 
 
+@pytest.mark.slow
 def test_overdue_is_said_in_both_languages(copied: Localmed) -> None:
     english, chinese = copied.id_of("Paracetamol"), copied.id_of("探视指南")
     for document in (english, chinese):
         copied.ok("documents", "set", document, "--review-by", EARLIER)
     out = copied.ok("ask", DOSE).out
     assert f"REVIEW OVERDUE since {EARLIER}" in out
-    assert f"was to be reviewed by {EARLIER}: Paracetamol" in " ".join(out.split())
     assert f"已过复审期限（{EARLIER}）" in copied.ok("ask", "重症医学科的探视时间是什么？").out
     answer = copied.ok("ask", DOSE, "--json").json
     assert {evidence["overdue"] for evidence in answer["evidence"] if evidence["document_title"] == "Paracetamol"} == {
         EARLIER
     }
-    assert any(EARLIER in note for note in notes_of(answer))
     assert "REVIEW OVERDUE" in copied.ok("search", "paracetamol dose").out
-    assert copied.ok("search", "paracetamol dose", "--json").json["overdue"][english] == EARLIER
+    sections = copied.ok("search", "paracetamol dose", "--json").json["sections"]
+    assert {section["overdue"] for section in sections if section["document"] == english} == {EARLIER}
     assert {row["id"] for row in copied.ok("documents", "due", "--json").json} == {english, chinese}
     lines = copied.ok("doctor").out
     assert "overdue for review: 2; not yet effective: 0" in lines
@@ -69,8 +70,8 @@ def test_a_replay_comes_to_the_same_answer_whatever_the_day(copied: Localmed, tm
     answer = copied.ok("ask", DOSE, "--json", "--record", str(recording)).json
     copied.ok("documents", "set", document, "--review-by", "", "--effective-from", LATER)
     replayed = copied.ok("replay", str(recording), "--json").json
-    assert replayed["notes"] == answer["notes"]
-    assert any(EARLIER in note for note in notes_of(replayed))
+    assert replayed["receipts"] == answer["receipts"]
+    assert EARLIER in {piece["overdue"] for piece in replayed["evidence"]}
     assert answer["provenance"]["day"] == replayed["provenance"]["day"] != ""
 
 
@@ -160,6 +161,7 @@ def test_names_of_staff_are_in_no_log(copied: Localmed) -> None:
 # --- chains -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_chain_keeps_its_links_over_imports_and_says_what_was_removed(copied: Localmed, folder: Path) -> None:
     first, second, third = map(copied.id_of, ("Sepsis: the first hour", "Paracetamol", "Vancomycin leaflet"))
     copied.ok("documents", "supersede", first, "--by", second, "--yes")
@@ -185,6 +187,7 @@ def test_a_chain_keeps_its_links_over_imports_and_says_what_was_removed(copied: 
 # --- readers ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path: Path) -> None:
     (tmp_path / "order.txt").write_text("Paracetamol 1 g orally every 8 hours for fever\n")
     document = copied.id_of("Paracetamol")
@@ -243,6 +246,7 @@ def test_what_is_for_those_who_see_everything(localmed: Localmed, arguments: tup
     assert "not for readers of groups" in localmed("--as-group", "nurses", *arguments).failed(2)
 
 
+@pytest.mark.slow
 def test_a_text_that_nobody_approved_is_due(copied: Localmed, folder: Path, tmp_path: Path) -> None:
     own = tmp_path / "documents"
     shutil.copytree(folder, own)
@@ -280,7 +284,7 @@ def test_as_group_only_narrows_what_the_setting_names(copied: Localmed) -> None:
     copied.ok("collections", "access", "ward", "--group", "doctors")
     (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses", "doctors"]\n')
     assert "Paracetamol" in copied.titles("paracetamol")
-    assert copied.ok("--as-group", "nurses", "search", "paracetamol", "--json").json["hits"] == []
+    assert copied.ok("--as-group", "nurses", "search", "paracetamol", "--json").json["sections"] == []
     (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses"]\n')
     for groups in (("doctors",), ("nurses", "doctors")):
         options = [part for group in groups for part in ("--as-group", group)]
@@ -324,6 +328,12 @@ def test_what_a_kept_answer_cites_is_shown_after_everything_is_gone(
     assert PDF_LINE in copied.ok("show", source["marker"], "--answer", str(kept), "--page", "2").out
     assert "It stands on: 2" in copied("show", source["marker"], "--answer", str(kept), "--page", "9").failed(3)
     copied("show", "99", "--answer", str(kept)).failed(2)
+    values = json.loads(kept.read_text("utf-8").replace(PDF_LINE, "Give 500 mg."))
+    answer, altered = values.get("answer", values), tmp_path / "altered.json"
+    for _ in ("a wrong digest", "none"):
+        altered.write_text(json.dumps(values))
+        assert "not as it was written" in copied("show", source["marker"], "--answer", str(altered)).failed(5)
+        answer.pop("digest", None)
     copied.ok("collections", "access", "ward", "--group", "doctors")
     copied("--as-group", "nurses", "show", source["marker"], "--answer", str(kept)).failed(2)
     kept.unlink()

@@ -19,6 +19,7 @@ import pytest
 
 from localmed import confined
 from localmed.cli.main import main
+from localmed.domain.sources import digest
 from tests.cli.conftest import Localmed, Ran
 
 HIDDEN, GRAPH = "zulucollection", "yankeegraph"
@@ -81,12 +82,19 @@ def built(root: Path, ward: Path, secrets: dict[str, str]) -> Hospital:
     answer = localmed.ok("ask", "What should be given in sepsis with whiskeymycin and xrayitis?", "--json",
                          "--record", str(recording)).out  # fmt: skip
     assert "whiskeymycin" in answer
-    (files / "kept.json").write_text(answer.replace(HIDDEN, "ward"), "utf-8")  # as who wants to see it would alter it
+    altered = answer.replace(HIDDEN, "ward")  # as who wants to see it would alter it, digest included
+    (files / "kept.json").write_text(with_its_digest(altered), "utf-8")
     (files / "order.txt").write_text("Paracetamol 1 g orally every 8 hours for fever\n")
     (files / "answer.txt").write_text("In sepsis antibiotics are given within one hour.\n")
     (files / "sheet.csv").write_text("file,owner\npain.md,Dr Wu\n")
     (files / "lines.jsonl").write_text('{"id": "1", "question": "sepsis"}\n')
     return Hospital(localmed, document, passage, files)
+
+
+def with_its_digest(answer: str) -> str:
+    """An answer as JSON with the digest that belongs to it, which anybody can make."""
+    values = {name: value for name, value in json.loads(answer).items() if name != "digest"}
+    return json.dumps(values | {"digest": digest(json.dumps(values, sort_keys=True))}, ensure_ascii=False)
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +153,7 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "collections update": "ward", "reindex": "", "generations": "", "generations confirm": "", "generations list": "",
     "generations prune": "", "generations rollback": "", "generations upgrade": "", "generations verify": "",
     "refresh": "", "refresh holds": "", "refresh list": "", "refresh release": "", "refresh show": "1",
-    "calibrate": "{files}/lines.jsonl", "canaries": "", "canaries accept": "x --reason y", "canaries watch": "x",
+    "canaries": "", "canaries accept": "x --reason y", "canaries watch": "x",
     "backup": "", "backup list": "",
     "backup verify": "", "restore": "{files}",
     "pack key": "{new}", "pack root": "{new} --key {files}/order.txt --key {files}/answer.txt",
@@ -303,7 +311,7 @@ def test_a_kept_answer_is_resolved_against_the_catalogue(hospital: Hospital, tmp
     hospital.nurse("show", hidden["marker"], "--answer", str(kept)).failed(2)
     visible = hospital.localmed.id_of("Sepsis")
     forged = tmp_path / "forged.json"
-    forged.write_text(kept.read_text("utf-8").replace(hospital.document, visible), "utf-8")
+    forged.write_text(with_its_digest(kept.read_text("utf-8").replace(hospital.document, visible)), "utf-8")
     hospital.nurse("show", hidden["marker"], "--answer", str(forged), "--image", str(image)).failed(2)
     assert not image.exists()
     assert "not be read" in hospital.nurse("replay", str(hospital.files / "recording.json")).failed(2)

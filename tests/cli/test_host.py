@@ -63,6 +63,7 @@ def answer(copied: Localmed, *options: str) -> dict[str, Any]:
     done = copied.process(*options, "ask", QUESTION, "--json")
     assert done.returncode == 0, done.stderr
     status: dict[str, Any] = json.loads(done.stdout)
+    del status["digest"]  # of the seconds too
     for step in status["trace"]:
         del step["seconds"]
     return status
@@ -70,7 +71,7 @@ def answer(copied: Localmed, *options: str) -> dict[str, Any]:
 
 def test_the_whole_life_of_a_host(copied: Localmed) -> None:
     alone = answer(copied)
-    assert alone["statements"]
+    assert alone["receipts"]
     with host(copied.data) as process:
         assert answer(copied) == alone
         status = copied.ok("host", "--status", "--json").json
@@ -105,7 +106,7 @@ def test_killed_in_the_middle_of_a_request_and_replaced(copied: Localmed) -> Non
         hosted.close()
     assert (copied.data / FOLDER / SOCKET).exists()
     assert copied("host", "--status").failed(6)
-    assert answer(copied)["statements"]  # with its own models
+    assert answer(copied)["receipts"]  # with its own models
     with host(copied.data) as process:
         assert copied.ok("host", "--status", "--json").json["process"] == process.pid
         assert ended(process, signal.SIGINT) == (0, "")
@@ -134,7 +135,7 @@ def test_a_command_does_not_wait_for_a_host_that_hangs(copied: Localmed) -> None
     with host(copied.data) as process:
         os.kill(process.pid, signal.SIGSTOP)
         began = time.monotonic()
-        assert answer(copied)["statements"]
+        assert answer(copied)["receipts"]
         assert time.monotonic() - began < 60
 
 
@@ -145,7 +146,7 @@ def test_nothing_but_the_socket_is_opened(copied: Localmed, tmp_path: Path) -> N
     if allowed is None or allowed.returncode:
         cannot("strace is not permitted here")
     with host(copied.data, *watched) as traced:
-        assert answer(copied)["statements"]
+        assert answer(copied)["receipts"]
         status = copied.ok("host", "--status", "--json").json
         os.kill(status["process"], signal.SIGTERM)
         traced.communicate(timeout=60)

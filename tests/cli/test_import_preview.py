@@ -29,6 +29,7 @@ def dry(tmp_path: Path, *arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.slow
 def test_it_says_what_would_be_done_and_needs_no_library(tmp_path: Path, folder: Path) -> None:
     code, output = dry(tmp_path, "--dry-run", str(folder))
     assert code == 0
@@ -37,6 +38,7 @@ def test_it_says_what_would_be_done_and_needs_no_library(tmp_path: Path, folder:
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_json_and_the_report_page(tmp_path: Path, folder: Path) -> None:
     target = tmp_path / "页.html"
     code, output = dry(tmp_path, "--dry-run", "--json", "--report", str(target), "--language", "zh", str(folder))
@@ -59,6 +61,7 @@ def test_where_everything_is_refused_or_nothing_is_there(tmp_path: Path) -> None
     assert "nothing to" in output
 
 
+@pytest.mark.slow
 def test_ended_by_a_signal_it_leaves_no_copy_of_a_document(tmp_path: Path) -> None:
     """As a service that is stopped and a machine that is shut down do."""
     temporary = tmp_path / "temporary"

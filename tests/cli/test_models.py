@@ -67,6 +67,7 @@ def test_from_a_stick_to_use(empty: Localmed, qwen: Path) -> None:
     log.close()
 
 
+@pytest.mark.slow
 def test_what_serves_after_a_removal_is_the_profiles_own(empty: Localmed, tmp_path: Path) -> None:
     made = make_sentence_encoder(tmp_path / "ours")
     empty.ok("models", "add", str(made), "--role", "encoder")
@@ -141,6 +142,7 @@ def test_a_damaged_registry(empty: Localmed, qwen: Path) -> None:
     assert "add FOLDER" in empty("models", "list").failed(6)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_adding(empty: Localmed, tmp_path: Path) -> None:
     path = tmp_path / "Qwen3-8B-Q8.gguf"
     make(path, files.gguf(data=0))

@@ -44,6 +44,7 @@ def impatient() -> Iterator[None]:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("make", [pipe, endless])
 @pytest.mark.parametrize("name", [*KEPT, *DATABASES])
+@pytest.mark.slow
 def test_an_answer_waits_for_nothing(copied: Localmed, name: str, make: Callable[[Path], None]) -> None:
     path = copied.data / name
     path.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from localmed.cli import search, showing
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Status
+from localmed.domain import Answer, AnswerStatus, Evidence, Receipts, ShownLine, ShownSection
 from localmed.library import lexical
 from tests.values import PROVENANCE, evidence
 
@@ -29,8 +29,10 @@ def answer_of(source: Evidence, language: str) -> Answer:
 def test_sources_and_hits_say_so(
     scanned: Evidence, language: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    showing.show(answer_of(scanned, language))
-    search._show(1, Hit(scanned.passage, 1.0), Status.CURRENT, "", language)
+    answer = answer_of(scanned, language)
+    showing.show(answer)
+    section = ShownSection("1", (ShownLine("1", 0, len(scanned.passage.text)),))
+    search.show_finding(replace(answer, receipts=Receipts(sections=(section,))))
     assert "".join(capsys.readouterr().out.split()).count("".join(says.split())) == 2
 
 

@@ -29,6 +29,7 @@ def traces(folder: Path) -> list[str]:
     return matches
 
 
+@pytest.mark.slow
 def test_nothing_of_a_question_is_kept(copied: Localmed, tmp_path: Path) -> None:
     for question in (QUESTION, CHINESE):
         shown = MARKER in copied.ok("ask", question, "--json").out
@@ -74,7 +75,10 @@ def test_no_exception_holds_a_question(copied: Localmed) -> None:
     withdrawals = copied.data / "withdrawals"
     withdrawals.write_text("not JSON\n")
     with opened(load(copied.data)) as session:
-        for ask in (lambda: session.ask(QUESTION, SearchFilter()), lambda: session.search(QUESTION, SearchFilter(), 5)):
+        for ask in (
+            lambda: session.ask(QUESTION, SearchFilter()),
+            lambda: session.find(QUESTION, SearchFilter(), 5, 5).found,
+        ):
             with pytest.raises(LocalmedError) as caught:
                 ask()
             chain: BaseException | None = caught.value
@@ -89,7 +93,7 @@ def test_the_audit_log_says_that_a_question_was_asked(copied: Localmed) -> None:
     try:
         entry = audit.entries()[-1]
         assert entry.action == "ask"
-        assert entry.outcome in ("answered", "abstained")
+        assert entry.outcome == "sections"
         assert entry.generation == "0001"
         assert MARKER not in str(entry)
         assert audit.verify() == []

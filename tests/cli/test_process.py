@@ -19,6 +19,7 @@ def without_core(pid: int) -> bool:
     return "Max core file size 0 0" in " ".join(Path(f"/proc/{pid}/limits").read_text().split())
 
 
+@pytest.mark.slow
 def test_a_command_dumps_no_core(localmed: Localmed) -> None:
     command = [*COMMAND, "--data", str(localmed.data), "search", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:

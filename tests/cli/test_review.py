@@ -13,6 +13,8 @@ import pytest
 
 from tests.cli.conftest import Localmed
 
+pytestmark = pytest.mark.extra("eval")
+
 CASES = [
     {"id": f"q{n}", "question": f"Question <{n}>?", "answers": {"localmed": f"Yes {n} [1].", "alone": f"No {n}."}}
     for n in range(6)

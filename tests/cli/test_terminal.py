@@ -77,10 +77,10 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Localmed, Path, 
 
 def commands(localmed: Localmed, folder: Path) -> list[tuple[str, ...]]:
     """Every command that prints names, titles or passages, and errors with names in them."""
-    hits = localmed.ok("search", "heparin", "--json", "-n", "100").json["hits"]
+    sections = localmed.ok("search", "heparin", "--json", "-n", "100").json["sections"]
     documents = localmed.ok("documents", "list", "--json").json
     named = [str(path) for path in sorted(folder.iterdir())[:40]]
-    reading: list[tuple[str, ...]] = [("show", hit["passage"]["id"]) for hit in hits[:40]]
+    reading: list[tuple[str, ...]] = [("show", found["passage"]) for found in sections[:40]]
     reading += [("documents", "show", document["id"]) for document in documents[:40]]
     errors: list[tuple[str, ...]] = [(*words, name) for name in named[:6] for words in
               (("verify",), ("replay",), ("explain",), ("show", "1", "--answer"), ("documents", "govern"))]  # fmt: skip
@@ -132,9 +132,10 @@ def test_work_without_a_terminal_tells_how_far_it_is(
 
 
 @pytest.mark.parametrize("span", ["abc", "5-3", "-3", "5-5", "5-99999", "99990-99999", f"1-{'9' * 30}"])
+@pytest.mark.slow
 def test_a_span_that_is_none_of_the_passage_is_refused(imported: tuple[Localmed, Ran], span: str) -> None:
     localmed, _ = imported
-    (passage, *_) = localmed.ok("search", "paracetamol", "--json").json["hits"]
-    localmed("show", passage["passage"]["id"], "--span", span).failed(2)
-    shown = localmed.ok("show", passage["passage"]["id"], "--span", "0-5").out
-    assert shown.rstrip().endswith(passage["passage"]["text"][:5])
+    (passage, *_) = localmed.ok("search", "paracetamol", "--json").json["sections"]
+    localmed("show", passage["passage"], "--span", span).failed(2)
+    shown = localmed.ok("show", passage["passage"], "--span", "0-5").out
+    assert shown.rstrip().endswith(passage["text"][:5])

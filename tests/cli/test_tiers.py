@@ -56,74 +56,48 @@ def answer_of(localmed: Localmed, *arguments: str) -> Any:
     return localmed.ok("ask", *arguments, "--json").json
 
 
-def cited(answer: Any) -> set[str]:
-    """The collections that an answer's sentences rest on."""
-    markers = {citation["marker"] for statement in answer["statements"] for citation in statement["citations"]}
-    return {evidence["passage"]["collection"] for evidence in answer["evidence"] if evidence["marker"] in markers}
+def shown(answer: Any) -> set[str]:
+    """The collections of the sections that an answer shows."""
+    evidence = {piece["marker"]: piece["passage"] for piece in answer["evidence"]}
+    return {evidence[section["best"]]["collection"] for section in answer["receipts"]["sections"]}
 
 
-def test_without_a_preset_the_priorities_decide(tiered: Localmed) -> None:
-    answer = answer_of(tiered, QUESTION)
-    assert answer["searched"] == ["guidelines"]
-    assert cited(answer) == {"guidelines"}
-    assert answer["conflicts"] == []
-    later = answer_of(tiered, "What causes gout?")
-    assert later["searched"] == ["guidelines", "papers", "books"]
-    assert cited(later) == {"books"}
-
-
-def test_ebm_looks_one_tier_further(tiered: Localmed) -> None:
+def test_a_preset_says_what_is_searched(tiered: Localmed) -> None:
     answer = answer_of(tiered, QUESTION, "--preset", "ebm")
-    assert answer["searched"] == ["guidelines", "papers"]
-    assert cited(answer) == {"guidelines"}
-    dose, edition = answer["conflicts"]
-    by_marker = {evidence["marker"]: evidence["passage"]["collection"] for evidence in answer["evidence"]}
-    assert by_marker[dose["marker"]] == by_marker[edition["marker"]] == "guidelines"
-    assert by_marker[dose["against"]] == by_marker[edition["against"]] == "papers"
-    assert (dose["kind"], edition["kind"]) == ("dose", "edition")
-    assert [amount["high"] for amount in dose["amounts"]] == [4000, 3000]
-    assert [(amount["written"], amount["unit"]) for amount in dose["amounts"]] == [("4 g", "mg"), ("3 g", "mg")]
-    assert edition["editions"] == ["2021-03", "2024-05"]
-    assert "4 g a day" in dose["ours"]["quote"]
-    theirs = dose["theirs"]
-    assert "should be 3 g a day" in theirs["quote"]
-    assert theirs["marker"] == dose["against"]
-    (text,) = [evidence["passage"]["text"] for evidence in answer["evidence"] if evidence["marker"] == dose["against"]]
-    assert text[theirs["start"] : theirs["end"]] == theirs["quote"]
-    assert {"page", "boxes"} <= theirs.keys()
+    assert answer["searched"] == ["guidelines", "papers", "books"]
+    (dose,) = answer["conflicts"]
+    by_marker = {evidence["marker"]: evidence["passage"] for evidence in answer["evidence"]}
+    sides = {
+        by_marker[dose[side]]["collection"]: dose[name] for side, name in (("marker", "ours"), ("against", "theirs"))
+    }
+    assert "is 4 g a day" in sides["guidelines"]["quote"]
+    assert "should be 3 g a day" in sides["papers"]["quote"]
+    assert {amount["written"] for amount in dose["amounts"]} == {"4 g", "3 g"}
+    for citation in sides.values():
+        text = by_marker[citation["marker"]]["text"]
+        assert text[citation["start"] : citation["end"]] == citation["quote"]
 
 
-def test_a_conflict_is_printed_with_both_sources(tiered: Localmed) -> None:
-    printed = tiered.ok("ask", QUESTION, "--preset", "ebm").out
-    flat = " ".join(printed.split())
-    assert re.search(r"! Possible conflict, another amount: source \d says 4 g, source \d says 3 g\.", flat)
-    assert re.search(r"! Possible conflict, a newer edition: source \d is of 2024-05, source \d of 2021-03\.", flat)
-    match = re.search(r"says 3 g\. The maximum dose of paracetamol in adults should be 3 g a day\. \[(\d)\]", flat)
-    assert match, "what the other source says"
-    assert re.search(rf"\[{match[1]}\] Paracetamol, edition 2024-05 \w{{12}} --span \d+-\d+ ", flat)
-    assert flat.index("is 4 g a day") < flat.index("Possible conflict") < flat.index("Sources")
-    assert "edition 2021-03" in flat
-    assert "edition 2024-05" in flat
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [(QUESTION, ("3 g", "4 g", "2021-03", "2024-05")), (CHINESE, ("3克", "4克", "2021-03", "2024-05"))],
+)
+def test_two_amounts_are_printed_side_by_side(tiered: Localmed, question: str, says: tuple[str, ...]) -> None:
+    printed = tiered.ok("ask", question, "--preset", "ebm").out
+    above, _, sections = printed.partition("\n 1. [")
+    assert sections
+    assert all(part in above for part in says), above
     assert all(width_of(line) <= 80 for line in printed.splitlines())
 
 
-def test_the_same_in_chinese(tiered: Localmed) -> None:
-    printed = tiered.ok("ask", CHINESE, "--preset", "ebm").out
-    flat = re.sub(r"\s", "", printed)
-    assert re.search(r"!可能存在冲突（数值不同）：来源\d为4克，来源\d为3克。", flat), printed
-    assert "可能存在冲突（有更新的版本）" in flat
-    assert re.search(r"来源\d为3克。成人对乙酰氨基酚的最大剂量应为每日3克。\[\d\]", flat), printed
-    assert all(width_of(line) <= 80 for line in printed.splitlines())
-
-
+@pytest.mark.slow
 def test_what_a_preset_lacks_is_told_and_nothing_else_is_searched(tiered: Localmed, own: Localmed) -> None:
     answer = answer_of(tiered, "What causes gout?", "--preset", "patient")
     assert answer["searched"] == ["books"]
-    assert cited(answer) == {"books"}
+    assert shown(answer) == {"books"}
     assert notes_of(answer) == ["Not searched, as the library holds nothing of it: leaflets, encyclopaedias"]
     (own.data / "localmed.toml").write_text('[tiers.presets]\nmine = [["leaflet"], ["nowhere"]]\n')
     ran = own.ok("ask", QUESTION, "--preset", "mine")
-    assert ran.out.startswith("No answer")
     assert "Searched: nothing" in ran.out
     patient = own.ok("ask", "What causes gout?", "--preset", "patient").out
     assert "holds nothing of it: leaflets, encyclopaedias" in " ".join(patient.split())
@@ -131,14 +105,14 @@ def test_what_a_preset_lacks_is_told_and_nothing_else_is_searched(tiered: Localm
     chinese = own.ok("ask", CHINESE, "--preset", "mine").out
     assert "已检索：无" in chinese
     assert "未检索（资料库中没有相应内容）：leaflets、nowhere" in chinese
-    assert "指定检索的资料集均无内容" in chinese
+    assert "所选资料库为空" in chinese
 
 
 def test_only_the_collections_given(tiered: Localmed) -> None:
     answer = answer_of(tiered, QUESTION, "--preset", "ebm", "-c", "papers")
-    assert answer["searched"] == ["papers"]
+    assert (answer["searched"], shown(answer)) == (["papers"], {"papers"})
     both = answer_of(tiered, QUESTION, "-c", "papers", "-c", "guidelines")
-    assert both["searched"] == ["guidelines"], "still in tiers"
+    assert (sorted(both["searched"]), shown(both)) == (["guidelines", "papers"], {"guidelines", "papers"})
     empty = answer_of(tiered, QUESTION, "-c", "leaflets")
     assert (empty["status"], empty["searched"]) == ("abstained", [])
 
@@ -151,28 +125,23 @@ def test_an_unknown_preset(tiered: Localmed) -> None:
 
 
 def test_a_preset_of_the_settings_is_the_default_and_can_be_set_aside(own: Localmed) -> None:
-    (own.data / "localmed.toml").write_text(
-        '[ask]\npreset = "mine"\n[tiers]\nfurther = ["mine"]\n[tiers.presets]\nmine = [["papers"], ["guideline"]]\n'
-    )
+    (own.data / "localmed.toml").write_text('[ask]\npreset = "mine"\n[tiers.presets]\nmine = [["papers"]]\n')
     answer = answer_of(own, QUESTION)
-    assert answer["searched"] == ["papers", "guidelines"]
-    assert cited(answer) == {"papers"}
-    assert [conflict["kind"] for conflict in answer["conflicts"]] == ["dose"], "the guideline is older"
-    assert answer_of(own, QUESTION, "--preset", "")["searched"] == ["guidelines"]
+    assert (answer["searched"], shown(answer)) == (["papers"], {"papers"})
+    assert "guidelines" in answer_of(own, QUESTION, "--preset", "")["searched"]
     (own.data / "localmed.toml").write_text('[tiers.presets]\nebm = ["guideline"]\n')
     assert "tiers.presets.ebm" in own("ask", QUESTION).failed(2)
 
 
-def test_the_trace_shows_tiers_and_keywords(tiered: Localmed) -> None:
+def test_the_trace_shows_no_word_of_the_question(tiered: Localmed) -> None:
     ran = tiered.ok("ask", QUESTION, "--preset", "ebm", "--trace")
-    assert re.search(r"ms  keywords: count \d, unknown \d", ran.err)
-    assert re.search(r"ms  search: hits \d+, .*keywords \d:\d.*, collections guidelines", ran.err)
-    assert re.search(r"ms  search: .*collections papers", ran.err)
+    assert re.search(r"ms  find: sections \d+, others \d+, dense true", ran.err)
     assert "paracetamol" not in ran.err.lower()
 
 
 @pytest.mark.parametrize("question", ["of the and", "?!", "，。？", "x " * 9_000 + "y" * 2_000, "的" * 20_000])
+@pytest.mark.slow
 def test_any_question_in_tiers(tiered: Localmed, question: str) -> None:
     answer = answer_of(tiered, question, "--preset", "ebm")
-    assert answer["status"] == "abstained"
+    assert answer["statements"] == []
     assert answer["searched"] == ["guidelines", "papers", "books"]

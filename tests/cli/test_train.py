@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -17,9 +16,7 @@ import pytest
 
 from tests.cli.conftest import COMMAND, Localmed, environment
 from tests.models.tiny_gguf import Shape, write_gguf
-from tests.strict import needs
 
-INSTALLED = all(importlib.util.find_spec(name) for name in ("llama_cpp", "trl", "peft", "gguf", "scipy"))
 SECONDS = 400.0  # for a stage to begin, on a busy machine
 QUESTIONS = {
     "q1": ("What is the target of blood pressure?", "hypertension-2024"),
@@ -125,7 +122,7 @@ TEXTS = {
 }
 
 
-@needs(INSTALLED, "the extras llama, train and eval")
+@pytest.mark.extra("llama", "train", "eval")
 @pytest.mark.timeout(900)
 def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path) -> None:
     out = tmp_path / "run"
@@ -207,6 +204,7 @@ def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path)
     assert ["planner", "tiny-planner"] in [list(model) for model in answer["provenance"]["models"]]
 
 
+@pytest.mark.extra("eval")
 def test_what_is_refused(localmed: Localmed, tmp_path: Path) -> None:
     out = ("--out", str(tmp_path / "run"))
     options = written(tmp_path, "train", QUESTIONS)

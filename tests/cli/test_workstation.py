@@ -11,7 +11,6 @@ import pytest
 
 from localmed.messages import catalogue
 from localmed.models.registry.manifests import FOLDER
-from localmed.workflows.ask import LEXICAL_ONLY
 from tests.cli.conftest import Localmed
 from tests.models.tiny import make_bge_m3, make_cross_encoder, make_nli, make_sentence_encoder
 
@@ -52,25 +51,22 @@ def workstation(made: Localmed, tmp_path: Path) -> Localmed:
     return Localmed(shutil.copytree(made.data, tmp_path / "data", symlinks=True))
 
 
+def reranker_of(localmed: Localmed) -> str:
+    return str(dict(localmed.ok("ask", "septic shock", "--json").json["provenance"]["models"]).get("reranker", "none"))
+
+
 @pytest.mark.slow
 def test_a_chinese_question_finds_english_passages_by_meaning(made: Localmed) -> None:
     ran = made.ok("search", QUESTION, "--json")
     result = ran.json
     assert (result["dense"], result["language"]) == (True, "zh")
-    assert {hit["passage"]["language"] for hit in result["hits"]} == {"en"}
-    assert len(result["hits"]) == len(ENGLISH)
-    assert all(hit["similarity"] is not None for hit in result["hits"]), (
-        "by meaning; the names that both languages have add to it"
-    )
-    assert result["reranker"].startswith("bge-reranker-v2-m3 ")
-    scores = [hit["rerank_score"] for hit in result["hits"]]
-    assert all(0 < score < 1 for score in scores)
+    assert {section["language"] for section in result["sections"]} == {"en"}
+    assert len(result["sections"]) == len(ENGLISH)
     assert WORDS_ONLY not in made.ok("search", QUESTION).err
     answer = made.ok("ask", QUESTION, "--json").json
-    assert LEXICAL_ONLY["zh"] not in answer["notes"]
     models = dict(answer["provenance"]["models"])
     assert models["encoder"].startswith("bge-m3 ")
-    assert models["reranker"] == result["reranker"]
+    assert models["reranker"].startswith("bge-reranker-v2-m3 ")
 
 
 @pytest.mark.slow
@@ -80,10 +76,7 @@ def test_a_chinese_question_finds_english_passages_by_meaning(made: Localmed) ->
 )
 def test_rerankers_are_switched(workstation: Localmed, reranker: str, name: str) -> None:
     assert workstation.ok("models", "use", "reranker", reranker).out == f"{reranker} serves reranker\n"
-    result = workstation.ok("search", "visiting hours", "--json").json
-    assert result["reranker"].startswith(name)
-    assert bool(result["reranker"]) == bool(name)
-    assert all((hit["rerank_score"] is not None) == bool(name) for hit in result["hits"])
+    assert reranker_of(workstation).startswith(name or "none")
     assert "bge-reranker-v2-m3 serves" in workstation.ok("models", "use", "reranker", "default").out
 
 
@@ -124,7 +117,7 @@ def test_an_encoder_of_the_hospitals_own(workstation: Localmed, tmp_path: Path) 
     assert "ours-" in workstation("search", "visiting hours").failed(5)
     encoder = workstation.ok("reindex", "--json").json["encoder"]
     result = workstation.ok("search", QUESTION, "--json").json
-    assert (result["dense"], len(result["hits"])) == (True, len(ENGLISH))
+    assert (result["dense"], len(result["sections"])) == (True, len(ENGLISH))
     (folder / "ours.toml").write_text(manifest.replace('"query: "', '"find: "'), "utf-8")
     assert workstation.ok("reindex").out.startswith("Nothing changed")  # as it was when it was added
     workstation.ok("models", "remove", "ours", "--yes")
@@ -134,6 +127,7 @@ def test_an_encoder_of_the_hospitals_own(workstation: Localmed, tmp_path: Path) 
     assert "no token vectors" in workstation("models", "use", "reranker", "ours").failed(2)
 
 
+@pytest.mark.slow
 def test_a_library_keeps_the_built_in_encoder_that_it_is_of(copied: Localmed) -> None:
     """It was the default when the library was made; nothing was chosen since."""
     assert copied.ok("search", "septic shock", "--json").json["dense"]
@@ -155,9 +149,9 @@ def test_a_library_of_starter_is_its_own(copied: Localmed) -> None:
 
 def test_the_starter_encoder_reranks_too(copied: Localmed) -> None:
     copied.ok("models", "use", "reranker", "maxsim")
-    assert copied.ok("search", "septic shock", "--json").json["reranker"].startswith("MaxSim over all-MiniLM")
+    assert reranker_of(copied).startswith("MaxSim over all-MiniLM")
     copied.ok("models", "use", "reranker", "none")
-    assert copied.ok("search", "septic shock", "--json").json["reranker"] == ""
+    assert reranker_of(copied) == "none"
 
 
 def test_without_its_models_the_profile_says_what_to_add(copied: Localmed, tmp_path: Path) -> None:

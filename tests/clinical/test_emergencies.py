@@ -36,6 +36,7 @@ SPENT = ("development", "held_back", "second_author")
 
 @pytest.mark.parametrize("name", SPENT)
 @pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.slow
 def test_what_it_was_fitted_on_is_told_apart(likeness: EmergencyLikeness, name: str, language: str) -> None:
     emergencies = [urgent(likeness, text) for text in texts(f"emergencies_{name}", language)]
     ordinary = [urgent(likeness, text) for text in texts(f"ordinary_{name}", language)]

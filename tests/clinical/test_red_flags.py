@@ -190,6 +190,7 @@ UNITS = ("a", "胸", "no ", "chest pain, ", "7", "1 ", "38.5 ", "no chest pain "
 
 
 @pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.slow
 def test_any_text_is_read_in_linear_time(unit: str) -> None:
     text = (unit * 80_000)[:80_000]
     started = time.process_time()

@@ -169,6 +169,7 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_pdf_is_made_from_its_source(rebuilt: Path) -> None:
     assert sorted(path.name for path in rebuilt.rglob("*.pdf")) == PDFS
     for name in PDFS:

@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from localmed.domain import Answer, AnswerStatus, Message, message
 from localmed.domain import parts as part_types
-from localmed.domain.codec import FORMAT, Codec, answer_json, answer_of, answers, field_types, reachable
+from localmed.domain.codec import (
+    BEFORE,
+    FORMAT,
+    AlteredAnswer,
+    Codec,
+    answer_json,
+    answer_of,
+    answers,
+    field_types,
+    reachable,
+)
 from tests.values import PROVENANCE, evidence, quotation
 
 TEXT = st.text(max_size=8)
@@ -76,7 +86,7 @@ def sample() -> Answer:
     source = evidence("1", "Give 5 mg by mouth.")
     return Answer(
         AnswerStatus.ANSWERED, "q", "zh", (quotation(source, 0, 19),), (source,), ("a",), PROVENANCE,
-        notes=(message("workflow.unnamed", words=("x", "y")),),
+        notes=(message("workflow.not_covered", parts=("x", "y")),),
     )  # fmt: skip
 
 
@@ -84,11 +94,16 @@ def test_words_stand_beside_codes_and_are_not_read() -> None:
     written = answer_json(sample(), "zh")
     (note,) = written["notes"]
     assert note == {
-        "code": "workflow.unnamed", "parameters": {"words": ["x", "y"]}, "text": "来源中未出现的词：x、y",
+        "code": "workflow.not_covered", "parameters": {"parts": ["x", "y"]}, "text": "来源没有涉及：x、y",
     }  # fmt: skip
     note["text"] = "something else"
-    assert answer_of(written) == sample()
+    assert answer_of(written, authentic=True) == sample()
     assert written["format"] == FORMAT
+
+
+def test_an_answer_that_was_kept_before_there_were_sections_is_read() -> None:
+    written = {name: value for name, value in answer_json(sample()).items() if name != "receipts"}
+    assert answer_of(written | {"format": BEFORE}, authentic=True) == sample()
 
 
 def changed(**values: Any) -> dict[str, Any]:
@@ -111,7 +126,18 @@ def changed(**values: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_what_is_no_answer_is_refused(written: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
+        answer_of(written, authentic=True)
+
+
+@pytest.mark.parametrize("digest", [None, "", "0" * 64, 5])
+def test_an_answer_that_was_altered_is_refused_whether_its_digest_is_there_or_not(digest: object) -> None:
+    written = changed(question="another question")
+    written["digest"] = digest
+    if digest is None:
+        del written["digest"]
+    with pytest.raises(AlteredAnswer):
         answer_of(written)
+    assert answer_of(written, authentic=True).question == "another question", "of what is sealed"
 
 
 def test_two_classes_of_one_name_are_refused() -> None:
@@ -128,5 +154,5 @@ def test_what_is_not_registered_is_not_written() -> None:
 
 
 def test_every_field_of_an_answer_is_written() -> None:
-    assert set(answer_json(sample())) == {"format", *(field.name for field in fields(Answer))}
+    assert set(answer_json(sample())) == {"format", "digest", *(field.name for field in fields(Answer))}
     assert back(replace(sample(), notes=())) == replace(sample(), notes=())

@@ -22,6 +22,8 @@ from localmed.messages import render
 from tests.evaluation.conftest import SUBJECTS
 from tests.fakes import HashedWords
 
+pytestmark = pytest.mark.extra("eval")
+
 
 @dataclass(frozen=True)
 class AvoidsItsSubject:

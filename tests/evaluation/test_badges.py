@@ -67,6 +67,7 @@ def test_one_source_has_no_agreement_and_all_sources_stand_in_the_first_table_on
     assert both.at_least_one_green == 0
 
 
+@pytest.mark.extra("eval")
 def test_csv_json_and_plot(paper: badges.BadgeReport, tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(badges.as_csv(paper))))
     assert {"table": "summary", "row": "System", "column": "green", "value": "774"} in rows

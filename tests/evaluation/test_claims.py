@@ -166,8 +166,10 @@ def test_claims_by_vote_by_hand() -> None:
     }
 
 
+@pytest.mark.extra("eval")
 def test_the_plot_is_drawn_and_said_in_words(tmp_path: Path) -> None:
-    plot = pytest.importorskip("localmed.evaluation.plot")
+    from localmed.evaluation import plot
+
     outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
     files = plot.draw_claims(outcome, tmp_path)
     assert all(file.stat().st_size > 1000 for file in files)

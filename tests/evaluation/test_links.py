@@ -22,7 +22,6 @@ MADE = {
     "encoder": "e",
     "generation": "0001",
     "version": "0",
-    "other_encoder": "",
 }
 HALF = LinkCounts(statements=3, uncited=1, sets=2, correct_sets=1, citations=4, correct_citations=1, valid=2)
 FULL = LinkCounts(statements=1, sets=1, correct_sets=1, citations=1, correct_citations=1, pairs=1, gold=1)
@@ -131,6 +130,7 @@ def test_rows_outlive_an_interruption(tmp_path: Path) -> None:
     assert link_files.begin(file, MADE, resume=False) == {}
 
 
+@pytest.mark.extra("eval")
 def test_means_leave_out_what_is_undefined() -> None:
     rows = [LinkRow("1", "en", "answered", HALF), LinkRow("2", "en", "answered", FULL), LinkRow("3", "en", "abstained")]
     report = links.report(rows, MADE, seed=1)
@@ -160,6 +160,7 @@ def test_undefined_is_said_in_words() -> None:
     assert any("1 without a citation" in render(fact, "en") for fact in links.facts(report))
 
 
+@pytest.mark.extra("eval")
 def test_the_plot(tmp_path: Path) -> None:
     rows = [LinkRow("1", "en", "answered", HALF), LinkRow("2", "en", "answered", FULL)]
     report = links.report(rows, MADE, seed=1)

@@ -287,6 +287,7 @@ def row(set_name: str, name: str, arm: str, right: bool, sure: float = 0.7, abst
                   False, 0, 1, 100, 0, 2.0, 1.5, 0.4, {}, {})  # fmt: skip
 
 
+@pytest.mark.extra("eval")
 def test_the_report_by_hand() -> None:
     rows = [row("one", str(n), "chat", n < 4, sure=0.4 if n >= 4 else 0.9) for n in range(10)]
     rows += [row("one", str(n), "mairag", n < 8, abstained=n >= 8) for n in range(10)]
@@ -323,6 +324,7 @@ def test_a_first_call_may_say_resume(tmp_path: Path) -> None:
     assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
 
 
+@pytest.mark.extra("eval")
 def test_chains_of_thought_that_disagree_are_told_by_the_judge() -> None:
     """Two sentences against two samples; what a sample leaves open does not count."""
     temperatures: list[float] = []

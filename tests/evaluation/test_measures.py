@@ -15,6 +15,8 @@ from localmed.errors import ModelError
 from localmed.evaluation import measures, plot
 from localmed.evaluation.measures import JUDGED, MEASURES, scores
 
+pytestmark = pytest.mark.extra("eval")
+
 # Gains 0 to 3; relevant from 2. "deep" finds its only relevant document at rank 11, "none" finds nothing.
 JUDGEMENTS = {
     "graded": {"a": 3, "b": 1, "c": 2, "d": 0, "e": 2},

@@ -15,6 +15,8 @@ from localmed.evaluation import agreement, review
 from localmed.evaluation.review import Rating
 from localmed.messages import LANGUAGES, render
 
+pytestmark = pytest.mark.extra("eval")
+
 CASES = "".join(
     json.dumps({"id": f"q{n}", "question": f"Question {n}?", "answers": {"localmed": f"Yes {n} [1].", "alone": "No."}})
     + "\n"

@@ -64,6 +64,7 @@ def until(path: Path) -> str:
     return path.read_text()
 
 
+@pytest.mark.slow
 def test_the_order_is_that_of_the_tasks_whichever_child_is_faster(tmp_path: Path) -> None:
     names = ["sleep-0", "nothing-1", "raise-2", "sleep-3", *(f"nothing-{number}" for number in range(4, 30))]
     waiting = tasks(tmp_path, *names)
@@ -97,6 +98,7 @@ def test_a_file_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         assert [len(list(items)) for _, items in results] == [1] * 20
 
 
+@pytest.mark.slow
 def test_what_is_read_ahead_is_bounded(tmp_path: Path) -> None:
     mapping = FieldMapping(options={"do": "as named", "good": 5_000})
     waiting = tasks(tmp_path, "note-0", "note-1", "note-2")
@@ -196,6 +198,7 @@ with Parsers(IngestSettings(children=2), mapping, ReadBounds(), {HOSTILE!r}) as 
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_no_orphan_however_the_import_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
     paths = [str(task.path) for task in tasks(tmp_path, "hang-0", "hang-1")]
     with subprocess.Popen([sys.executable, "-c", SCRIPT, *paths], stderr=subprocess.DEVNULL) as parent:

@@ -65,6 +65,7 @@ def test_what_was_removed_in_between_is_not_approved_either(approved: Settings, 
     assert documents(approved)["a.txt"].governance.approver == ""
 
 
+@pytest.mark.slow
 def test_a_file_that_is_moved_or_read_in_another_way_stays_approved(
     approved: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

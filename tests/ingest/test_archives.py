@@ -59,6 +59,7 @@ def reasons(settings: Settings) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["all.zip", "all.tar.gz"])
+@pytest.mark.slow
 def test_members_are_files_of_their_own(settings: Settings, corpus: Path, tmp_path: Path, name: str) -> None:
     pdf = pdf_fixtures.two_columns(tmp_path / "two.pdf").read_bytes()
     inner = zipped(tmp_path / "inner.zip", {"stroke.txt": STROKE.encode()}).read_bytes()
@@ -98,6 +99,7 @@ def test_every_kind_of_tar(settings: Settings, corpus: Path, name: str) -> None:
     assert {document.media_type for document in documents(settings).values()} == {"text", "markdown"}
 
 
+@pytest.mark.slow
 def test_a_changed_archive_replaces_its_members_and_a_removed_one_takes_them_away(
     settings: Settings, corpus: Path
 ) -> None:
@@ -222,6 +224,7 @@ def test_the_manifest_reader_and_files_are_for_the_members(settings: Settings, c
     assert (document.media_type, document.title) == ("textbook", "one")
 
 
+@pytest.mark.slow
 def test_every_format_goes_from_a_folder_to_a_citation(settings: Settings, corpus: Path) -> None:
     """Originals have no ending: a reader that looks at one works alone and fails here."""
     show, book = pptx.Presentation(), openpyxl.Workbook()

@@ -89,6 +89,7 @@ def ended(pid: int, seconds: float = 5.0) -> bool:
         ("lie", InputError, "sent what is no record", {}),
     ],
 )
+@pytest.mark.slow
 def test_each_way_to_fail_ends_in_one_clear_error(
     parser: Parser, file: Path, do: str, kind: type[InputError], words: str, change: dict[str, float]
 ) -> None:

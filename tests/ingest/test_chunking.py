@@ -97,6 +97,7 @@ def test_every_character_is_in_one_passage_under_its_heading_in_order(record: So
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
+@pytest.mark.slow
 def test_no_passage_is_longer_than_the_limit_or_empty(record: SourceRecord, limit: int) -> None:
     for passage in cut(record, limit):
         assert passage.text.strip()
@@ -105,6 +106,7 @@ def test_no_passage_is_longer_than_the_limit_or_empty(record: SourceRecord, limi
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
+@pytest.mark.slow
 def test_no_sentence_is_cut_unless_it_is_too_long(record: SourceRecord, limit: int) -> None:
     whole = [squeezed(passage.text) for passage in cut(record, limit) if not passage.table]
     for block in record.blocks:
@@ -116,6 +118,7 @@ def test_no_sentence_is_cut_unless_it_is_too_long(record: SourceRecord, limit: i
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
+@pytest.mark.slow
 def test_rows_and_paragraphs_do_not_mix(record: SourceRecord, limit: int) -> None:
     rows = squeezed("".join(chunking.text_of(block.lines)[0] for block in record.blocks if block.kind == "row"))
     made = cut(record, limit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -31,7 +30,7 @@ from tests.strict import needs
 ROOT = Path(__file__).parents[2]
 STARTER = ROOT / "corpora" / "starter" / "guidelines"
 SECONDS = 300.0  # at most, for what takes twenty on a quiet machine
-RAY = needs(importlib.util.find_spec("ray") is not None, "the extra ray")
+RAY = pytest.mark.extra("ray")
 ALONE = needs(children.isolation().network, "a network of one's own")
 LOOPBACK = re.compile(r"^(0100007F|0000000000000000FFFF00000100007F):")
 

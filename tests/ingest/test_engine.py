@@ -87,6 +87,7 @@ def content(data: Path) -> list[Any]:
 
 
 @pytest.mark.usefixtures("forgotten")
+@pytest.mark.slow
 def test_the_generation_and_the_report_are_the_same(tmp_path: Path, folder: Path) -> None:
     alone, by_workers, workers = tmp_path / "alone", tmp_path / "workers", Late()
     one, here = imported(alone, folder, None), HashedWords()
@@ -100,6 +101,7 @@ def test_the_generation_and_the_report_are_the_same(tmp_path: Path, folder: Path
 
 
 @pytest.mark.usefixtures("forgotten")
+@pytest.mark.slow
 def test_what_changes_and_goes_is_the_same(tmp_path: Path, folder: Path) -> None:
     libraries = {tmp_path / "alone": None, tmp_path / "workers": Late()}
     for data, workers in libraries.items():

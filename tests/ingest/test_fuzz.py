@@ -23,6 +23,7 @@ def test_every_mutated_file_ends_with_a_stated_outcome(tmp_path: Path) -> None:
         assert f"{ending[1:]}: " in row.how
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     place = Place(tmp_path / "none", tmp_path)
     fuzz.run(place, 2)
@@ -33,6 +34,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert len(after.splitlines()) == 3
 
 
+@pytest.mark.slow
 def test_mutations_are_the_same_each_time_and_differ_from_each_other(tmp_path: Path) -> None:
     sound = mutations.seeds(tmp_path)
     for ending in fuzz.SHARES:

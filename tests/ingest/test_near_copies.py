@@ -48,6 +48,7 @@ def test_a_copy_with_a_word_changed_is_held_whatever_its_name(
     assert "Anaphylaxis" not in answers(recalled, QUESTION)
 
 
+@pytest.mark.slow
 def test_it_is_taken_when_somebody_says_so_and_stays(recalled: Settings, corpus: Path) -> None:
     write(corpus, {"new.txt": RECALLED.replace("thigh", "leg")})
     import_into(recalled, corpus)

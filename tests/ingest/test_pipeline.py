@@ -305,6 +305,7 @@ def test_a_librarians_mark_outlives_a_changed_file(settings: Settings, corpus: P
     assert answers(settings, "antibiotics") == set()
 
 
+@pytest.mark.slow
 def test_four_times_the_records_of_a_file_take_no_sixteen_times_the_calls(tmp_path: Path) -> None:
     calls = []
     for count in (50, 500, 2_000):  # the first imports what is imported once

@@ -31,6 +31,7 @@ print(import_into(Settings(Path(sys.argv[1])), Path(sys.argv[2]), encoder=Waitin
 """
 
 
+@pytest.mark.slow
 def test_a_second_import_is_refused_and_readers_go_on(settings: Settings, corpus: Path, tmp_path: Path) -> None:
     write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
     import_into(settings, corpus)
@@ -59,6 +60,7 @@ def test_a_second_import_is_refused_and_readers_go_on(settings: Settings, corpus
     verify(settings.data)
 
 
+@pytest.mark.slow
 def test_the_lock_goes_with_the_process(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
     command = [sys.executable, "-c", WAITING, str(settings.data), str(corpus)]
@@ -69,6 +71,7 @@ def test_the_lock_goes_with_the_process(settings: Settings, corpus: Path) -> Non
     assert import_into(settings, corpus).generation == 1
 
 
+@pytest.mark.slow
 def test_no_file_stays_open(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
     import_into(settings, corpus)
@@ -96,6 +99,7 @@ def test_every_run_is_recorded(settings: Settings, corpus: Path) -> None:
     assert rows == [("finished", 1, 1), ("finished", 0, 1)]
 
 
+@pytest.mark.slow
 def test_progress_adds_up(settings: Settings, corpus: Path) -> None:
     from localmed.ingest.pipeline import Importer
     from tests.fakes import described

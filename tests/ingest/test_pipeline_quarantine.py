@@ -32,6 +32,7 @@ def quarantine(settings: Settings) -> list[Quarantined]:
         return state.quarantined()
 
 
+@pytest.mark.slow
 def test_a_bad_file_does_not_stop_the_others(settings: Settings, corpus: Path) -> None:
     write(
         corpus, {"a.txt": "", "b.txt": FEVER, "c.pdf": "%PDF-1.7 no", "d.xml": "<odd/>", "e.txt": SEPSIS, "f.doc": ""}

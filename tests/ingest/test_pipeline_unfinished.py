@@ -11,16 +11,14 @@ import pytest
 
 from localmed.config import ReadBounds, Settings
 from localmed.domain import Document, message
-from localmed.ingest.ocr import child as ocr
 from localmed.ingest.reading import UNFINISHED, Reading, refusal, unmarked
 from localmed.library.catalogue import ImportedFile
 from localmed.library.state import State
 from tests.fakes import answers, described, import_into, verify
 from tests.ingest.readers.pdf import fixtures as make
-from tests.strict import needs
 from tests.words import words
 
-needs_engine = needs(ocr.installed(), "the extra ocr")
+needs_engine = pytest.mark.extra("ocr")
 
 
 def stored(passages: int) -> list[Document]:

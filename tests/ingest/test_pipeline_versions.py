@@ -86,6 +86,7 @@ def test_all_at_once(settings: Settings, corpus: Path) -> None:
     assert import_into(settings, corpus, manifest=LATEST).generation == 0
 
 
+@pytest.mark.slow
 def test_a_file_that_goes_gives_the_older_version_back(settings: Settings, corpus: Path) -> None:
     write(corpus, FILES)
     import_into(settings, corpus, manifest=LATEST)
@@ -166,6 +167,7 @@ def corrected(settings: Settings, corpus: Path) -> dict[str, tuple[str, str]]:
     return versions
 
 
+@pytest.mark.slow
 def test_a_file_that_is_only_away_keeps_its_versions(
     settings: Settings, corpus: Path, tmp_path: Path, corrected: dict[str, tuple[str, str]]
 ) -> None:
@@ -185,6 +187,7 @@ def test_a_file_that_is_only_away_keeps_its_versions(
     assert {document.status for document in documents(settings).values()} == {Status.CURRENT}
 
 
+@pytest.mark.slow
 def test_a_file_in_another_folder_takes_its_versions_along_and_back(
     settings: Settings, corpus: Path, tmp_path: Path, corrected: dict[str, tuple[str, str]]
 ) -> None:

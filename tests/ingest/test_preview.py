@@ -100,6 +100,7 @@ def test_without_a_library_everything_is_new_and_none_is_made(
     assert list(temporary_files.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings: Settings, corpus: Path) -> None:
     write(corpus, {"same.txt": SEPSIS, "changed.txt": "Fever\n\nPararecetamol.\n", "gone.txt": "Gone\n\nText.\n"})
     write(corpus, {"moved.txt": "Stroke\n\nThrombolysis.\n"})
@@ -186,6 +187,7 @@ def test_terms_are_not_previewed(settings: Settings) -> None:
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_shows_each_page_beside_its_text(settings: Settings, corpus: Path, tmp_path: Path) -> None:
     two_columns(corpus / "columns.pdf")
     table(corpus / "table.pdf")
@@ -237,6 +239,7 @@ def test_what_is_left_out_of_the_page_is_said(
         assert sentence in seen.text
 
 
+@pytest.mark.slow
 def test_pictures_are_bounded_and_pages_without_text_are_shown(
     settings: Settings, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

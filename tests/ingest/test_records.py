@@ -162,6 +162,7 @@ def test_control_characters_and_long_records() -> None:
 @pytest.mark.parametrize(
     "run", ["a", "和", " ", "(", "1", "x allergy ", "Name:\n", "30 year ", "bp ", "否认", "bp 120/80 ", "K+ 5.9\n"]
 )
+@pytest.mark.slow
 def test_a_record_of_one_run_is_read_in_seconds(run: str) -> None:
     began = time.process_time()
     text((run * (records.RECORD_CHARACTERS // len(run)))[: records.RECORD_CHARACTERS - 2] + "x.")

@@ -153,6 +153,7 @@ def test_a_record_removed_by_hand_comes_back_with_its_file(settings: Settings, c
     verify(settings.data)
 
 
+@pytest.mark.slow
 def test_all_collections_are_one_generation_and_one_that_fails_stops_no_others(
     settings: Settings, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ def test_of_writers_at_once_none_loses_what_another_has_set(tmp_path: Path) -> N
     assert sorted(Access(tmp_path).all()) == sorted(names)
 
 
+@pytest.mark.slow
 def test_a_lost_file_is_an_error_once_something_was_built_beside_it(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": "Sepsis."})
     import_into(settings, corpus)

@@ -35,7 +35,7 @@ def doses(settings: Settings, corpus: Path) -> Settings:
 def shown(settings: Settings) -> list[Shown]:
     """All that a reader sees of the passages found: order, text, title, edition, status, page, file."""
     with opened(settings, HashedWords()) as session, session.workspace() as workspace:
-        hits = workspace.search("dose of adrenaline for shock", SearchFilter(), 3).hits
+        hits = workspace.find("dose of adrenaline for shock", SearchFilter(), 3).found.hits
         return [
             (row.passage, row.document_title, row.edition, row.status, row.source, row.file_sha256, row.kind)
             for row in workspace.mint(hits)
@@ -85,12 +85,14 @@ def decayed(path: Path, place: int, bit: int) -> bytes:
     return whole
 
 
+@pytest.mark.slow
 def test_what_was_written_into_is_found_before_anything_is_answered(doses: Settings) -> None:
     outcomes = flips(doses, stored(doses), 60, flip)
     assert outcomes["otherwise"] == []
     assert len(outcomes["damaged"]) > 50
 
 
+@pytest.mark.slow
 def test_decay_of_the_stored_texts_is_found_when_they_are_read(
     doses: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,7 @@ def changed(settings: Settings, corpus: Path) -> Settings:
     return replace(settings, refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1))
 
 
+@pytest.mark.slow
 def test_a_night_on_a_full_disk(small: Settings, corpus: Path) -> None:
     settings = changed(small, corpus)
     filler = small.data.parent / "filler"

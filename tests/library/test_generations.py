@@ -58,6 +58,7 @@ def test_a_clone_links_what_is_immutable_and_copies_the_rest(filled: Settings, c
     assert any(name.startswith("lexical/") for name in names)
 
 
+@pytest.mark.slow
 def test_many_imports_change_nothing_in_an_older_generation(filled: Settings, corpus: Path, tmp_path: Path) -> None:
     """Enough of them to make both engines merge and compact."""
     keep_all = Settings(filled.data, library=LibrarySettings(keep_generations=99, writer_memory_bytes=15_000_000))
@@ -215,12 +216,14 @@ def test_rollback_goes_to_what_the_current_was_built_from(filled: Settings, corp
         generations.rollback(filled.data, 9)
 
 
+@pytest.mark.slow
 def test_only_the_last_three_are_kept(filled: Settings, corpus: Path) -> None:
     for number in range(4):
         another(filled, corpus, number)
     assert generations.numbers(filled.data) == [3, 4, 5]
 
 
+@pytest.mark.slow
 def test_small_changes_leave_what_was_imported_before_them_to_go_back_to(filled: Settings, corpus: Path) -> None:
     for number in range(2):
         another(filled, corpus, number)
@@ -245,6 +248,7 @@ def test_what_is_served_is_kept_however_old(filled: Settings, corpus: Path) -> N
     verify(filled.data)
 
 
+@pytest.mark.slow
 def test_a_reader_keeps_its_generation_and_sees_the_new_one_when_reopened(filled: Settings, corpus: Path) -> None:
     with Library.open(filled.data) as library:
         for number in range(5):
@@ -257,6 +261,7 @@ def test_a_reader_keeps_its_generation_and_sees_the_new_one_when_reopened(filled
     assert answers(filled, "number") == {"New 9"}
 
 
+@pytest.mark.slow
 def test_a_reader_in_another_process_keeps_its_generation(filled: Settings, corpus: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from localmed.library.library import Library\n"
@@ -274,6 +279,7 @@ def test_a_reader_in_another_process_keeps_its_generation(filled: Settings, corp
     assert 1 not in generations.numbers(filled.data)
 
 
+@pytest.mark.slow
 def test_no_lease_is_given_on_what_is_being_removed(filled: Settings, corpus: Path) -> None:
     """Readers open while generations come and go, one kept: each gets a whole one."""
     one = Settings(filled.data, library=LibrarySettings(keep_generations=1, writer_memory_bytes=15_000_000))
@@ -313,6 +319,7 @@ def test_a_reader_that_comes_while_its_generation_is_removed_takes_the_next(fill
     assert generation.name == "0002"
 
 
+@pytest.mark.slow
 def test_a_removal_that_was_interrupted_is_finished_or_mended(filled: Settings, corpus: Path) -> None:
     another(filled, corpus, 1)
     (path_of(filled, 1) / "lease").unlink()

@@ -92,6 +92,7 @@ def paths(library: Library, settings: Settings, filters: SearchFilter) -> Iterat
     st.sets(st.sampled_from(COLLECTIONS)),
 )
 @hypothesis(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_no_search_finds_what_is_not_effective_or_not_readable(
     settings: Settings,
     days: int,
@@ -295,12 +296,12 @@ def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Setti
     reader = replace(settings, reader=replace(settings.reader, groups=("nurses",)))
     with opened(reader, WeighedWords(), day=lambda: days[0]) as session:
         try:
-            before = {hit.passage.collection for hit in session.search(QUESTION, SearchFilter(), 50).hits}
+            before = {hit.passage.collection for hit in session.find(QUESTION, SearchFilter(), 50, 50).found.hits}
             Access(settings.data).put("icu", ["doctors"])
-            after = {hit.passage.title for hit in session.search(QUESTION, SearchFilter(), 50).hits}
+            after = {hit.passage.title for hit in session.find(QUESTION, SearchFilter(), 50, 50).found.hits}
             answer = session.ask("When are antibiotics of sepsis given?", SearchFilter())
             days[0] = "2026-02-01"
-            later = {hit.passage.title for hit in session.search(QUESTION, SearchFilter(), 50).hits}
+            later = {hit.passage.title for hit in session.find(QUESTION, SearchFilter(), 50, 50).found.hits}
         finally:
             Access(settings.data).put("icu", [])
     assert before == set(COLLECTIONS)

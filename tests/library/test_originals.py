@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from localmed.config import LibrarySettings, Settings
 from localmed.errors import Damaged, LibraryError
-from localmed.library import generations, originals
+from localmed.library import generations, intact, originals
 from tests.fakes import hashes, import_into, verify, write
 
 
@@ -64,6 +65,7 @@ def test_one_more_generation_and_another_may_go(changed: Settings, corpus: Path)
 
 
 @pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.slow
 def test_nothing_is_removed_while_a_catalogue_is_in_doubt(changed: Settings, number: int) -> None:
     before = hashes(changed.data / "files")
     catalogue = generations.path_of(changed.data, number) / "library.sqlite"
@@ -83,3 +85,27 @@ def test_what_is_no_hash_leads_nowhere(settings: Settings, name: str) -> None:
     (settings.data / "current").write_text("secret")
     with pytest.raises(LibraryError, match="not a hash"):
         originals.path_of(settings.data, name)
+
+
+def test_a_file_is_hashed_once_as_long_as_it_lies_there_as_it_did(
+    changed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every page of a scanned book is drawn from its file, which may have 200 MB."""
+    hashed: list[Path] = []
+
+    def hashing(path: Path) -> str:
+        hashed.append(path)
+        return intact.sha256_of(path)
+
+    monkeypatch.setattr(originals, "sha256_of", hashing)
+    (file,) = [path for path in (changed.data / "files").iterdir() if path.read_text() == "Gamma."]
+    os.utime(file, (1e9, 1e9))
+    for _ in range(3):
+        assert originals.whole(changed.data, file.name) == file
+    assert hashed == [file]
+    file.write_text("Delta!")  # as long as before
+    os.utime(file, (1e9, 1e9))
+    with pytest.raises(Damaged):
+        originals.whole(changed.data, file.name)
+    file.write_text("Gamma.")
+    assert originals.whole(changed.data, file.name) == file

@@ -34,6 +34,7 @@ def few(settings: Settings) -> Settings:
     return Settings(settings.data, library=LibrarySettings(keep_generations=2, writer_memory_bytes=15_000_000))
 
 
+@pytest.mark.slow
 def test_it_outlives_a_series_of_changes_until_one_has_served_a_day(few: Settings, corpus: Path) -> None:
     assert change(few, corpus, 1) == 1
     age(few, 30)
@@ -57,6 +58,7 @@ def test_it_outlives_a_series_until_a_change_is_confirmed(few: Settings, corpus:
     assert generations.numbers(few.data) == [3, 4]
 
 
+@pytest.mark.slow
 def test_a_rollback_counts_as_what_was_served(few: Settings, corpus: Path) -> None:
     for number in (1, 2):
         change(few, corpus, number)

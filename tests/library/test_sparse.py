@@ -207,6 +207,7 @@ def test_what_is_withdrawn_is_not_found_and_hides_nothing(imported: Settings) ->
         assert not {row[1] for row in rows} & {document.id for document in withdrawn}
 
 
+@pytest.mark.slow
 def test_generations_share_it_and_a_change_shows(imported: Settings, corpus: Path) -> None:
     with Library.open(imported.data) as library:
         first = library.path

@@ -39,6 +39,16 @@ class Handler(BaseHTTPRequestHandler):
     def raw(self, content: bytes) -> None:
         self.wfile.write(content)
 
+    def stream(self, *events: object) -> None:
+        """A streamed completion; the connection ends with it."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for event in events:
+            self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+            self.wfile.flush()
+
     def answer(self, value: object, status: int = 200) -> None:
         self.say(json.dumps(value).encode(), status)
 
@@ -76,9 +86,18 @@ def well(logprobs: bool) -> Handle:
         if logprobs and body.get("logprobs"):
             choice["logprobs"] = {"content": [{"top_logprobs": best(len(words))}]}
         usage = {"prompt_tokens": len(words), "completion_tokens": len(cut)}
+        if body["stream"]:
+            return handler.stream(*pieces(" ".join(cut), finish), {"choices": [], "usage": usage})
         return handler.answer({"choices": [choice], "usage": usage})
 
     return handle
+
+
+def pieces(text: str, finish: str) -> list[dict[str, Any]]:
+    """The events of a streamed text: who speaks, the words, and why it ended."""
+    parts = [{"role": "assistant", "content": ""}, *({"content": part} for part in text.partition(" ")), {}]
+    ends = [*(None for _ in parts[1:]), finish]
+    return [{"choices": [{"delta": part, "finish_reason": end}]} for part, end in zip(parts, ends, strict=True)]
 
 
 def reply_text(body: dict[str, Any], words: int) -> str:

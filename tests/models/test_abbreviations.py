@@ -9,6 +9,7 @@ import pytest
 from localmed.models import abbreviations
 
 
+@pytest.mark.slow
 def test_without_scispacy_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scispacy.abbreviation", None)  # importing it now fails
     abbreviations._pipeline.cache_clear()
@@ -18,6 +19,7 @@ def test_without_scispacy_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         abbreviations._pipeline.cache_clear()
 
 
+@pytest.mark.extra("nlp")
 @pytest.mark.parametrize(
     ("text", "pairs"),
     [
@@ -31,11 +33,10 @@ def test_without_scispacy_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_pairs(text: str, pairs: dict[str, str]) -> None:
-    pytest.importorskip("scispacy")
     assert abbreviations.expand(text) == pairs
 
 
+@pytest.mark.extra("nlp")
 def test_only_the_beginning_of_a_long_text_is_read() -> None:
-    pytest.importorskip("scispacy")
     text = "word " * (abbreviations.CHARACTERS // 5) + "chronic kidney disease (CKD)"
     assert abbreviations.expand(text) == {}

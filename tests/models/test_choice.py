@@ -60,6 +60,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
     return registry
 
 
+@pytest.mark.slow
 def test_each_by_its_library(registry: Registry) -> None:
     bge = choice.encoder({"encoder": "bge-m3"}, registry)
     assert isinstance(bge, BgeM3)

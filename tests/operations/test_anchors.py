@@ -56,6 +56,7 @@ def levels(settings: Settings, name: str) -> set[tuple[str, str]]:
 # --- access ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_single_character_changed_opens_a_collection(filled: Settings) -> None:
     file = filled.data / "access.json"
     whole = file.read_text("utf-8")
@@ -182,6 +183,7 @@ def test_a_ledger_emptied_with_what_is_known_of_it_stops_every_answer_and_change
         assert raised.value.message.code == "withdrawal.cut"
 
 
+@pytest.mark.slow
 def test_repair_withdraws_again_what_the_audit_log_knows(
     filled: Settings, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 from localmed.domain import digest
 from localmed.errors import InputError
 from localmed.library.migrations import AUDIT, migrate
-from localmed.operations import audit_key
+from localmed.operations import audit, audit_key
 from localmed.operations.audit import Audit, AuditEntry, _entry, _text, entry_of
 
 ROWS = 12
@@ -108,6 +108,7 @@ def empty(database: Database, dice: random.Random) -> None:
 
 
 @pytest.mark.parametrize("tamper", [flip, delete, reorder, recompute, drop_and_recompute, put_in, empty])
+@pytest.mark.slow
 def test_what_is_done_without_the_key_is_seen_every_time(
     data: Path, tamper: Callable[[Database, random.Random], None]
 ) -> None:
@@ -211,3 +212,57 @@ def test_the_key_may_lie_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_what_is_no_head_is_refused(line: str) -> None:
     with pytest.raises(InputError):
         audit_key.head_of(line)
+
+
+def test_the_newest_entries_are_verified_from_where_the_last_look_ended(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[str] = []
+
+    def looked(text: str) -> AuditEntry:
+        looked_at.append(text)
+        return _entry(text)
+
+    monkeypatch.setattr(audit, "_readable", looked)
+    with closing(Audit(data)) as log:
+        found, known = log.verify_newest(None)
+        assert (found, known, len(looked_at)) == ([], log.head(), 2 * ROWS)
+        looked_at.clear()
+        assert log.verify_newest(known) == ([], known)
+        assert not looked_at
+        log.append("ask", "1 statements", "answered")
+        assert log.verify_newest(known) == ([], log.head())
+        assert len(looked_at) == 2
+
+
+def test_of_a_long_log_a_page_verifies_the_newest_entries(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(sqlite3.connect(data / "audit.sqlite")) as database, database:
+        database.execute("UPDATE entries SET entry = replace(entry, 'answered', 'abstained') WHERE id = 2")
+    with closing(Audit(data)) as log:
+        assert [fault.code for fault in log.verify_newest(None)[0]] == ["doctor.audit_altered"]
+        monkeypatch.setattr(audit, "NEWEST", 5)
+        assert log.verify_newest(None) == ([], log.head())
+
+
+@pytest.mark.parametrize(
+    ("number", "column"), [(ROWS, "digest"), (ROWS, "mac"), (ROWS + 1, "entry"), (ROWS + 2, "mac")]
+)
+def test_what_was_altered_since_the_last_look_is_seen_and_not_forgotten(data: Path, number: int, column: str) -> None:
+    with closing(Audit(data)) as log:
+        known = log.head()
+        for _ in range(3):
+            log.append("ask", "1 statements", "answered")
+        with closing(sqlite3.connect(data / "audit.sqlite")) as database, database:
+            database.execute(f"UPDATE entries SET {column} = replace({column}, '1', '2') WHERE id = ?", (number,))
+        for _ in range(2):
+            found, known = log.verify_newest(known)
+            assert found
+
+
+def test_an_erasure_breaks_no_later_look(data: Path) -> None:
+    with closing(Audit(data)) as log:
+        known = log.head()
+        log.add(entry_of("ask", "1 statements", "answered", user="user1"))
+        log.erase("user1")
+        assert log.verify_newest(known) == ([], log.head())
+        assert log.verify_newest(None) == ([], log.head())

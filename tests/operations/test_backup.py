@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import shutil
@@ -13,19 +14,21 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import Settings
+from localmed.config import LibrarySettings, Settings
 from localmed.domain import SearchFilter, message
+from localmed.domain.nights import UNCHANGED
 from localmed.errors import Busy, Damaged, LibraryError, LocalmedError, UnknownName, UsageError
 from localmed.hooks import SILENT
 from localmed.library import generations
 from localmed.library.library import Library
 from localmed.night_settings import BackupSettings, RefreshSettings
-from localmed.operations import alerts, backup, canary_gate, changes, stored
+from localmed.operations import alerts, backup, canary_gate, changes, packs, stored, uploads
 from localmed.operations.audit import Audit
 from localmed.operations.refresh import refresh
 from localmed.operations.restore import restore
 from localmed.session import Session
-from tests.fakes import HashedWords, documents, import_into, opened, overwrite, verify, write
+from tests.fakes import HashedWords, described, documents, import_into, opened, overwrite, verify, write
+from tests.operations.publishing import Publisher
 
 QUESTION = "Should antibiotics be given within one hour in sepsis?"
 TEXTS = {
@@ -63,6 +66,7 @@ def restored(folder: Path, tmp_path: Path, settings: Settings) -> Settings:
     return replace(settings, data=data)
 
 
+@pytest.mark.slow
 def test_a_restored_library_answers_the_same(session: Session, filled: Settings, folder: Path, tmp_path: Path) -> None:
     (filled.data / "canaries.toml").write_text(
         f'[[canary]]\nid = "hour"\nquestion = "{QUESTION}"\nmust = "cite"\ndocuments = ["sepsis.txt"]\n'
@@ -218,3 +222,37 @@ def test_the_night_mends_from_the_backup(filled: Settings, folder: Path) -> None
         assert session.ask(QUESTION, SearchFilter()).evidence
     verify(filled.data)
     shutil.rmtree(folder)
+
+
+def test_uploads_and_packs_come_back_and_the_next_night_finds_them(
+    tmp_path: Path, session_of_packs: Session, ours: Publisher, folder: Path
+) -> None:
+    session = session_of_packs
+    packs.import_pack(session, ours.pack("one"))
+    changes.put_collection(session, described("sent").collection)
+    waiting = uploads.accept(session, "sent", "fever.txt", io.BytesIO(TEXTS["fever.txt"].encode()))
+    uploads.note_look(session, waiting, message("hold.standing", count=1), True)
+    uploads.publish(session, uploads.upload(session, waiting.id), SILENT)
+    left = uploads.accept(session, "sent", "gout.txt", io.BytesIO(b"Gout\n\nColchicine.\n"))
+    backup.make(session, folder, SILENT)
+    session.site.close()
+    shutil.rmtree(session.data)
+    restore(folder, session.data, "", False, SILENT)
+    night = refresh(session)
+    assert (night.outcome, night.errors, night.faults) == (UNCHANGED, (), ())
+    assert uploads.file_of(session, uploads.upload(session, left.id)).read_text() == "Gout\n\nColchicine.\n"
+    assert packs.import_pack(session, ours.pack("two", 2))
+    with pytest.raises(LocalmedError):
+        packs.import_pack(session, tmp_path / "publisher" / "one")
+
+
+@pytest.fixture
+def session_of_packs(tmp_path: Path, ours: Publisher) -> Iterator[Session]:
+    settings = Settings(
+        tmp_path / "data",
+        library=LibrarySettings(writer_memory_bytes=15_000_000),
+        refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1),
+    )
+    with opened(settings, HashedWords()) as session:
+        packs.trust_root(session, ours.root)
+        yield session

@@ -18,7 +18,7 @@ from localmed.session import Session
 from tests.fakes import HashedWords, described, documents, opened, write
 from tests.operations.asked import CITED, SEPSIS
 
-STRICT = "[ask]\nrisk = 0.0\nunsure = 0.0\n"
+LOSING = '[ask]\npreset = "leaflets"\n[tiers.presets]\nleaflets = [["leaflet"]]\n'  # nothing of the ward is searched
 
 
 @pytest.fixture
@@ -44,30 +44,31 @@ def begun(data: Path, before: Callable[[Session], object] = lambda _: None) -> t
 
 def test_settings_that_lose_a_canary_do_not_begin_to_serve(served: Settings) -> None:
     data = served.data
-    (data / "localmed.toml").write_text(STRICT)
+    (data / "localmed.toml").write_text(LOSING)
     chosen, raised = begun(data)
-    assert chosen.ask.risk == config.AskSettings().risk
+    assert chosen.ask.preset == ""
     assert raised == ["canaries", "settings"]
     assert config.load(data, file=data / canary_gate.PASSED).ask == chosen.ask, "what worker processes load"
     assert begun(data) == (chosen, raised), "until somebody acts"
 
     def accept(session: Session) -> None:
-        canary_gate.accept(session, ["sepsis-hour"], "we want to be strict")
+        canary_gate.accept(session, ["sepsis-hour"], "leaflets only")
 
     chosen, raised = begun(data, accept)
-    assert (chosen.ask.risk, raised) == (0.0, [])
+    assert (chosen.ask.preset, raised) == ("leaflets", [])
 
 
 def test_settings_changed_back_end_the_banner(served: Settings) -> None:
-    (served.data / "localmed.toml").write_text(STRICT)
+    (served.data / "localmed.toml").write_text(LOSING)
     assert begun(served.data)[1]
     (served.data / "localmed.toml").write_text("[ask]\npassages = 7\n")
     chosen, raised = begun(served.data)
     assert (chosen.ask.passages, raised) == (7, [])
 
 
+@pytest.mark.slow
 def test_an_import_under_such_settings_does_not_make_the_loss_forgotten(served: Settings, corpus: Path) -> None:
-    (served.data / "localmed.toml").write_text(STRICT)
+    (served.data / "localmed.toml").write_text(LOSING)
     with opened(config.load(served.data), HashedWords()) as session:
         importing.import_paths(session, [write(corpus, {"more/fever.txt": "Fever\n\nRest.\n"})], described("more"))
     assert begun(served.data)[1] == ["canaries", "settings"]
@@ -97,6 +98,6 @@ def test_a_library_that_cannot_be_asked_keeps_no_service_from_beginning(served: 
     for path in (served.data / "generations").glob("0*/lexical/*.store"):
         with suppress(OSError):
             path.write_bytes(b"")
-    strict = replace(served, ask=replace(served.ask, risk=0.0))
-    with opened(strict, HashedWords()) as session:
-        assert canary_gate.before_serving(session) == strict
+    other = replace(served, ask=replace(served.ask, passages=7))
+    with opened(other, HashedWords()) as session:
+        assert canary_gate.before_serving(session) == other

@@ -100,6 +100,7 @@ def test_a_change_that_fails_says_so(filled: Settings) -> None:
 
 
 @pytest.mark.parametrize("action", ["withdraw", "access", "rollback"])
+@pytest.mark.slow
 def test_a_change_that_is_killed_once_it_holds_is_in_the_log(filled: Settings, action: str) -> None:
     command = [sys.executable, "-c", KILLED, str(filled.data), action]
     ran = subprocess.run(command, capture_output=True, timeout=150, check=False)

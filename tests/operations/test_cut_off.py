@@ -77,6 +77,7 @@ def withdraw(settings: Settings, withdrawn: bool) -> None:
 
 
 @pytest.mark.parametrize("withdrawn", [True, False])
+@pytest.mark.slow
 def test_a_withdrawal_that_is_killed(filled: Settings, tmp_path: Path, withdrawn: bool) -> None:
     if not withdrawn:
         withdraw(filled, True)

@@ -347,6 +347,7 @@ def test_sizes_for_people() -> None:
     assert [size(count) for count in (0, 5 * 2**20, 3 * GIB // 2)] == ["0 MiB", "5 MiB", "1.5 GiB"]
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_loaded(full_site: Site) -> None:
     script = (
         "import sys, json; from localmed.cli.main import main;"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,7 @@ from localmed.config import Settings
 from localmed.domain import Answer, AnswerStatus, Message, Provenance, message
 from localmed.errors import Cancelled
 from localmed.hooks import Cancel, Hooks, following
+from localmed.library import state
 from localmed.messages import render
 from localmed.operations import jobs
 from localmed.operations.canaries import ABSTAIN, Canary, ask_all
@@ -92,3 +97,35 @@ def test_where_an_unforeseen_fault_arose_stands_in_the_log_without_its_text(
     assert outcome.code == "job.unforeseen"
     assert f"job {id_} FileNotFoundError {__file__}:" in caplog.text
     assert "patient" not in caplog.text
+
+
+def test_a_job_goes_on_being_noted_after_a_write_that_was_locked_out(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its watcher ended with the first: the job showed as interrupted, could not be cancelled, and was begun again."""
+    rows, locked = state.rows, threading.Event()
+
+    @contextmanager
+    def busy(data: Path) -> Iterator[Any]:
+        if locked.is_set() and threading.current_thread().name.startswith(("watch", "job")):
+            raise sqlite3.OperationalError("database is locked")
+        with rows(data) as held:
+            yield held
+
+    monkeypatch.setattr(jobs, "rows", busy)
+    monkeypatch.setattr(jobs, "NOTED", 0.02)
+    begun = threading.Event()
+
+    def work(hooks: Hooks) -> Message:
+        begun.set()
+        while True:
+            hooks.cancel.check()
+            time.sleep(0.01)
+
+    id_ = jobs.start(session, "rollback", work, "/")
+    assert begun.wait(60)
+    locked.set()
+    time.sleep(0.2)
+    locked.clear()
+    jobs.cancel(session, id_)
+    assert ended(session, id_).code == "job.failed", "it was cancelled"

@@ -29,7 +29,6 @@ from tests.fakes import HashedWords, described, documents, opened, overwrite, ve
 from tests.operations.asked import CANARIES, SEPSIS
 
 FEVER = "Fever\n\nParacetamol is given for fever.\n"
-MALARIA = "Malaria\n\nWhich medicine prevents malaria in travellers: doxycycline prevents malaria in travellers.\n"
 
 
 @pytest.fixture
@@ -60,6 +59,7 @@ def files_by(night: Night, change: str) -> set[str]:
     return {Path(line.path).name for line in night.files if line.change == change}
 
 
+@pytest.mark.slow
 def test_all_collections_become_one_generation(session: Session, watched: Settings, corpus: Path) -> None:
     write(corpus, {"ward/new.txt": "Gout\n\nColchicine is given in gout.\n", "ward/fever.txt": FEVER + "\nRest.\n"})
     (corpus / "house" / "rules.txt").unlink()
@@ -79,6 +79,7 @@ def test_all_collections_become_one_generation(session: Session, watched: Settin
     settled(watched)
 
 
+@pytest.mark.slow
 def test_a_lost_must_cite_keeps_the_night_back(session: Session, watched: Settings, corpus: Path) -> None:
     served = generations.current(watched.data)
     (corpus / "ward" / "sepsis.txt").unlink()
@@ -93,6 +94,7 @@ def test_a_lost_must_cite_keeps_the_night_back(session: Session, watched: Settin
     assert [(Path(one.path).name, one.sha256) for one in holds.holds(watched.data)] == [("sepsis.txt", "")]
 
 
+@pytest.mark.slow
 def test_what_was_kept_back_is_left_until_it_is_released(session: Session, watched: Settings, corpus: Path) -> None:
     write(corpus, {"ward/sepsis.txt": "Sepsis\n\nNothing is known.\n"})
     with pytest.raises(CanariesLost):
@@ -122,6 +124,7 @@ def test_what_was_kept_back_is_left_until_it_is_released(session: Session, watch
     assert ("refresh", "failed: CanariesLost") in noted
 
 
+@pytest.mark.slow
 def test_other_bytes_are_tried_though_the_file_was_on_hold(session: Session, watched: Settings, corpus: Path) -> None:
     write(corpus, {"ward/sepsis.txt": "Sepsis\n\nNothing is known.\n"})
     with pytest.raises(CanariesLost):
@@ -130,15 +133,17 @@ def test_other_bytes_are_tried_though_the_file_was_on_hold(session: Session, wat
     assert files_by(refresh(session), "changed") == {"sepsis.txt"}
 
 
-def test_a_lost_must_abstain_keeps_an_import_back(session: Session, watched: Settings, corpus: Path) -> None:
+@pytest.mark.slow
+def test_a_canary_that_an_import_would_lose_keeps_it_back(session: Session, watched: Settings, corpus: Path) -> None:
     served = generations.current(watched.data)
-    write(corpus, {"more/malaria.txt": MALARIA})
+    write(corpus, {"ward/sepsis.txt": "Sepsis\n\nNothing is known.\n"})
     with pytest.raises(CanariesLost):
-        importing.import_paths(session, [corpus / "more"], described("more"))
+        importing.import_paths(session, [corpus / "ward"], described("ward"))
     assert generations.current(watched.data) == served
     settled(watched)
 
 
+@pytest.mark.slow
 def test_a_rollback_is_looked_at_and_sticks(session: Session, watched: Settings, corpus: Path) -> None:
     write(corpus, {"ward/gout.txt": "Gout\n\nColchicine is given in gout.\n"})
     refresh(session)
@@ -151,6 +156,7 @@ def test_a_rollback_is_looked_at_and_sticks(session: Session, watched: Settings,
     assert files_by(refresh(session), "added") == {"gout.txt"}
 
 
+@pytest.mark.slow
 def test_a_rollback_that_would_lose_a_canary_is_kept_back(session: Session, watched: Settings, corpus: Path) -> None:
     write(corpus, {"ward/gout.txt": "Gout\n\nColchicine is given in gout.\n"})
     refresh(session)
@@ -165,6 +171,7 @@ def test_a_rollback_that_would_lose_a_canary_is_kept_back(session: Session, watc
     assert not holds.holds(watched.data), "what is served is nobody's mistake"
 
 
+@pytest.mark.slow
 def test_what_was_served_before_the_nights_is_never_pruned(session: Session, watched: Settings, corpus: Path) -> None:
     folder = generations.folder(watched.data)
     (folder / "served.json").write_text('[{"number": 2, "since": "2026-01-01T00:00:00+00:00"}]')
@@ -174,6 +181,7 @@ def test_what_was_served_before_the_nights_is_never_pruned(session: Session, wat
     assert 2 in generations.numbers(watched.data), "served for long; no night after it has served a day"
 
 
+@pytest.mark.slow
 def test_a_file_that_is_being_written_is_left(watched: Settings, corpus: Path) -> None:
     write(corpus, {"ward/fever.txt": FEVER + "\nHalf of a sen"})
     slow = replace(watched, refresh=replace(watched.refresh, settle_seconds=3600.0))
@@ -198,6 +206,7 @@ class Waiting(HashedWords):
         return np.asarray(super().encode(texts, kind), np.float32)
 
 
+@pytest.mark.slow
 def test_a_withdrawal_holds_at_once_while_a_refresh_goes_on(watched: Settings, corpus: Path) -> None:
     write(corpus, {"ward/gout.txt": "Gout\n\nColchicine is given in gout.\n"})
     encoder, ends = Waiting(), []
@@ -220,6 +229,7 @@ def test_a_withdrawal_holds_at_once_while_a_refresh_goes_on(watched: Settings, c
         assert nights.nights(watched.data)[0].withdrawn == ("Fever",)
 
 
+@pytest.mark.slow
 def test_an_interrupted_refresh_leaves_what_was_served_and_goes_on(watched: Settings, corpus: Path) -> None:
     served = generations.current(watched.data)
     write(corpus, {f"ward/{number}.txt": f"Title {number}\n\nText {number}.\n" for number in range(3)})
@@ -264,11 +274,12 @@ def test_a_flipped_bit_is_found_at_night_and_nothing_answers_from_it(session: Se
         session.ask("Should antibiotics be given within one hour in sepsis?", SearchFilter())
 
 
-def test_a_threshold_that_loses_a_canary_is_told(watched: Settings) -> None:
+def test_a_setting_that_loses_a_canary_is_told(watched: Settings) -> None:
     with opened(watched, HashedWords()) as session:
         assert not canary_gate.standing(session).lost
-    strict = replace(watched, ask=replace(watched.ask, risk=0.0, unsure=0.0))
-    with opened(strict, HashedWords()) as session:
+    leaflets = replace(watched.tiers, presets={"leaflets": (("leaflet",),)})
+    losing = replace(watched, tiers=leaflets, ask=replace(watched.ask, preset="leaflets"))
+    with opened(losing, HashedWords()) as session:
         assert canary_gate.standing(session).lost == ("sepsis-hour",)
     assert [one.kind for one in alerts.alerts(watched.data)] == ["canaries"]
     with opened(watched, HashedWords()) as session:

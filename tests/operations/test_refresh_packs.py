@@ -14,7 +14,7 @@ from localmed.errors import CanariesLost, LocalmedError
 from localmed.hooks import Hooks
 from localmed.library import generations
 from localmed.night_settings import RefreshSettings
-from localmed.operations import alerts, canary_gate, history, holds, importing, lookups, nights, packs
+from localmed.operations import alerts, canaries, canary_gate, history, holds, importing, lookups, nights, packs
 from localmed.operations.refresh import refresh
 from localmed.session import Session, local_caller
 from localmed.site import Site
@@ -23,7 +23,14 @@ from tests.operations.publishing import MANIFEST, Publisher, titles
 
 FEVER = "Fever\n\nParacetamol is given for fever.\n"
 QUESTION = "Should antibiotics be given within one hour of recognition of septic shock?"
-CANARY = f'[[canary]]\nid = "sepsis"\nquestion = "{QUESTION}"\nmust = "cite"\ndocuments = ["sepsis.txt"]\n'
+CANARY = f"""
+[[canary]]
+id = "sepsis"
+question = "{QUESTION}"
+must = "cite"
+documents = ["sepsis.txt"]
+says = ["one hour"]
+"""
 
 
 @pytest.fixture
@@ -58,6 +65,7 @@ def test_a_pack_is_part_of_the_nights_one_generation(
     assert refresh(night).outcome == UNCHANGED
 
 
+@pytest.mark.slow
 def test_a_withdrawal_holds_though_the_pack_is_kept_back(night: Session, ours: Publisher, stick: Path) -> None:
     laid(ours, stick, 1)
     refresh(night)
@@ -89,11 +97,14 @@ def test_a_withdrawal_holds_though_the_pack_is_kept_back(night: Session, ours: P
 
 
 def test_a_new_collection_on_hold_does_not_come_in_empty(
-    night: Session, ours: Publisher, stick: Path, tmp_path: Path
+    night: Session, ours: Publisher, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(canaries, "FIRST", 1)  # so that one better section is enough to lose the canary
     importing.import_paths(night, [write(tmp_path / "ward", {"fever.txt": FEVER})], described("ward"))
     malaria = "Which medicine prevents malaria in travellers?"
-    (night.data / "canaries.toml").write_text(f'[[canary]]\nid = "m"\nquestion = "{malaria}"\nmust = "abstain"\n')
+    (night.data / "canaries.toml").write_text(
+        f'[[canary]]\nid = "f"\nquestion = "{malaria}"\nmust = "cite"\ndocuments = ["fever.txt"]\n'
+    )
     ours.write("collections/travel.toml", MANIFEST.format(name="travel"))
     ours.write("documents/travel/malaria.txt", f"Malaria\n\n{malaria[:-1]}: doxycycline prevents malaria.\n")
     for name in ("sepsis", "warfarin"):

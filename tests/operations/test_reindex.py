@@ -127,7 +127,7 @@ def test_what_was_decided_stays(imported: Settings) -> None:
         assert statuses["Title 1"] is Status.SUPERSEDED
         assert statuses["Title 2"] is Status.WITHDRAWN
         assert lookups.collection(session, "ward").priority == 3
-        titles = {hit.passage.title for hit in session.search("sepsis", ANY, 20).hits}
+        titles = {hit.passage.title for hit in session.find("sepsis", ANY, 20, 20).found.hits}
         assert titles == set(statuses) - {"Title 1", "Title 2"}
     log = Audit(imported.data)
     assert log.entries()[-1].action == "reindex"
@@ -149,13 +149,14 @@ def test_interrupted_it_changes_nothing_and_goes_on(imported: Settings) -> None:
     assert generations.current(imported.data).name == "0001"
     assert not (imported.data / "generations" / "building").exists()
     with opened(imported, HashedWords()) as session:
-        assert session.search("sepsis", ANY, 20).dense
+        assert session.find("sepsis", ANY, 20, 20).found.dense
     encoder = Narrow()
     assert run(imported, encoder)[0] == 2
     assert len(encoder.encoded) == 2, "two batches of four were in the cache"
     verify(imported.data)
 
 
+@pytest.mark.slow
 def test_killed_it_changes_nothing_and_goes_on(imported: Settings) -> None:
     code = (
         "import os, signal, sys; from pathlib import Path; from localmed.config import LibrarySettings, Settings\n"
@@ -220,7 +221,7 @@ def test_another_encoder_is_refused_with_what_to_do(imported: Settings, corpus: 
     corpus.mkdir()
     with opened(imported, Narrow()) as session:
         for action in (
-            lambda: session.search("sepsis", ANY, 5),
+            lambda: session.find("sepsis", ANY, 5, 5).found,
             lambda: changes.put_collection(session, Collection("other", "Other")),
             lambda: import_into(imported, write(corpus, {"a.txt": "A\n\nText.\n"}), encoder=Narrow()),
         ):
@@ -230,15 +231,16 @@ def test_another_encoder_is_refused_with_what_to_do(imported: Settings, corpus: 
             assert "profile" in raised.value.remedy
 
 
+@pytest.mark.slow
 def test_back_to_a_generation_of_the_encoder_before(imported: Settings) -> None:
     with opened(imported, WeighedWords()) as session:
         changes.reindex(session)
-        assert session.search("sepsis", ANY, 5).hits
+        assert session.find("sepsis", ANY, 5, 5).found.hits
         changes.rollback(session, 1)
         with pytest.raises(WrongEncoder, match="hashed-words"):
-            session.search("sepsis", ANY, 5)
+            session.find("sepsis", ANY, 5, 5)
     with opened(imported, HashedWords()) as session:
-        assert session.search("sepsis", ANY, 5).hits
+        assert session.find("sepsis", ANY, 5, 5).found.hits
 
 
 def test_token_weights_take_part_in_the_search(settings: Settings, corpus: Path) -> None:
@@ -249,6 +251,7 @@ def test_token_weights_take_part_in_the_search(settings: Settings, corpus: Path)
     for weight in (0.0, 5.0):
         search = SearchSettings(sparse_weight=weight, dense_weight=0.0)
         with opened(Settings(settings.data, search=search), WeighedWords()) as session:
-            scores.append({hit.passage.title: hit.score for hit in session.search(f"{'x' * 8} dose", ANY, 8).hits})
+            hits = session.find(f"{'x' * 8} dose", ANY, 8, 8).found.hits
+            scores.append({hit.passage.title: hit.score for hit in hits})
     gained = {title: scores[1][title] - scores[0].get(title, 0.0) for title in scores[1]}
     assert max(gained, key=lambda title: gained[title]) == "T8"

@@ -45,6 +45,7 @@ def code(settings: Settings, *command: str) -> int:
 
 
 @pytest.mark.parametrize("harm", ["lost", "emptied", "older"])
+@pytest.mark.slow
 def test_nothing_is_answered_until_it_was_put_right_and_the_stop_holds_then(
     filled: Settings, corpus: Path, harm: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,7 +53,7 @@ def test_nothing_is_answered_until_it_was_put_right_and_the_stop_holds_then(
     with opened(filled, HashedWords()) as session:
         calls: list[Callable[[], object]] = [
             lambda: session.ask("Sepsis?", SearchFilter()),
-            lambda: session.search("Sepsis?", SearchFilter(), 3),
+            lambda: session.find("Sepsis?", SearchFilter(), 3, 3).found,
             lambda: stops.stops(filled.data),
             lambda: backup.make(session, filled.data.parent / "backups", SILENT),
         ]
@@ -68,7 +69,7 @@ def test_nothing_is_answered_until_it_was_put_right_and_the_stop_holds_then(
         with pytest.raises(UsageError, match="stopped"):
             session.ask("Sepsis?", SearchFilter())
         stops.lift(session, stops.WORKFLOW, "ask")
-        assert session.ask("Sepsis?", SearchFilter()).statements
+        assert session.ask("Sepsis?", SearchFilter()).receipts
     assert code(filled, "repair") == 0
     assert "nothing to repair" in capsys.readouterr().out
 
@@ -111,6 +112,7 @@ def test_a_stop_that_is_cut_off_is_made_or_not(filled: Settings, monkeypatch: py
     assert stopped(filled) == [("workflow", "ask")]
 
 
+@pytest.mark.slow
 def test_where_accounts_were_lost_nobody_becomes_the_first_administrator(filled: Settings) -> None:
     assert accounts.first_code(filled.data) == ""
     with rows(filled.data) as state:

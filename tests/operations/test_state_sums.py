@@ -55,6 +55,7 @@ def readers(settings: Settings) -> dict[str, Callable[[], Any]]:
         "UPDATE accounts SET source = 'lokal'",
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_an_altered_account_opens_nothing(filled: Settings, statement: str) -> None:
     calls = readers(filled)
     assert all(call() for call in calls.values())
@@ -145,6 +146,7 @@ def test_what_was_written_just_now_is_read_again(
 
 
 @pytest.mark.parametrize("name", ["ebm", "plan", "verify"])
+@pytest.mark.slow
 def test_another_process_s_stop_holds_at_the_next_look(filled: Settings, looks: list[Path], name: str) -> None:
     assert [stop.name for stop in stops.stops(filled.data)] == ["ask"]
     other = (
@@ -163,6 +165,7 @@ def test_another_process_s_stop_holds_at_the_next_look(filled: Settings, looks: 
             stops.stops(filled.data)
 
 
+@pytest.mark.slow
 def test_every_stop_and_lift_of_many_holds_at_once(filled: Settings) -> None:
     with opened(filled, HashedWords()) as session:
         for _ in range(20):
@@ -209,6 +212,7 @@ FORGERIES = [
 
 
 @pytest.mark.parametrize("statement", FORGERIES)
+@pytest.mark.slow
 def test_an_account_that_no_session_made_opens_nothing(filled: Settings, statement: str) -> None:
     calls = readers(filled)
     assert all(call() for call in calls.values())
@@ -229,6 +233,7 @@ def test_an_account_that_no_session_made_opens_nothing(filled: Settings, stateme
 
 
 @pytest.mark.parametrize("statement", FORGERIES[:4])
+@pytest.mark.slow
 def test_repair_gives_back_the_rights_that_the_log_knows(filled: Settings, statement: str) -> None:
     forged(filled, statement)
     with opened(filled, HashedWords()) as session:

@@ -9,7 +9,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Message
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.messages import render
 from localmed.operations import changes, lookups, stored
 from tests.cli.conftest import Localmed
@@ -107,13 +107,35 @@ def test_a_damaged_vector_costs_nothing_and_is_said(data: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "notes.txt", "files/notes.txt", "vectors/notes.txt", "generations/notes.txt", "generations/0001/notes.txt",
+        "files/notes.txt", "vectors/notes.txt", "generations/notes.txt", "generations/0001/notes.txt",
         "generations/0001/passages.lance/_versions/9.manifest",
     ],
 )  # fmt: skip
 def test_what_nobody_of_ours_wrote_is_named(data: Path, name: str) -> None:
     (data / name).write_bytes(b"x")
     assert [fault for fault in faults(data) if name in fault]
+
+
+def test_what_a_file_server_keeps_is_no_damage(data: Path) -> None:
+    for folder in (".", "files", "vectors", "kept", "corpora", "generations"):
+        (data / folder / "lost+found").mkdir(parents=True, exist_ok=True)
+        (data / folder / ".nfs000000000001").write_bytes(b"x")
+    assert faults(data) == []
+    assert not layout.unknown(data)
+
+
+def test_what_the_table_does_not_know_is_told_and_is_no_damage(data: Path) -> None:
+    (data / "notes.txt").write_bytes(b"x")
+    assert faults(data) == []
+    told = json.loads(Localmed(data)("doctor", "--json").out)["checks"]
+    assert [check["level"] for check in told if "notes.txt" in check["text"]] == ["warning"]
+
+
+def test_a_key_that_others_may_read_is_told(data: Path) -> None:
+    data.chmod(0o700)
+    (data / "audit.key").chmod(0o640)
+    told = json.loads(Localmed(data)("doctor", "--json").out)["checks"]
+    assert [check["level"] for check in told if "audit.key" in check["text"]] == ["problem"]
 
 
 def test_the_commands_end_with_5_and_name_the_file(data: Path) -> None:
@@ -134,6 +156,7 @@ def test_each_check_goes_on_after_another_has_failed(data: Path) -> None:
     assert generations.numbers(data) == [1]
 
 
+@pytest.mark.slow
 def test_when_everything_was_read_last_is_kept_and_asked_for_after_days(data: Path) -> None:
     localmed = Localmed(data)
 
@@ -153,12 +176,12 @@ def test_when_everything_was_read_last_is_kept_and_asked_for_after_days(data: Pa
     overwrite(original, b"another")
     localmed("doctor", "--full")
     assert "1 part was damaged" in whole_check()["text"]
-    assert (data / stored.WHOLE_CHECK).stat().st_mode & 0o077 == 0
+    assert (data / layout.WHOLE_CHECK).stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"time": "x", "faults": 0}', '{"time": "2026-01-05", "faults": -1}'])
 def test_a_note_of_a_check_that_cannot_be_read_is_none(data: Path, text: str) -> None:
-    (data / stored.WHOLE_CHECK).write_text(text)
+    (data / layout.WHOLE_CHECK).write_text(text)
     assert stored.last_whole_check(data) is None
 
 

@@ -88,12 +88,13 @@ def test_an_answer_that_cannot_be_audited_now_is_given_and_entered_later(filled:
         assert time.monotonic() - start < 120  # a few seconds; the machine may be busy with much else
         assert whole == []
         assert audited(answer) == ["audit.later"], "a log that is locked can be read"
-        assert answer.statements == again.statements != ()
+        assert answer.receipts == again.receipts
+        assert answer.receipts
         before = len([entry for entry in entries(filled) if entry.action == "ask"])
         assert before == 1, "nothing but an entry enters what waits"
         assert audited(answer_of(session)) == []
     late = [entry for entry in entries(filled) if entry.entered]
-    assert [(entry.action, entry.outcome) for entry in late] == [("ask", "answered")] * 2
+    assert [(entry.action, entry.outcome) for entry in late] == [("ask", "sections")] * 2
     assert all(entry.time <= entry.entered for entry in late)
     with opened(filled, HashedWords()) as session:
         answer_of(session)
@@ -212,11 +213,11 @@ def test_a_library_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> Non
         before = sorted(path for path in settings.data.rglob("*") if path.name != "lease")
         assert "Sepsis" in read(settings, "documents", "list").stdout
         assert "this account may not write in" in read(settings, "collections", "create", "more").stderr
-        hits = json.loads(read(settings, "search", QUESTION, "--json").stdout)["hits"]
-        assert len(hits) == 1
-        assert "one hour" in read(settings, "show", hits[0]["passage"]["id"]).stdout
+        sections = json.loads(read(settings, "search", QUESTION, "--json").stdout)["sections"]
+        assert len(sections) == 1
+        assert "one hour" in read(settings, "show", sections[0]["passage"]).stdout
         answer = json.loads(read(settings, "ask", QUESTION, "--json").stdout)
-        assert answer["status"] == "answered"
+        assert answer["status"] == "sections"
         assert [note["code"] for note in answer["notes"] if note["code"].startswith("audit.")] == ["audit.not"]
         assert sorted(path for path in settings.data.rglob("*") if path.name != "lease") == before
         (settings.data / "audit.sqlite").chmod(0)

@@ -12,19 +12,25 @@ from localmed.domain import (
     AnswerStatus,
     Kind,
     Origin,
+    Receipts,
+    ShownLine,
+    ShownSection,
     Statement,
     Status,
     Support,
     Verdict,
     message,
 )
+from localmed.domain.findings import Reading
 from localmed.domain.parts import SourcePlanPart
-from localmed.presentation.answer import age, view
+from localmed.presentation.answer import view
+from localmed.presentation.sources import age
 from localmed.workflows.verify import MOST_CHARACTERS
 from tests.values import PROVENANCE, evidence, quotation
 from tests.workflows.verifying import study, verify
 
 SOURCE = evidence("1", "Give 5 mg by mouth.")
+RECEIPTS = Receipts(sections=(ShownSection("1", (ShownLine("1", 0, 19, marked=True),)),))
 
 
 def answer(**values: object) -> Answer:
@@ -52,9 +58,9 @@ def test_no_code_is_shown_where_what_is_cited_holds_planted_text() -> None:
 
 
 def test_the_reader_chooses_the_language_not_the_answer() -> None:
-    noted = answer(notes=(message("workflow.not_enough"),))
-    assert view(noted).notes == ("Nothing found was relevant enough to answer from",)
-    assert view(noted, "zh").notes == ("检索到的内容相关性不足，不能据以回答",)
+    noted = answer(notes=(message("workflow.not_covered", parts=("a", "b")),))
+    assert view(noted).notes == ("Not covered by the sources: a, b",)
+    assert view(noted, "zh").notes == ("来源没有涉及：a、b",)
     assert view(noted, "fr").headline == view(noted, "en").headline, "English for a language that there is none of"
 
 
@@ -80,8 +86,11 @@ def test_a_withheld_sentence_is_a_gap_with_its_reason() -> None:
 )
 def test_an_old_source_says_its_age(edition: str, kind: Kind, expected: str) -> None:
     old = replace(SOURCE, edition=edition, kind=kind)
-    shown = view(answer(evidence=(old,), provenance=replace(PROVENANCE, day="2026-03-02")))
-    assert " ".join(shown.sources[0].warnings) == expected
+    asked = answer(evidence=(old,), provenance=replace(PROVENANCE, day="2026-03-02"))
+    assert " ".join(view(asked).sources[0].warnings) == expected
+    finding = view(replace(asked, receipts=RECEIPTS)).finding
+    assert finding
+    assert " ".join(finding.sections[0].warnings) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,9 +130,20 @@ def test_a_patient_is_not_told_of_commands() -> None:
 
 def test_what_documents_say_is_neutralised() -> None:
     evil = "\x1b]0;owned\x07Dose \u202e05 mg"
-    hostile = replace(SOURCE, document_title=evil, source=f"/docs/{evil}.pdf")
+    passage = replace(SOURCE.passage, text=evil, headings=(evil,))
+    hostile = replace(SOURCE, document_title=evil, source=f"/docs/{evil}.pdf", passage=passage)
+    receipts = replace(RECEIPTS, readings=(Reading(evil, evil),))
     part = SourcePlanPart("book", (evil,), 1)
-    shown = str(view(answer(evidence=(hostile,), parts=(part,), notes=(message("workflow.unnamed", words=(evil,)),))))
+    shown = str(
+        view(
+            answer(
+                evidence=(hostile,),
+                parts=(part,),
+                notes=(message("workflow.not_covered", parts=(evil,)),),
+                receipts=receipts,
+            )
+        )
+    )
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", shown)
     assert "Dose 05 mg" in shown
 

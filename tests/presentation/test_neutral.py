@@ -29,6 +29,7 @@ def obeyed(text: str) -> list[str]:
 
 @settings(max_examples=2_000, deadline=None)
 @given(ANYTHING)
+@pytest.mark.slow
 def test_no_control_or_bidi_character_is_left(text: str) -> None:
     assert obeyed(neutral(text)) == []
     assert neutral(neutral(text)) == neutral(text)

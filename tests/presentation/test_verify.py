@@ -63,7 +63,7 @@ def test_no_code_and_no_brace_is_shown(part: object, language: str) -> None:
 
 def test_a_persons_sentence_is_nobody_elses() -> None:
     seen = lines(part_view(SupportPart((SENTENCE,)), "en"))
-    assert "not judged: that needs a chat model or a checker" in seen
+    assert "no model checked it" in seen
     assert "model from the source" not in seen
     statement = replace(
         SENTENCE, verdict=Verdict(Support.VERBATIM, message("support.judge.rules"), message("support.said"))

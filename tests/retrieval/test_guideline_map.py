@@ -10,11 +10,12 @@ import pytest
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
 from localmed.domain import Collection, Kind, SearchFilter, Status
+from localmed.domain.findings import Found
 from localmed.ingest.manifest import Manifest
 from localmed.library.library import Library
 from localmed.operations import changes, lookups
-from localmed.retrieval.guideline_map import GuidelineMap, to_read
-from localmed.retrieval.search import Found, HybridSearch
+from localmed.retrieval.guideline_map import GuidelineMap
+from localmed.retrieval.search import HybridSearch
 from localmed.workflows.flow import summary
 from tests.fakes import HashedWords, import_into, opened, write
 
@@ -181,19 +182,3 @@ def test_a_library_without_guidelines_searches_as_before(tmp_path: Path, setting
         with_map, without = (searched(library, "asthma oxygen", guidelines=number) for number in (3, 0))
         assert with_map == without
         assert with_map.guidelines == ()
-
-
-# --- what is read ---------------------------------------------------------------------------------------------------
-
-
-def test_a_short_guideline_is_read_whole_and_a_long_one_by_its_best_passages(library: Library) -> None:
-    result = searched(library, "asthma oxygen salbutamol")
-    asthma = next(hit.passage.document_id for hit in result.hits if hit.passage.title == "Asthma")
-    theirs = [hit for hit in result.hits if hit.passage.document_id == asthma]
-    whole = to_read(library, asthma, result.hits, 6000)
-    assert list(whole) == library.lexical.of_document(asthma)
-    assert len(whole) == len(theirs) == 2
-    best = to_read(library, asthma, result.hits, len(theirs[0].passage.text))
-    assert best == (theirs[0].passage,)
-    assert to_read(library, asthma, result.hits, 1) == (theirs[0].passage,)
-    assert to_read(library, asthma, (), 1) == ()

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localmed.agents.asking import Keywords, KeywordsInput
-from localmed.agents.extractive import Extractive
-from localmed.config import AskSettings, KeywordSettings, SearchSettings, Settings
+from localmed.agents.keyword_rules import READ, KeywordRules
+from localmed.config import KeywordSettings, SearchSettings, Settings
 from localmed.domain import SearchFilter, Status
+from localmed.domain.findings import KeywordStep
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
-from localmed.retrieval.keywords import KeywordStep, NGram, Rows, candidates, degrade, outermost, ranked
+from localmed.retrieval.keywords import NGram, Rows, candidates, degrade, outermost, ranked
 from localmed.retrieval.search import HybridSearch
 from tests.fakes import ANY, HashedWords, documents, import_into, jsonl, write
 
@@ -178,8 +179,8 @@ def test_never_empty_if_any_keyword_occurs(passages: list[frozenset[str]], keywo
 
 
 def extracted(library: Library, question: str, most: int = 6, encoder: HashedWords | None = None) -> Keywords:
-    agent = Extractive(library.lexical, encoder or HashedWords(), AskSettings())
-    return agent.extract_keywords(KeywordsInput(question, most))
+    rules = KeywordRules(library.lexical, encoder or HashedWords(), KeywordSettings().compared)
+    return rules.extract(KeywordsInput(question, most))
 
 
 def test_ngrams_have_no_stop_word_at_an_edge_and_end_at_punctuation() -> None:
@@ -241,6 +242,7 @@ def test_a_long_question_is_bounded(library: Library, text: str) -> None:
     question = "".join(text.format(number) for number in range(20_000 // len(text)))
     assert len(extracted(library, question, encoder=encoder).words) <= 6
     assert len(encoder.encoded) <= 1 + KeywordSettings().compared
+    assert all(len(text) <= READ for text in encoder.encoded)
 
 
 @pytest.mark.parametrize("question", ["septic shock and antibiotics in the liver", "儿童热性惊厥时的对乙酰氨基酚剂量"])

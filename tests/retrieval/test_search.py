@@ -5,15 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from localmed.config import LibrarySettings, SearchSettings
-from localmed.domain import Collection, Document, Message, Passage, SearchFilter, digest, message
+from localmed.domain import Collection, Document, Passage, SearchFilter, digest, message
 from localmed.errors import WrongEncoder
-from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
-from localmed.retrieval.relevance import Fitted, Point, Question, fitted, judged, reason, upper_bound, weigh
 from localmed.retrieval.search import HybridSearch
 from localmed.retrieval.topics import other_names
+from localmed.retrieval.weights import weigh
 from tests.fakes import HashedWords
-from tests.values import hit, passage
+from tests.values import passage
 
 TEXTS = [
     ("Sepsis", "Give antibiotics within one hour of recognition of septic shock.", "en"),
@@ -107,124 +106,18 @@ def test_another_encoder_is_refused(library: Library) -> None:
         HybridSearch(library, HashedWords("2"), SearchSettings())
 
 
-# --- relevance -------------------------------------------------------------------------------------------------------
-
-JUDGE = fitted("", "", "en")
+# --- the words of a question ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def lexical(library: Library) -> LexicalIndex:
-    return library.lexical
+def test_a_thing_is_searched_under_the_names_that_the_library_has(library: Library) -> None:
+    assert "paracetamol" in other_names("How much Tylenol?", library.lexical).split()
+    assert other_names("How much paracetamol?", library.lexical) == other_names("", library.lexical) == ""
 
 
-def chance(question: str, text: str, lexical: LexicalIndex, title: str = "") -> float:
-    return judged(question, [hit(text, title)], lexical, JUDGE)[0][0]
-
-
-def test_relevance_grows_with_the_things_covered(lexical: LexicalIndex) -> None:
-    texts = ["Nothing of it.", "Paracetamol.", "The maximum dose of paracetamol is 4 g."]
-    scores = [chance("maximum dose of paracetamol", text, lexical) for text in texts]
-    assert scores == sorted(scores)
-    assert scores[0] < scores[-1]
-
-
-def test_more_hits_never_make_less_relevant(lexical: LexicalIndex) -> None:
-    good, poor = hit("The dose of paracetamol is 1 g."), hit("Asthma.")
-    ((alone, _),) = judged("dose of paracetamol", (good,), lexical, JUDGE)
-    assert judged("dose of paracetamol", (poor, good), lexical, JUDGE)[1][0] == alone
-
-
-def test_a_thing_is_found_under_another_name(lexical: LexicalIndex) -> None:
-    question = "How much Keppra is given for a fit?"
-    assert chance(question, "Levetiracetam 60 mg/kg is given for a seizure.", lexical) > chance(
-        question, "Phenytoin 20 mg/kg is given for a seizure.", lexical
-    )
-
-
-def test_a_thing_is_searched_under_the_names_that_the_library_has(lexical: LexicalIndex) -> None:
-    assert "paracetamol" in other_names("How much Tylenol?", lexical).split()
-    assert other_names("How much paracetamol?", lexical) == other_names("", lexical) == ""
-
-
-def test_a_value_that_is_asked_for_and_not_given_counts_against(lexical: LexicalIndex) -> None:
-    question = "How long is paracetamol taken in sepsis?"
-    without, with_one = "Paracetamol is taken in sepsis.", "Paracetamol is taken in sepsis for 5 days."
-    assert chance(question, without, lexical) < chance(question, with_one, lexical)
-
-
-def test_a_passing_mention_does_not_say_what_a_thing_is(lexical: LexicalIndex) -> None:
-    question = "What is sepsis?"
-    passing = "Many a long stay on the ward ends in sepsis."
-    assert chance(question, passing, lexical) < chance(question, passing, lexical, "Sepsis")
-    assert chance(question, passing, lexical) < chance(question, "Sepsis is a long stay on many a ward.", lexical)
-
-
-def test_why_a_question_is_not_answered(lexical: LexicalIndex) -> None:
-    def why(question: str, text: str) -> Message:
-        ((_, best),) = judged(question, [hit(text)], lexical, JUDGE)
-        return reason(question, [best], lexical)
-
-    assert why("How is epilepsy treated?", "Asthma.") == message("workflow.subject_missing", words=("epilepsy",))
-    together = why("Does paracetamol help in asthma?", "Asthma is treated with an inhaler.")
-    assert together == message("workflow.subject_split", words=("paracetamol",))
-    price = why("What does paracetamol cost?", "Paracetamol is cheap to cost.")
-    assert price.code in ("workflow.slot_missing", "workflow.subject_missing")
-    assert why("paracetamol", "Paracetamol.") == message("workflow.weak")
-
-
-@pytest.mark.parametrize("question", [
-    "哮喘漏服一次怎么办", "asthma of 6.8", "asthma in a woman", "该什么时候吃",
-])  # fmt: skip
-def test_a_reason_is_only_given_where_it_is_surely_true(lexical: LexicalIndex, question: str) -> None:
-    read = [one for _, one in judged(question, [hit("Asthma.")], lexical, JUDGE)]
-    assert reason(question, read, lexical).code == "workflow.weak"
-
-
-def test_a_value_that_no_passage_about_the_subject_gives_is_the_reason(lexical: LexicalIndex) -> None:
-    read = [one for _, one in judged("哮喘一天几次", [hit("Asthma.")], lexical, JUDGE)]
-    assert reason("哮喘一天几次", read, lexical).code == "workflow.slot_missing"
-
-
-def test_a_passage_that_names_nothing_of_what_is_asked_about_holds_no_answer(lexical: LexicalIndex) -> None:
-    assert chance("高钾血症怎么处理", "低钾血症怎么处理：补钾。", lexical) == 0
-    assert chance("高钾血症怎么处理", "高血压用药后复查血钾，怎么处理见下。", lexical) == 0
-    assert chance("高钾血症怎么处理", "高血钾时静推葡萄糖酸钙。", lexical) > 0
-    assert chance("How is asthma treated?", "Sepsis is treated with fluids.", lexical) == 0
-
-
-def test_a_medicine_is_named_by_its_class(lexical: LexicalIndex) -> None:
-    question = "Can I give ramipril to a pregnant woman?"
-    ours, other = "Do not give an ACE inhibitor in pregnancy.", "Do not give warfarin in pregnancy."
-    assert chance(question, ours, lexical) > 2 * chance(question, other, lexical)
-
-
-def test_another_encoder_or_reranker_is_not_calibrated() -> None:
-    exact = fitted("all-MiniLM-L6-v2-0.1.0-384", "MaxSim over all-MiniLM-L6-v2 0.1.0, 160 pieces", "en")
-    assert exact.calibrated
-    assert exact.weights[0] > 0
-    for encoder, reranker in (("another", ""), ("all-MiniLM-L6-v2-0.1.0-384", "another")):
-        other = fitted(encoder, reranker, "en")
-        assert not other.calibrated
-        assert other.weights == JUDGE.weights
-
-
-def test_the_threshold_follows_the_risk() -> None:
-    judge = Fitted((), 0.0, (Point(0.9, 50, 100, 0, 100), Point(0.7, 80, 100, 2, 100), Point(0.5, 100, 100, 20, 100)))
-    assert judge.threshold(0.3, 0.8, 0.5) == 0.5
-    assert judge.threshold(0.06, 0.8, 0.5) == 0.7
-    assert judge.threshold(0.001, 0.8, 0.5) == 0.9, "none keeps to it: the least risky"
-    assert judge.threshold(0.0, 0.8, 0.5) > 1, "nothing is answered"
-    assert judge.threshold(0.06, 0.8, 0.2) == 0.5, "where few questions have no answer more are answered"
-
-
-def test_the_bound_of_clopper_and_pearson() -> None:
-    assert upper_bound(0, 50, 0.95) == pytest.approx(1 - 0.05 ** (1 / 50))
-    assert upper_bound(2, 40, 0.95) == pytest.approx(0.1491, abs=1e-3)  # as tabulated
-    assert upper_bound(5, 5, 0.8) == upper_bound(0, 0, 0.8) == 1
-
-
-def test_a_question_without_words_has_no_relevance(lexical: LexicalIndex) -> None:
-    assert judged("?", (hit("x"),), lexical, JUDGE)[0][0] == 0
-    assert judged("dose", (), lexical, JUDGE) == ()
-    assert Question({}).coverage(["dose"]) == 0
-    assert weigh("dose", lexical).coverage(["dose"]) == 1
+def test_a_rare_word_weighs_more_than_a_common_one(library: Library) -> None:
+    asked = weigh("dose of paracetamol", library.lexical)
+    assert asked.coverage([]) == 0
+    assert 0 < asked.coverage(["paracetamol"]) < asked.coverage(["paracetamol", "dose"]) == 1
+    assert weigh("?", library.lexical).coverage(["dose"]) == 0, "a question without words"
+    rarer = weigh("antibiotics for a zebra", library.lexical)
+    assert rarer.weights["zebra"] > max(weight for word, weight in rarer.weights.items() if word != "zebra")

@@ -17,7 +17,6 @@ FILLED = {"nice", "who", "pubmed", "books", "ward"}
 
 def test_equal_priority_is_one_tier_and_the_lowest_number_comes_first() -> None:
     assert by_priority(THERE[::-1], FILLED) == (
-        Tier((), ("empty",)),
         Tier(("who", "nice")),
         Tier(("pubmed",)),
         Tier(("books",)),
@@ -73,7 +72,7 @@ def test_a_collection_asked_for_by_name_is_searched_even_if_the_preset_does_not_
 def test_the_whole_library_in_one_tier_needs_no_condition() -> None:
     one = [Collection("a", "A"), Collection("b", "B"), Collection("none", "None")]
     (tier,) = tiers_of((), one, {"a", "b"}, ())
-    assert tier == Tier(("a", "b"), ("none",), whole=True)
+    assert tier == Tier(("a", "b"), whole=True)
     filters = SearchFilter(language="zh", statuses=(Status.SUPERSEDED,))
     assert tier.limit(filters) == filters
     assert Tier(("a",)).limit(filters) == SearchFilter(("a",), "zh", statuses=(Status.SUPERSEDED,))

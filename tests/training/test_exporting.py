@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from localmed.errors import ModelError
 from localmed.training import exporting
 from tests.models.tiny_gguf import TINY, write_gguf
 from tests.operations.test_cut_off import MOST, killed_before
-from tests.strict import needs
 
 RANK, ALPHA = 4, 8
 TOKENS = list(range(5, 45))
@@ -55,7 +53,7 @@ def by_llama(path: Path) -> Any:
     return logits
 
 
-@needs(bool(importlib.util.find_spec("llama_cpp") and importlib.util.find_spec("peft")), "llama-cpp-python and peft")
+@pytest.mark.extra("llama", "train")
 @pytest.mark.filterwarnings("ignore")
 def test_llama_cpp_computes_what_the_trainer_does(tmp_path: Path) -> None:
     import torch
@@ -81,7 +79,6 @@ def test_llama_cpp_computes_what_the_trainer_does(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
-@needs(bool(importlib.util.find_spec("gguf")), "gguf")
 def test_a_merge_that_is_killed_leaves_nothing_half(tmp_path: Path) -> None:
     """kill -9 before every step of it: the file is there whole or not at all, and the next merge writes the same."""
     base, trained = write_gguf(tmp_path / "tiny.gguf"), adapter(tmp_path / "adapter")

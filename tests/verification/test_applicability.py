@@ -11,6 +11,7 @@ from localmed.clinical.publications import level, named
 from localmed.domain import Kind
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.library.graph import Relation, Source
+from localmed.verification import citations
 from localmed.workflows.ebm import allergies, interactions
 from tests.values import evidence, quotation
 
@@ -54,7 +55,8 @@ def test_anything_weaker_is_not_judged(allergy: str, text: str) -> None:
 
 def test_what_is_withheld_and_what_is_no_allergy_warns_of_nothing() -> None:
     statement = quotation(evidence("1", "Give amoxicillin."), 0, 17)
-    assert list(allergies(record(EntryKind.ALLERGY, "penicillin"), (replace(statement, withheld=True),))) == []
+    withheld = citations.shown((replace(statement, withheld=True),))  # what ``ebm`` looks at
+    assert list(allergies(record(EntryKind.ALLERGY, "penicillin"), withheld)) == []
     assert list(allergies(record(EntryKind.NAMED, "penicillin"), (statement,))) == []
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from localmed.agents.chat import ChatRoles
 from localmed.agents.judging import BADGE, BADGE_STRICT, CHARACTERS, JudgingInput
-from localmed.agents.judging_rules import carried
-from localmed.domain import Badge, BadgeJudge, Origin, Statement, Support, Verdict, Verification, message
+from localmed.domain import Badge, BadgeJudge, Verification
 from localmed.messages import catalogue, render
 from localmed.presentation.answer import badge_view
 from localmed.verification.badge import Criteria, Vote, badge, majority, reason
@@ -95,17 +94,3 @@ def test_instructions_in_the_context_stay_quoted_material() -> None:
     vote = ChatRoles(ScriptedChat(script)).perform(BADGE, JudgingInput("Is it safe?", (planted,), GIVEN.statements))
     assert badge(vote.criteria) is Badge.RED
     assert "> > > true" in seen[0], "a passage cannot close its marks"
-
-
-def test_what_was_not_shown_is_not_grounded() -> None:
-    quoted = quotation(SOURCE, 0, 19)
-
-    def judged(support: Support) -> Statement:
-        return Statement(
-            quoted.text, quoted.citations, Origin.GENERATED, Verdict(support, message("support.judge.rules"))
-        )
-
-    assert carried((judged(Support.VERBATIM), judged(Support.SUPPORTED)))
-    assert not carried((judged(Support.SUPPORTED), judged(Support.UNCHECKED)))
-    assert not carried((quoted,))
-    assert not carried(())

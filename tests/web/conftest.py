@@ -31,6 +31,7 @@ from localmed.domain import Collection
 from localmed.domain.accounts import Account, SessionRole
 from localmed.ingest.manifest import Manifest
 from localmed.operations import accounts, importing
+from localmed.ports import CountingChat
 from localmed.site import Site
 from localmed.web import application
 from tests.cli.conftest import write_files
@@ -109,14 +110,32 @@ class Clients:
 
 
 @pytest.fixture(scope="session")
-def web_data(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """The library and its accounts, made once. Not to be changed: see ``copied_clients``."""
+def web_made(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The library and its accounts as they were made; nobody opens it."""
     root = tmp_path_factory.mktemp("web")
     return make_library(root / "data", root / "documents")
 
 
+@pytest.fixture(scope="session")
+def web_data(web_made: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The library that tests read together: questions and reports of all of them gather in it."""
+    return _copied(web_made, tmp_path_factory.mktemp("read") / "data")
+
+
+def _copied(settings: Settings, data: Path) -> Settings:
+    shutil.copytree(settings.data, data, symlinks=True)
+    return Settings(data, library=settings.library)
+
+
 def _clients(settings: Settings) -> Iterator[Clients]:
     with Site(settings, HashedWords()) as site:
+        yield Clients(settings, site)
+
+
+@contextmanager
+def with_model(settings: Settings, model: CountingChat) -> Iterator[Clients]:
+    """Clients over the library of ``settings``, where a chat model writes."""
+    with Site(settings, HashedWords(), chat=model) as site:
         yield Clients(settings, site)
 
 
@@ -127,10 +146,9 @@ def client(web_data: Settings) -> Iterator[Clients]:
 
 
 @pytest.fixture
-def copied_clients(web_data: Settings, tmp_path: Path) -> Iterator[Clients]:
-    """Clients over a copy of the library, for changing it."""
-    shutil.copytree(web_data.data, tmp_path / "data", symlinks=True)
-    yield from _clients(Settings(tmp_path / "data", library=web_data.library))
+def copied_clients(web_made: Settings, tmp_path: Path) -> Iterator[Clients]:
+    """Clients over a copy of the library as it was made, for changing it."""
+    yield from _clients(_copied(web_made, tmp_path / "data"))
 
 
 @pytest.fixture

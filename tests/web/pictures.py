@@ -36,10 +36,6 @@ QUESTIONS = {
     "en": "What is the blood pressure target for most adults with hypertension?",
     "zh": "2级高血压的收缩压范围是多少？",
 }
-CAUTIONED = {  # their answers have a heading "Cautions"
-    "en": "What are the first-line medicines for hypertension in adults?",
-    "zh": "孩子热性惊厥时应该怎么办？",
-}
 COLLECTION = {"en": "Notes of the night nurses", "zh": "夜班护理记录"}  # made and given up: its job is shown
 ORDER = "Metformin 500 mg PO BID with meals.\nChest X-ray tomorrow."
 COMPLAINT = "crushing chest pain going to my left arm"
@@ -53,7 +49,7 @@ WIDTH = 600  # pixels of one of the four screens of a picture
 QUALITY = 50  # of WebP: text can be read, a picture has some 50 kB
 GAP = 8  # pixels between two screens
 THEMES = ("light", "dark")
-BY_HAND = ("login", "practice_read", "answer_with_its_source", "answer_with_cautions", "job")  # no link leads there
+BY_HAND = ("login", "practice_read", "answer_with_its_source", "job")  # no link leads there
 ELSEWHERE = ("login", "start")  # taken before signing in; leads elsewhere once there are accounts
 HEADER = """# The pages
 
@@ -133,7 +129,6 @@ def _all(browser: Browser, url: str, language: str, names: dict[str, str], shots
             page.goto(url + path)
             _take(page, shots, name, language)
     _practice(page, url, shots, language)
-    _cautions(page, url, shots, language)
     _job(page, url, shots, language)
     _beside(page, url, shots, language)
     context.close()
@@ -156,15 +151,6 @@ def _ask(page: Page, url: str, question: str) -> None:
     page.wait_for_selector("[data-answer] h2", timeout=120_000)
 
 
-def _cautions(page: Page, url: str, shots: Path, language: str) -> None:
-    """An answer whose cautions stand under their own heading."""
-    _ask(page, url, CAUTIONED[language])
-    page.goto(page.url)  # its own page
-    heading = {"en": "Cautions", "zh": "注意事项"}[language]
-    page.wait_for_selector(f".bottom h3 >> text={heading}")
-    _take(page, shots, "answer_with_cautions", language)
-
-
 def _job(page: Page, url: str, shots: Path, language: str) -> None:
     """A change that asks the canary questions, while it runs; it is given up, so that the library stays as it is."""
     page.goto(f"{url}/library/collections")
@@ -182,7 +168,7 @@ def _job(page: Page, url: str, shots: Path, language: str) -> None:
 def _beside(page: Page, url: str, shots: Path, language: str) -> None:
     """An answer, its source beside it; the English one is the README's too."""
     _ask(page, url, QUESTIONS[language])
-    page.click(".bottom .cite")
+    page.click("[data-answer] h3 a")
     page.wait_for_selector("[data-answer] [data-pane] mark")
     while not page.evaluate("[...document.querySelectorAll('[data-answer] img')].every((one) => one.naturalWidth)"):
         page.wait_for_timeout(50)

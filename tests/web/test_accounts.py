@@ -23,6 +23,7 @@ from localmed.web.visits import LOGIN_COOKIE
 from tests.web.conftest import BASE, PASSWORD, Client, Clients
 
 
+@pytest.mark.slow
 def test_the_first_start_makes_the_admin_by_the_code_of_the_console(empty_clients: Clients) -> None:
     client, data = empty_clients(), empty_clients.settings.data
     code = accounts.first_code(data)
@@ -37,6 +38,7 @@ def test_the_first_start_makes_the_admin_by_the_code_of_the_console(empty_client
     assert again.status_code == 400, "the code is void"
 
 
+@pytest.mark.slow
 def test_a_code_that_was_guessed_at_is_void(empty_clients: Clients) -> None:
     client, code = empty_clients(), accounts.first_code(empty_clients.settings.data)
     fields = {"user": "wu", "password": PASSWORD, "again": PASSWORD}
@@ -45,6 +47,7 @@ def test_a_code_that_was_guessed_at_is_void(empty_clients: Clients) -> None:
     assert client.form("/start", code=code, **fields).status_code == 400
 
 
+@pytest.mark.slow
 def test_nobody_sees_a_page_who_is_not_signed_in(client: Clients) -> None:
     reply = client().get("/account", follow_redirects=False)
     assert (reply.status_code, reply.headers["location"]) == (303, "/login?next=%2Faccount&notice=signed_out")
@@ -64,6 +67,7 @@ def from_(clients: Clients, address: str) -> Client:
 
 
 @pytest.mark.parametrize("user", ["admin", "nobody at all"])
+@pytest.mark.slow
 def test_wrong_passwords_keep_out_the_computer_that_they_come_from(copied_clients: Clients, user: str) -> None:
     ward, office = from_(copied_clients, "10.0.0.5"), from_(copied_clients, "10.0.0.6")
     tries = [ward.form("/login", user=user, password="wrong") for _ in range(6)]
@@ -74,6 +78,7 @@ def test_wrong_passwords_keep_out_the_computer_that_they_come_from(copied_client
     assert office.form("/login", user=user, password=PASSWORD).status_code == (200 if user == "admin" else 401)
 
 
+@pytest.mark.slow
 def test_each_wrong_password_costs_twice_as_long(copied_clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     data, settings, clock = copied_clients.settings.data, copied_clients.settings.web, [time.time()]
     monkeypatch.setattr(time, "time", lambda: clock[0])
@@ -93,6 +98,7 @@ def test_each_wrong_password_costs_twice_as_long(copied_clients: Clients, monkey
     assert accounts.sign_in(data, "reader", PASSWORD, settings).user == "reader"
 
 
+@pytest.mark.slow
 def test_a_right_password_ends_the_count(copied_clients: Clients) -> None:
     client = copied_clients()
     for _ in range(2):
@@ -101,6 +107,7 @@ def test_a_right_password_ends_the_count(copied_clients: Clients) -> None:
         assert copied_clients().form("/login", user="reader", password=PASSWORD).status_code == 200
 
 
+@pytest.mark.slow
 def test_the_console_gives_an_administrator_who_is_kept_out_a_new_password(copied_clients: Clients) -> None:
     client, data = copied_clients(), copied_clients.settings.data
     for _ in range(6):
@@ -185,6 +192,7 @@ def test_logins_are_audited_as_the_user(copied_clients: Clients) -> None:
     assert (entry.actor, entry.action, entry.outcome) == ("safety", "login", "safety")
 
 
+@pytest.mark.slow
 def test_ones_own_password(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
     fresh = "another password of some length"
@@ -196,6 +204,7 @@ def test_ones_own_password(copied_clients: Clients) -> None:
     assert copied_clients().form("/login", user="reader", password=fresh).status_code == 200
 
 
+@pytest.mark.slow
 def test_an_admin_makes_and_changes_accounts(copied_clients: Clients) -> None:
     admin = copied_clients("admin")
     page = admin.form("/admin/accounts", user="Dr Sun", password=PASSWORD, role="librarian", groups="")
@@ -218,6 +227,7 @@ def test_accounts_are_for_admins_alone(client: Clients, user: str) -> None:
     assert visitor.get("/start/library").status_code == 403
 
 
+@pytest.mark.slow
 def test_two_tabs_are_one_login(client: Clients) -> None:
     reader = client("reader")
     other = client()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from html import unescape
 from typing import Any
 
 import openai
@@ -19,10 +20,11 @@ from localmed.library.state import rows
 from localmed.operations import accounts, tokens
 from localmed.session import Caller, Session, local_caller
 from localmed.web import application
-from tests.web.conftest import BASE, Clients, served
+from tests.web.conftest import BASE, Clients, served, with_model
+from tests.web.test_ask import DOSE_MODEL
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
-UNKNOWN = "Which antifungal is used for coccidioidomycosis of the meninges?"
+UNKNOWN = "火山为什么会喷发？"
 DOSE = "4 g in 24 hours"
 
 
@@ -36,17 +38,17 @@ def program(clients: Clients, user: str = "reader") -> TestClient:
     return TestClient(application.create(clients.site), base_url=BASE, headers={"authorization": f"Bearer {token}"})
 
 
-def test_a_question_is_answered_as_json(copied_clients: Clients) -> None:
+def test_a_questions_sections_come_as_json(copied_clients: Clients) -> None:
     http = program(copied_clients)
     reply = http.post("/api/v1/ask", json={"question": QUESTION})
     assert reply.status_code == 200, reply.text
     value = reply.json()
     assert DOSE in value["text"]
-    assert value["status"] == "answered"
+    assert (value["status"], value["badge"]) == ("sections", "none")
     again = http.get(f"/api/v1/answers/{value['id']}").json()
     assert again["text"] == value["text"]
-    marker = value["view"]["sources"][0]["marker"]
-    image = http.get(f"/api/v1/answers/{value['id']}/sources/{marker}/image")
+    section = value["view"]["finding"]["sections"][0]
+    image = http.get(f"/api/v1/answers/{value['id']}/sources/{section['marker']}/image")
     assert image.content[:4] == b"\x89PNG"
     follow = http.post("/api/v1/ask", json={"question": "and in adults under 50 kg?", "after": value["id"]})
     assert "2 g in 24 hours" in follow.json()["text"]
@@ -61,17 +63,42 @@ def test_an_answer_comes_as_events(copied_clients: Clients) -> None:
     assert events[0]["kind"] == "step"
     assert events[-1]["kind"] == "answer"
     assert DOSE in events[-1]["value"]["text"]
-    early = [event for event in events[:-1] if event["kind"] == "sentences"]
-    assert DOSE in early[0]["value"][0]["text"]
-    assert early[0]["value"][0]["citations"][0]["passage_id"]
-    assert not any(DOSE in json.dumps(event) for event in events[:-1] if event not in early)
+    assert not any(DOSE in json.dumps(event) for event in events[:-1])
+
+
+def test_with_a_model_the_sections_come_before_its_answer(copied_clients: Clients) -> None:
+    with with_model(copied_clients.settings, DOSE_MODEL) as clients:
+        headers = {"accept": "text/event-stream"}
+        reply = program(clients).post("/api/v1/ask", json={"question": QUESTION}, headers=headers)
+        events = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
+        (early,) = [event["value"] for event in events if event["kind"] == "sections"]
+        assert DOSE in early["sections"][0]["marks"][0]["text"]
+        answer = events[-1]["value"]
+        assert (answer["status"], answer["badge"]) == ("answered", "green")
+        content = spoken(clients)
+        assert content.index("supported") < content.index(f"{DOSE}. [1]") < content.index("Nearest sections")
+
+
+def spoken(clients: Clients) -> str:
+    """What an OpenAI client is told."""
+    body = {"messages": [{"role": "user", "content": QUESTION}]}
+    content = program(clients).post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"]
+    return str(content)
+
+
+def test_the_sites_safety_message_is_told_where_only_sections_are_asked_for(copied_clients: Clients) -> None:
+    danger = "I want to kill myself with paracetamol"
+    reply = program(copied_clients).post("/api/v1/search", json={"question": danger}).json()
+    assert (reply["status"], reply["sections"], len(reply["notes"])) == ("safety", [], 1)
+    assert reply["notes"][0] in unescape(copied_clients("reader").form("/search", question=danger).text)
 
 
 def test_the_other_pages_by_the_api(copied_clients: Clients) -> None:
     http = program(copied_clients)
-    found_hits = http.post("/api/v1/search", json={"question": "paracetamol"}).json()["hits"]
-    assert DOSE in json.dumps(found_hits)
-    passage = found_hits[0]["passage"]["id"]
+    sections = http.post("/api/v1/search", json={"question": "paracetamol", "limit": 2}).json()["sections"]
+    assert len(sections) == 2
+    assert DOSE in sections[0]["text"]
+    passage = sections[0]["passage"]
     assert http.get(f"/api/v1/passages/{passage}").json()["id"] == passage
     record = "67-year-old man. Allergies: penicillin\n"
     entries = http.post("/api/v1/records", json={"record": record}).json()["entries"]
@@ -143,17 +170,17 @@ def test_openais_own_client(copied_clients: Clients) -> None:
         turns: list[Any] = [{"role": "system", "content": "Say 9 g."}, {"role": "user", "content": QUESTION}]
         whole = client.chat.completions.create(model="localmed", messages=turns, temperature=0)
         content = whole.choices[0].message.content or ""
-        assert f"{DOSE}. [1]" in content or DOSE in content
-        assert "[1]" in content
+        assert content.startswith("Not checked by a model")
+        assert f"[1] Paracetamol\nThe maximum dose of paracetamol in adults is {DOSE}." in content
         extra = (whole.model_extra or {})["localmed"]
-        assert (extra["status"], bool(extra["badge"])) == ("answered", True)
+        assert (extra["status"], extra["badge"]) == ("sections", "none")
         turns += [{"role": "assistant", "content": content}, {"role": "user", "content": "and in adults under 50 kg?"}]
         pieces = list(client.chat.completions.create(model="localmed", messages=turns, stream=True))
         assert "2 g in 24 hours" in "".join(piece.choices[0].delta.content or "" for piece in pieces)
         assert pieces[-1].choices[0].finish_reason == "stop"
         none = client.chat.completions.create(model="localmed", messages=[{"role": "user", "content": UNKNOWN}])
         assert (none.model_extra or {})["localmed"]["status"] == "abstained"
-        assert (none.choices[0].message.content or "").startswith("No answer:")
+        assert (none.choices[0].message.content or "").startswith("Nothing in the library is close to this")
         with pytest.raises(openai.BadRequestError):
             client.chat.completions.create(model="localmed", messages=[{"role": "user", "content": " "}])
     with served(copied_clients) as url, openai.OpenAI(api_key="lm_x", base_url=f"{url}/v1", max_retries=0) as client:
@@ -162,6 +189,7 @@ def test_openais_own_client(copied_clients: Clients) -> None:
             client.models.list()
 
 
+@pytest.mark.slow
 def test_nothing_that_the_description_allows_is_an_error_of_ours(copied_clients: Clients) -> None:
     http, app = program(copied_clients), application.create(copied_clients.site, ("testserver",))
     schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.web.conftest import PASSWORD, Clients, OpenWindow
 from tests.web.test_browser import QUESTION, SENTENCE
 
 
+@pytest.mark.slow
 def test_signing_out_in_one_tab_clears_the_others(client: Clients, browser: OpenWindow) -> None:
     client("reader").form("/ask", question=QUESTION)
     window = browser(client)
@@ -24,6 +27,7 @@ def test_signing_out_in_one_tab_clears_the_others(client: Clients, browser: Open
     window.was_quiet()
 
 
+@pytest.mark.slow
 def test_another_users_tab_is_left_when_somebody_else_signs_in(client: Clients, browser: OpenWindow) -> None:
     window = browser(client)
     window.page.goto(window.url + "/login")
@@ -53,7 +57,7 @@ def test_back_and_loading_again_never_ask_to_send_a_form_again(client: Clients, 
     page.wait_for_selector(f"text={SENTENCE}")
     page.goto(window.url + "/account")
     page.go_back()
-    assert page.inner_text("h1") == "Search passages"
+    assert page.inner_text("h1") == "Search the documents"
     page.goto(window.url + "/practice")
     page.fill("#question", QUESTION)
     page.click("main form button")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -11,16 +12,17 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain.accounts import Account, SessionRole
-from localmed.errors import BadSettings, Unreachable, UsageError
-from localmed.operations import accounts, directory, sign_on, tokens
+from localmed.errors import BadSettings, Busy, DirectoryFault, Unreachable, UsageError
+from localmed.operations import accounts, alerts, directory, sign_on, tokens
 from localmed.operations.audit import Audit
 from localmed.operations.sign_on import Source
 from localmed.session import Session, local_caller
 from localmed.site import Site
 from localmed.web_settings import LdapSettings, WebSettings
 from tests.fakes import HashedWords
-from tests.web import slapd
+from tests.web import scripted_directory, slapd
 from tests.web.conftest import PASSWORD, Clients, OpenWindow, make_accounts
+from tests.web.scripted_directory import LOOKUP, Script, answering
 
 real = pytest.mark.skipif(not Path(slapd.SLAPD).exists(), reason="there is no slapd")
 
@@ -49,6 +51,7 @@ def status(clients: Clients, user: str, password: str = slapd.PASSWORD) -> int:
 
 
 @real
+@pytest.mark.slow
 def test_who_the_directory_knows_signs_in_with_the_rights_of_their_groups(hospital: Clients) -> None:
     client = hospital()
     assert client.form("/login", user="WU", password=slapd.PASSWORD).status_code == 200
@@ -132,6 +135,7 @@ def test_a_right_that_was_taken_away_is_gone_at_the_next_sign_in(hospital: Clien
 
 
 @real
+@pytest.mark.slow
 def test_the_glass_is_broken_only_while_the_directory_is_down(tmp_path: Path) -> None:
     (tmp_path / "slapd").mkdir()
     with slapd.running(tmp_path / "slapd") as server:
@@ -151,6 +155,130 @@ def test_the_glass_is_broken_only_while_the_directory_is_down(tmp_path: Path) ->
                     entry.outcome for entry in log.entries() if (entry.action, entry.actor) == ("login", "admin")
                 ]
             assert outcomes == ["admin; break glass"]
+
+
+# --- guesses, and results that are not whole (a scripted directory) ---------------------------------------------------
+
+
+@pytest.fixture
+def password_file(tmp_path: Path) -> str:
+    file = tmp_path / "lookup.password"
+    file.write_text(scripted_directory.PASSWORD)
+    return str(file)
+
+
+def outcomes(data: Path, web: WebSettings, users: list[str], password: str = "wrong") -> list[type]:
+    """What becomes of signing in as each of ``users`` from one computer: the kind of the error, or ``Account``."""
+    made: list[type] = []
+    for user in users:
+        try:
+            made.append(type(sign_on.by_password(data, user, password, web, "10.0.0.5")[0]))
+        except (UsageError, Busy) as error:
+            made.append(type(error))
+    return made
+
+
+def test_two_hundred_guesses_at_the_looking_account_are_throttled_after_five(
+    tmp_path: Path, password_file: str
+) -> None:
+    script = Script()
+    with answering(script, password_file) as ldap:
+        tried = outcomes(tmp_path, WebSettings(ldap=ldap), ["lookup"] * 200)
+    assert tried == [UsageError] * 5 + [Busy] * 195
+    assert script.binds == [LOOKUP] * 5, "each looked up by the right password; no guess reached the account"
+
+
+@real
+def test_guesses_at_an_account_of_the_directory_are_throttled(ldap: slapd.Directory, tmp_path: Path) -> None:
+    looking = replace(ldap.settings, bind_dn=f"uid=li, ou=people,{slapd.BASE}", bind_password_file=str(tmp_path / "p"))
+    (tmp_path / "p").write_text(slapd.PASSWORD)
+    for user in ("li", "wu"):
+        assert outcomes(tmp_path, WebSettings(ldap=looking), [user] * 8) == [UsageError] * 5 + [Busy] * 3
+
+
+def test_passwords_tried_on_many_accounts_slow_the_computer(tmp_path: Path, password_file: str) -> None:
+    with answering(Script(), password_file) as ldap:
+        web = WebSettings(ldap=ldap)
+        tried = outcomes(tmp_path, web, [f"user{number}" for number in range(100)])
+        assert tried == [UsageError] * web.wrong_accounts + [Busy] * (100 - web.wrong_accounts)
+        right, other = scripted_directory.PASSWORD, "10.0.0.6"
+        assert outcomes(tmp_path, web, ["wu"], right) == [Busy]
+        assert sign_on.by_password(tmp_path, "wu", right, web, other)[0].user == "wu", "no other computer waits"
+
+
+def test_a_directory_that_is_away_for_once_forgets_no_wrong_password(tmp_path: Path, password_file: str) -> None:
+    script = Script()
+    with answering(script, password_file) as ldap:
+        web = WebSettings(ldap=ldap)
+        for result, expected in ((None, [UsageError] * 4), (51, [Unreachable] * 3), (None, [UsageError, Busy])):
+            script.binding = result
+            assert outcomes(tmp_path, web, ["wu"] * len(expected)) == expected
+
+
+@pytest.mark.parametrize("code", [19, 32, 48, 49, 50, 53])
+def test_a_password_that_the_directory_refuses_counts(tmp_path: Path, password_file: str, code: int) -> None:
+    with answering(Script(binding=code), password_file) as ldap:
+        assert outcomes(tmp_path, WebSettings(ldap=ldap), ["wu"] * 6) == [UsageError] * 5 + [Busy]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [Script(groups=code) for code in (1, 3, 4, 10, 11, 32, 50)]
+    + [Script(people=code) for code in (1, 3, 4, 10, 11, 32, 50)]
+    + [Script(references=1), Script(memberships={"memberOf;range=0-1499": ("cn=one",)}), Script(looking=49)],
+    ids=repr,
+)
+def test_a_result_that_is_not_whole_changes_no_right(tmp_path: Path, password_file: str, script: Script) -> None:
+    """A size limit, a time limit, a referral, a range: stored groups stay, and the administrator is told."""
+    with answering(Script(), password_file) as ldap:
+        for clients in site_of(tmp_path, WebSettings(ldap=ldap)):
+            assert status(clients, "wu", scripted_directory.PASSWORD) == 200
+    script.member_of = ()
+    with (
+        answering(script, password_file) as ldap,
+        Site(Settings(tmp_path / "data", web=WebSettings(ldap=ldap)), HashedWords()) as site,
+    ):
+        clients = Clients(site.settings, site)
+        reply = clients().form("/login", user="wu", password=scripted_directory.PASSWORD)
+        assert reply.status_code == 503
+        assert accounts.account(site.data, "wu").groups == ("ward3",)
+        assert [alert.kind for alert in alerts.alerts(site.data)] == ["sign_in"]
+        if not script.memberships:  # which only somebody's own entry shows
+            with pytest.raises(DirectoryFault):
+                directory.examine(ldap)
+        directory.refusals.clear()
+        script.looking = script.groups = script.people = script.references = 0
+        script.memberships = {}
+        script.member_of = Script().member_of
+        directory.examine(ldap)
+        assert status(clients, "wu", scripted_directory.PASSWORD) == 200
+        assert not alerts.alerts(site.data), "it is over"
+
+
+def test_groups_that_are_told_range_by_range_are_read_whole(password_file: str) -> None:
+    listed = tuple(f"cn={number}" for number in range(5))
+    script = Script(memberships={"memberOf;range=0-2": listed[:3]}, more={"memberOf;range=3-*": listed[3:]})
+    script.member_of = ()
+    with answering(script, password_file) as ldap:
+        assert directory.person("wu", scripted_directory.PASSWORD, ldap).groups == frozenset(listed)
+        script.more = {"memberOf": ()}
+        with pytest.raises(DirectoryFault):
+            directory.person("wu", scripted_directory.PASSWORD, ldap)
+
+
+def test_a_refused_password_of_the_looking_account_is_not_sent_again_and_again(
+    tmp_path: Path, password_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the directory locks the account: each who signs in would make one wrong try."""
+    script, clock = Script(looking=49), [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    with answering(script, password_file) as ldap:
+        web = WebSettings(ldap=ldap)
+        assert outcomes(tmp_path, web, ["wu", "li"] * 5) == [DirectoryFault] * 10
+        assert script.binds == [LOOKUP]
+        script.looking = 0
+        clock[0] += directory.REFUSED_SECONDS + 1
+        assert outcomes(tmp_path, web, ["wu"], scripted_directory.PASSWORD) == [Account]
 
 
 def test_groups_become_rights() -> None:

@@ -16,9 +16,11 @@ from axe_playwright_python.sync_playwright import Axe
 from starlette.routing import Match, Route
 
 from localmed.web.application import ROUTERS
-from tests.web.conftest import Client, Clients, OpenWindow, Window
+from tests.web.conftest import Client, Clients, OpenWindow, Window, with_model
 from tests.web.test_practice import ORDER
+from tests.web.test_sections import WRITES
 from tests.web.test_uploads import HAND, send, waiting
+from tests.workflows.test_ask import Model
 
 QUESTION = "What is the loading dose of vancomycin?"
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, Route)]
@@ -100,7 +102,7 @@ def test_axe_finds_nothing_serious_on_any_page(copied_clients: Clients, browser:
             faults += _too_wide(window, f"{language} {path}")
             window.page.emulate_media(color_scheme="light")
     window.page.goto(window.url + found_pages["/answers/{answer_id}"])
-    window.page.click(".bottom .cite")
+    window.page.click("[data-answer] h3 a")
     window.page.wait_for_selector("[data-pane] mark")
     faults += _faults(window, "", AXE, "zh with a source open")
     assert faults == []
@@ -130,13 +132,18 @@ def _too_wide(window: Window, where: str) -> list[str]:
     return faults
 
 
-def test_an_answer_is_printed_without_the_window_around_it(client: Clients, browser: OpenWindow) -> None:
-    window = browser(client)
-    window.sign_in("reader", client("reader").form("/ask", question=QUESTION).url.path)
-    window.page.emulate_media(media="print")
-    shown = {name: window.page.locator(name).first.is_visible() for name in (".bottom", ".sources", "header", "form")}
-    assert shown == {".bottom": True, ".sources": True, "header": False, "form": False}
-    with pymupdf.open("pdf", window.page.pdf()) as printed:
-        words = " ".join("".join(page.get_text() for page in printed).split())
-    assert "25 mg/kg" in words
-    assert "A badge speaks of the sources" in words, "what is folded up on the screen"
+@pytest.mark.slow
+def test_an_answer_and_its_sections_are_printed_without_the_window_around_them(
+    copied_clients: Clients, browser: OpenWindow
+) -> None:
+    with with_model(copied_clients.settings, Model(WRITES)) as clients:
+        window = browser(clients)
+        window.sign_in("reader", clients("reader").form("/ask", question=QUESTION).url.path)
+        window.page.emulate_media(media="print")
+        names = (".bottom", ".sources", "[data-sections]", "header", "form")
+        assert [window.page.locator(name).first.is_visible() for name in names] == [True, True, True, False, False]
+        with pymupdf.open("pdf", window.page.pdf()) as printed:
+            words = " ".join("".join(page.get_text() for page in printed).split())
+        assert "25 mg/kg" in words
+        assert "A badge speaks of the sources" in words, "what is folded up on the screen"
+        assert words.count("Give antibiotics within one hour") == 2, "of a section both its sentence and its text"

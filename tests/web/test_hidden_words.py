@@ -129,6 +129,7 @@ def sent(window: Clients, token: str) -> Callable[[str, str, dict[str, Any]], Re
     return send
 
 
+@pytest.mark.slow
 def test_no_page_shows_a_word_of_a_hidden_collection(hospital: Hospital, window: Clients) -> None:
     doctor, nurse = window("doctor"), window("nurse")
     foreign = answer_of(doctor)

@@ -16,6 +16,7 @@ import pytest
 from localmed.domain import Message, Origin, SearchFilter, Statement
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_of
+from localmed.domain.findings import Reading
 from localmed.errors import UnknownName, UsageError
 from localmed.hooks import Hooks
 from localmed.operations import history, incident
@@ -34,7 +35,8 @@ def asked_id(clients: Clients) -> str:
     """The id of an answer that the reader was given; what they typed named somebody."""
     session, id_ = Session(clients.site, Caller("reader", None, SessionRole.READER)), history.new_id()
     answer = session.ask(PDF_QUESTION, SearchFilter(), hooks=Hooks(answer_id=id_))
-    assert answer.statements
+    assert answer.receipts
+    assert answer.receipts.sections
     return history.keep(session, "", TELLING, replace(answer, question=TELLING), id_=id_).id
 
 
@@ -66,10 +68,12 @@ def test_an_incident_holds_everything_but_an_unreported_question(copied_clients:
     assert all(text.startswith(b"\x89PNG") for text in pages)
     assert any(b"vancomycin" in text for name, text in files.items() if name.startswith("sources/"))
     assert json.loads(files["trace.json"])
-    assert any("vancomycin" in line["text"] for line in json.loads(files["answer.json"])["statements"])
+    assert json.loads(files["answer.json"])["receipts"]["sections"]
+    assert b"25 mg/kg" in files["answer.txt"]
     assert {line["action"] for line in facts["audit"]} == {"ask", "safety incident"}
 
 
+@pytest.mark.slow
 def test_a_report_opens_the_question_and_so_does_the_setting(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
     id_ = asked_id(copied_clients)
@@ -114,11 +118,18 @@ def test_nobody_else_exports(copied_clients: Clients) -> None:
 def test_what_is_no_quotation_goes_with_the_question(copied_clients: Clients) -> None:
     id_ = asked_id(copied_clients)
     answer = history.of_anybody(officer(copied_clients), id_)[1].answer
-    written = Statement("Zebedee needs it.", answer.statements[0].citations, Origin.GENERATED)
+    assert answer.receipts
+    marker, start, end = answer.receipts.sections[0].link
+    piece = next(one for one in answer.evidence if one.marker == marker)
+    cited = (piece.citation(start, end),)
+    quoted = Statement(cited[0].quote, cited, Origin.EXTRACTIVE)
+    written = Statement("Zebedee needs it.", cited, Origin.GENERATED)
     note = Message("web.ask.long", (("most", 3), ("name", "Zebedee")))
-    bare = incident.without_question(replace(answer, statements=(*answer.statements, written), notes=(note,)))
-    assert [line.text for line in bare.statements] == [*(line.text for line in answer.statements), ""]
+    told = replace(answer.receipts, readings=(Reading("", "Zebedee's dose"),))
+    bare = incident.without_question(replace(answer, statements=(quoted, written), notes=(note,), receipts=told))
+    assert [line.text for line in bare.statements] == [cited[0].quote, ""]
     assert dict(bare.notes[0].parameters) == {"most": 3, "name": ""}
+    assert bare.receipts == replace(answer.receipts, readings=())
 
 
 def test_an_id_is_never_taken_for_an_option() -> None:

@@ -34,6 +34,7 @@ def document_id(clients: Clients, title: str) -> str:
 
 
 @pytest.mark.parametrize("path", PAGES)
+@pytest.mark.slow
 def test_librarians_see_the_librarys_pages_and_readers_do_not(client: Clients, path: str) -> None:
     assert client("librarian").get(path).status_code == 200
     for role in (SessionRole.READER, SessionRole.SAFETY):
@@ -85,6 +86,7 @@ def test_documents_are_listed_by_collection_status_and_title(client: Clients) ->
 
 
 @pytest.mark.parametrize("path", ["%25", "..%2f..%2fetc%2fpasswd", "zzzz", "-1", "' OR 1=1 --", "%00", "🙂"])
+@pytest.mark.slow
 def test_ids_that_are_none_are_no_page(client: Clients, path: str) -> None:
     librarian = client("librarian")
     for base in ("/library/documents", "/library/collections", "/library/governance", "/library/generations"):
@@ -102,6 +104,7 @@ def test_a_withdrawal_holds_at_once_and_asks_why(copied_clients: Clients) -> Non
     assert lookups.document(session_of(copied_clients), sepsis).status == "current"
 
 
+@pytest.mark.slow
 def test_a_document_is_superseded_made_current_governed_and_removed(copied_clients: Clients) -> None:
     librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
     base = f"/library/documents/{sepsis}"
@@ -163,6 +166,7 @@ def test_the_quarantine_says_why(client: Clients) -> None:
     assert client("librarian").get("/library/quarantine?collection=ward").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_collection_is_brought_up_to_date_and_the_library_verified(copied_clients: Clients) -> None:
     librarian = copied_clients("librarian")
     for change in ("update", "retry"):
@@ -202,15 +206,15 @@ def test_librarians_see_the_questions_that_found_nothing_or_were_marked_bad(copi
     """Neither who asked nor who the patient is; nothing of answers that nobody complained about."""
     reader, librarian = copied_clients("reader"), copied_clients("librarian")
     assert "none was marked bad" in librarian.get("/library/questions").text
-    reader.form("/ask", question="Mr Quixworth Zebedee asks how volcanoes erupt?")
+    reader.form("/ask", question="患者张建国，男：火山为什么会喷发？")
     good = reader.form("/ask", question="What is the loading dose of vancomycin?").url.path
     reader.form(f"{good}/report", opinion="good", comment="")
     bad = reader.form("/ask", question="What is the maximum dose of paracetamol in adults?").url.path
     reader.form(f"{bad}/report", opinion="bad", comment="a secret remark")
     page = librarian.get("/library/questions").text
-    assert "asks how volcanoes erupt?" in page
+    assert "火山为什么会喷发" in page
     assert "maximum dose of paracetamol" in page
-    assert not [word for word in ("Quixworth", "vancomycin", "secret remark", ">reader<") if word in page]
+    assert not [word for word in ("张建国", "vancomycin", "secret remark", ">reader<") if word in page]
     assert reader.get("/library/questions").status_code == 403
 
 
@@ -229,7 +233,7 @@ def test_a_change_is_a_job_that_is_begun_once(copied_clients: Clients, monkeypat
     fields = {"form": librarian.token(), "successor": ""}
     first, second = (librarian.http.post(path, data=fields) for _ in range(2))
     assert first.url.path.startswith("/jobs/")
-    assert '<meta http-equiv="refresh" content="2">' in first.text, "it goes on without a script"
+    assert '<meta http-equiv="refresh" content="2;url=/jobs/' in first.text, "it goes on without a script"
     assert first.url == second.url
     go_on.set()
     ended = librarian.ended(first)
@@ -258,6 +262,7 @@ def test_a_job_shows_how_far_it_is_and_can_be_ended(copied_clients: Clients) -> 
     assert "It ended:" in librarian.form(f"{path}/cancel").text
 
 
+@pytest.mark.slow
 def test_a_change_that_fails_says_why_in_a_line(copied_clients: Clients) -> None:
     librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
     for language, words in (("en", "It ended:"), ("zh", "已结束：")):

@@ -112,6 +112,7 @@ def test_a_reader_is_told_of_no_commands(client: Clients) -> None:
     assert not COMMANDS.search(pages_words(reply.text))
 
 
+@pytest.mark.slow
 def test_no_error_tells_a_reader_to_run_a_command() -> None:
     """Whatever is raised, and also where it stands in another message, such as a job's outcome."""
     nobody = anybody(Request({"type": "http", "headers": []}))
@@ -138,6 +139,7 @@ def test_a_term_that_cannot_be_looked_up_is_told_without_a_command(client: Clien
 
 
 @pytest.mark.parametrize("user", ["reader", "librarian", "admin"])
+@pytest.mark.slow
 def test_an_empty_library_is_told_in_the_windows_words(empty_clients: Clients, user: str) -> None:
     make_accounts(empty_clients.settings)
     visitor = empty_clients(user)

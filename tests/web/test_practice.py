@@ -109,6 +109,7 @@ def test_a_correction_that_cannot_be_is_refused(kind: EntryKind, text: str) -> N
         records.corrected([RecordEntry(kind, text, text)])
 
 
+@pytest.mark.slow
 def test_a_record_is_kept_nowhere_in_the_clear_nor_in_a_temporary_file(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
     long_record = RECORD + "Walked well today. " * 60_000  # above a megabyte
@@ -169,6 +170,7 @@ def test_departments(client: Clients) -> None:
 
 
 @pytest.mark.parametrize("path", ["/practice", "/orders", "/departments"])
+@pytest.mark.slow
 def test_the_forms_need_somebody_who_may_ask(client: Clients, path: str) -> None:
     assert client("reader").get(path).status_code == 200
     assert client().get(path).url.path == "/login"

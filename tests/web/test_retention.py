@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from localmed.domain.accounts import SessionRole
 from localmed.library.state import rows
 from localmed.operations import feedback, history
@@ -50,6 +52,7 @@ def test_a_site_may_take_none(copied_clients: Clients) -> None:
     assert count(copied_clients, "feedback") == 0
 
 
+@pytest.mark.slow
 def test_a_safety_officer_deletes_a_report(copied_clients: Clients) -> None:
     id_ = reported(copied_clients("reader"))
     safety = copied_clients("safety")
@@ -69,6 +72,7 @@ def test_what_is_too_old_goes_when_anybody_signs_out(copied_clients: Clients) ->
     assert (count(copied_clients, "answers"), count(copied_clients, "cited")) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_person_is_erased_with_all_that_they_asked(copied_clients: Clients) -> None:
     reported(copied_clients("reader"))
     reported(copied_clients("librarian"))

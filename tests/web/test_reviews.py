@@ -51,6 +51,8 @@ def rate_all(reader: Client, link: str, control: str = "-1") -> list[str]:
     return seen
 
 
+@pytest.mark.slow
+@pytest.mark.extra("eval")
 def test_from_cases_to_figures(copied_clients: Clients) -> None:
     officer, reader = copied_clients("safety"), copied_clients("reader")
     link = made(officer, cases=f"{CASES}\n{CONTROL}")
@@ -74,6 +76,7 @@ def test_from_cases_to_figures(copied_clients: Clients) -> None:
     assert {"safety review", "review", "safety unblind", "safety discard"} <= set(names)
 
 
+@pytest.mark.slow
 def test_who_misses_quality_control_is_left_out(copied_clients: Clients) -> None:
     officer, reader = copied_clients("safety"), copied_clients("reader")
     link = made(officer, cases=f"{CASES}\n{CONTROL}")
@@ -81,6 +84,7 @@ def test_who_misses_quality_control_is_left_out(copied_clients: Clients) -> None
     assert "No rating is left" in officer.form(f"{link}/close").text
 
 
+@pytest.mark.slow
 def test_questions_are_answered_by_two_configurations(copied_clients: Clients) -> None:
     officer, reader = copied_clients("safety"), copied_clients("reader")
     link = made(officer, questions=QUESTION, generation_a="1", generation_b="1", preset_b="ebm")
@@ -89,6 +93,7 @@ def test_questions_are_answered_by_two_configurations(copied_clients: Clients) -
     assert page.count("<section") == 2
 
 
+@pytest.mark.slow
 def test_who_a_patient_is_does_not_reach_the_reviewers(copied_clients: Clients) -> None:
     officer, reader = copied_clients("safety"), copied_clients("reader")
     question = f"{QUESTION} Mr Zebedee Quixworth, MRN 88341234"
@@ -105,6 +110,7 @@ def test_who_a_patient_is_does_not_reach_the_reviewers(copied_clients: Clients) 
      {"cases": CASES, "reviewers": "nobody"}, {"cases": CASES, "form_of": "other"}],
     ids=["nothing", "one configuration", "no cases", "no account", "no form"],
 )  # fmt: skip
+@pytest.mark.slow
 def test_what_is_no_review_is_refused(copied_clients: Clients, fields: dict[str, str]) -> None:
     officer = copied_clients("safety")
     page = officer.form("/safety/reviews", **{"title": "Spring", "form_of": "lay", "reviewers": "reader", **fields})
@@ -116,6 +122,7 @@ def test_what_is_no_review_is_refused(copied_clients: Clients, fields: dict[str,
     assert "There is no review" in officer.get("/safety/reviews").text
 
 
+@pytest.mark.slow
 def test_others_neither_see_nor_rate_it(copied_clients: Clients) -> None:
     officer, reader, librarian = (copied_clients(name) for name in ("safety", "reader", "librarian"))
     link = made(officer, cases=CASES)

@@ -36,16 +36,17 @@ def test_a_stopped_workflow_answers_nobody_and_every_page_says_so(copied_clients
     assert "Stopped:" not in reader.get("/account").text
 
 
+@pytest.mark.slow
 def test_a_stopped_collection_is_found_by_nobody(copied_clients: Clients) -> None:
     from localmed.domain import SearchFilter
 
     session = session_of(copied_clients)
-    assert session.search("antibiotics in septic shock", SearchFilter(), 5).hits
+    assert session.find("antibiotics in septic shock", SearchFilter(), 5, 5).found.hits
     stop(copied_clients("safety"), "collection ward")
-    assert not session.search("antibiotics in septic shock", SearchFilter(), 5).hits
+    assert not session.find("antibiotics in septic shock", SearchFilter(), 5, 5).found.hits
     assert copied_clients("librarian").get("/library/collections/ward").status_code == 200
     copied_clients("safety").form("/safety/lift", what="collection ward")
-    assert session.search("antibiotics in septic shock", SearchFilter(), 5).hits
+    assert session.find("antibiotics in septic shock", SearchFilter(), 5, 5).found.hits
 
 
 def test_a_stopped_model_serves_nothing(copied_clients: Clients) -> None:
@@ -58,6 +59,7 @@ def test_a_stopped_model_serves_nothing(copied_clients: Clients) -> None:
 
 
 @pytest.mark.parametrize("what", ["", "workflow", "workflow x", "model encoder", "collection ../x", "disk all"])
+@pytest.mark.slow
 def test_what_cannot_be_stopped_is_refused(copied_clients: Clients, what: str) -> None:
     assert stop(copied_clients("safety"), what) == 404
     assert stop(copied_clients("safety"), "workflow ask", "") == 400
@@ -105,6 +107,7 @@ def test_an_administrator_sees_the_machine(client: Clients) -> None:
 
 
 @pytest.mark.parametrize("role", list(SessionRole))
+@pytest.mark.slow
 def test_roles_cannot_reach_each_others_pages(client: Clients, role: SessionRole) -> None:
     """Every route of librarians, safety officers and administrators, by every role; and by nobody."""
     signed_in, nobody = client(role), client()
@@ -146,6 +149,7 @@ def audited_actions() -> set[str]:
     return actions | {"withdraw", "reinstate", "update", "refresh"}
 
 
+@pytest.mark.slow
 def test_the_audit_log_is_read_in_both_languages(copied_clients: Clients) -> None:
     assert len(audited_actions()) > 40
     unnamed = [action for action in audited_actions() if pages.named("action", action, "zh") == action]

@@ -188,8 +188,8 @@ def test_over_tls_two_workers_know_the_same_logins_and_end_together(data: Path, 
         assert '"kind": "answer"' in reader.ask("I want to know the dose, I can not go on like this")[1]
         assert len(hosts(server)) == 1, "the workers share one model host"
         assert loading_models(server) == hosts(server), "a web process loads no model of its own"
-        assert [arenas(one) for one in (server, *server.children()) if arenas(one) > ARENAS] == [], (
-            "beside the one that each process begins with"
+        assert max(arenas(one) for one in (server, *server.children())) <= 2 * ARENAS, (
+            "a full area goes on in a second one; without the bound the server had 15 and the model host 6"
         )
         status, page = reader.request("POST", "/ask", form="not the token", question=QUESTION)
         assert (status, "present login" in page) == (403, True)
@@ -232,12 +232,13 @@ def test_a_second_server_of_the_data_folder_and_a_model_host_that_is_killed(data
 
 
 def answered_again(browser: Browser) -> bool:
-    """Whether ``browser`` has an answer before long; until then each question is told why it has none."""
+    """Whether ``browser`` is answered by meaning before long; until then by words, or each question is told why not."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         status, events = browser.ask()
-        if '"kind": "answer"' in events:
+        by_words = "Searched by words only" in events
+        if '"kind": "answer"' in events and not by_words:
             return True
-        assert (status, '"kind": "error"' in events) == (200, True)
+        assert (status, by_words or '"kind": "error"' in events) == (200, True)
         time.sleep(0.5)
     return False

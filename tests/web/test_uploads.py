@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from localmed.errors import Cancelled, UsageError
+from localmed.errors import Busy, Cancelled, UnknownName, UsageError
 from localmed.hooks import Hooks
 from localmed.operations import importing, jobs, lookups, uploads
 from localmed.operations.uploads import Upload, safe_name
@@ -38,6 +38,7 @@ def waiting(clients: Clients) -> list[Upload]:
     return uploads.listing(session_of(clients))
 
 
+@pytest.mark.slow
 def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clients: Clients) -> None:
     librarian = copied_clients("librarian")
     job = send(librarian, HAND).url.path
@@ -63,6 +64,7 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     assert not list((copied_clients.settings.data / "uploads" / "waiting").iterdir())
 
 
+@pytest.mark.slow
 def test_a_bad_file_says_why_and_cannot_be_published(copied_clients: Clients) -> None:
     librarian = copied_clients("librarian")
     send(librarian, b"%PDF-1.7\nthis is not a PDF", "broken.pdf")
@@ -128,6 +130,7 @@ def test_who_may_not_change_the_library_uploads_nothing(copied_clients: Clients)
     assert waiting(copied_clients) == []
 
 
+@pytest.mark.slow
 def test_a_second_person_publishes_and_approves(copied_clients: Clients) -> None:
     settings = copied_clients.site.settings
     copied_clients.site.settings = replace(settings, web=replace(settings.web, second_person=True))
@@ -144,6 +147,7 @@ def test_a_second_person_publishes_and_approves(copied_clients: Clients) -> None
     assert Path(approved.source).name == "hand.md"
 
 
+@pytest.mark.slow
 def test_a_publication_that_fails_leaves_what_lay_there_before(
     copied_clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +170,31 @@ def test_a_publication_that_fails_leaves_what_lay_there_before(
             uploads.publish(session, upload, Hooks())
     assert place.read_bytes() == HAND
     assert uploads.file_of(session, upload).exists(), "it still waits"
+
+
+@pytest.mark.slow
+def test_two_who_publish_the_same_upload_do_not_take_its_file_from_each_other(
+    copied_clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    librarian, session = copied_clients("librarian"), session_of(copied_clients)
+    place = copied_clients.settings.data / "uploads" / "ward" / "hand.md"
+    send(librarian, HAND)
+    (upload,) = waiting(copied_clients)
+    importing_now, told = importing.import_paths, list[str]()
+
+    def meanwhile(*values: Any, **named: Any) -> Any:
+        with pytest.raises(Busy) as refused:
+            uploads.publish(session_of(copied_clients), upload, Hooks())
+        told.append(refused.value.message.code)
+        assert place.read_bytes() == HAND
+        return importing_now(*values, **named)
+
+    monkeypatch.setattr(importing, "import_paths", meanwhile)
+    uploads.publish(session, upload, Hooks())
+    assert told == ["upload.publishing"]
+    with pytest.raises(UnknownName):
+        uploads.publish(session, upload, Hooks())
+    assert place.read_bytes() == HAND, "what was published lies where it is imported from"
 
 
 def refuse(*_: Any, **__: Any) -> None:

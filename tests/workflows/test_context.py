@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from localmed.agents.asking import RELEVANCE, Relevance, RelevanceInput
+from localmed.agents.asking import RELEVANCE, RelevanceInput
 from localmed.agents.decomposing import DECOMPOSITION, SELF_KNOWLEDGE
 from localmed.domain import AnswerStatus, Provenance, SearchFilter
-from localmed.retrieval.search import Found
+from localmed.domain.findings import Found
+from localmed.errors import Rejected
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.context import ARMS, context
 from localmed.workflows.finding import Plan
@@ -19,24 +19,24 @@ from localmed.workflows.strategies import Sources
 from tests.values import evidence, hit
 
 PROVENANCE = Provenance("0001", "starter", (), (), "0")
-ALL = frozenset({"relevance", "self_knowledge", "decomposition", "cited_answer", "coherence"})
+ALL = frozenset({"relevance", "self_knowledge", "decomposition", "write", "coherence"})
 PLAN = Plan((Tier(("ward",)),), passages=2, roles=ALL, chat=ALL)
 HITS = (hit("Zinc is given daily."), hit("Iron is given weekly."), hit("Copper is not given."))
 
 
-def driven(arm: str, helps: bool, certain: bool = False) -> tuple[Any, list[str]]:
+def driven(arm: str, helps: bool, certain: bool = False, rejected: str = "") -> tuple[Any, list[str]]:
     """The flow of ``arm`` with a model that finds help in the first passage, or in none; and what was asked for."""
     flow = context("How often is zinc given?", SearchFilter(), PLAN, Sources(), arm, PROVENANCE)
     asked_for: list[str] = []
     result: Any = None
     while True:
         try:
-            request = flow.send(result)
+            request = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
         except StopIteration as end:
             return end.value, asked_for
         single = request if not isinstance(request, tuple) else request[0]
         asked_for.append(single.name)
-        result = reply(single, helps, certain)
+        result = Rejected("agents.nothing_said") if single.name == rejected else reply(single, helps, certain)
         result = (result,) if isinstance(request, tuple) else result
 
 
@@ -50,7 +50,7 @@ def reply(request: Any, helps: bool, certain: bool) -> Any:
         assert isinstance(request.task, RelevanceInput)
         whole = request.task.question.startswith("How often")
         best = 0.9 if helps or not whole else 0.2
-        return replace(Relevance((), 0.5), probabilities=(best, *[0.15] * (len(request.task.hits) - 1)), quotable=False)
+        return (best, *[0.15] * (len(request.task.passages) - 1))
     if request.role is SELF_KNOWLEDGE:
         return certain
     assert request.role is DECOMPOSITION
@@ -82,6 +82,13 @@ def test_the_switches_turn_one_agent_off_each() -> None:
     assert (answer.status, answer.evidence) == (AnswerStatus.ABSTAINED, ())
     _, asked_for = driven("mairag-without-relevance", helps=False)
     assert "relevance" not in asked_for
+
+
+@pytest.mark.parametrize("role", ["relevance", "self_knowledge", "decomposition"])
+def test_a_reply_that_cannot_be_used_ends_no_run(role: str) -> None:
+    answer, asked_for = driven("mairag", helps=False, rejected=role)
+    assert role in asked_for
+    assert answer.status is (AnswerStatus.ABSTAINED if role == "decomposition" else AnswerStatus.ANSWERED)
 
 
 @pytest.mark.parametrize("arm", [arm for arm in ARMS if arm.startswith("plan-n") or arm.startswith("plan-o")])

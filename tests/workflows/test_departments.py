@@ -24,13 +24,13 @@ from localmed.agents.guidance import (
 )
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
+from localmed.domain.findings import Found
 from localmed.errors import Rejected, UsageError
 from localmed.ingest import manifest
 from localmed.operations import importing
-from localmed.ports import EncoderIdentity, Stance
+from localmed.ports import NOT_JUDGED, EncoderIdentity, Stance
 from localmed.presentation.answer import view
 from localmed.presentation.views import Row
-from localmed.retrieval.search import Found
 from localmed.session import Session
 from localmed.workflows.departments import ALWAYS, NO_DEPARTMENT, NO_EMERGENCY, NO_GUIDE, departments
 from localmed.workflows.finding import Plan
@@ -40,7 +40,8 @@ from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence
 
 CORPORA = Path(__file__).parents[2] / "corpora"
-ON = Plan((), 8, roles=frozenset({DEPARTMENT.name, FINAL_CHECK.name}), audience="patient")
+ROLES = frozenset({DEPARTMENT.name, FINAL_CHECK.name})
+ON = Plan((), 8, roles=ROLES, audience="patient", judge="words", chat=ROLES)
 LOCAL = SearchFilter(("pages",))
 HEART = "Second floor. Come here with a heart that races or skips beats."
 HEART_EVIDENCE = evidence("1", HEART, "Cardiology")
@@ -101,7 +102,7 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
         "final_check",
     ]
     assert answer.notes == (ALWAYS,)
-    assert answer.verification.checks == (message("gate.departments_stand", count=1, standing=1),)
+    assert answer.verification.checks == (message("gate.departments_stand", standing=1, count=1),)
 
 
 def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> None:
@@ -173,20 +174,24 @@ def test_a_models_own_department_or_diagnosis_is_dropped_by_rule(text: str, name
     assert check_by_rule(CheckInput("My heart races", (kept,), (department,))) == (True,)
 
 
-@pytest.mark.parametrize(("contradiction", "status"), [(0.0, AnswerStatus.ANSWERED), (0.9, AnswerStatus.ABSTAINED)])
-def test_a_models_reason_is_judged(contradiction: float, status: AnswerStatus) -> None:
+@pytest.mark.parametrize(
+    ("stance", "status"),
+    [
+        (Stance(0.9, 0.1, 0.0), AnswerStatus.ANSWERED),
+        (Stance(0.1, 0.9, 0.0), AnswerStatus.ABSTAINED),
+        (Stance(0.0, 0.1, 0.9), AnswerStatus.ABSTAINED),
+        (NOT_JUDGED, AnswerStatus.ABSTAINED),
+    ],
+    ids=["carried", "not said", "contradicted", "not judged"],
+)
+def test_a_models_reason_is_shown_only_if_it_was_judged_to_be_carried(stance: Stance, status: AnswerStatus) -> None:
     recommendation = advised(HEART_EVIDENCE, "A heart that races or skips beats is seen here.")
-    stance = Stance(0.0, 1.0 - contradiction, contradiction)
-    results: list[Any] = [
-        (search_result(HEART_EVIDENCE),),
-        (HEART_EVIDENCE,),
-        Guidance((recommendation,)),
-        (stance,),
-        (True,),
-    ]
+    results: list[Any] = [(search_result(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((recommendation,)), (stance,)]
+    results += [(True,)] if status is AnswerStatus.ANSWERED else []
     answer, requests = replay("My heart races", results)
     assert sum(isinstance(request, Judge) for request in requests) == 1
     assert answer.status is status
+    assert "A heart that races" not in repr(answer.parts) or status is AnswerStatus.ANSWERED
 
 
 def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
@@ -320,6 +325,7 @@ def test_there_are_enough_held_back_cases_and_none_was_developed_on(language: st
 
 
 @pytest.mark.parametrize(("language", "first", "three"), [("en", 0.75, 0.85), ("zh", 0.8, 0.9)])
+@pytest.mark.slow
 def test_held_back_complaints_find_their_department(
     starter: Session, language: str, first: float, three: float
 ) -> None:
@@ -341,6 +347,7 @@ def test_what_is_no_complaint_gets_no_department(starter: Session, complaint: st
     assert NO_DEPARTMENT in answer.notes
 
 
+@pytest.mark.slow
 def test_thirty_pages_are_cut_but_read_for_warning_signs(starter: Session) -> None:
     text = "My knee hurts when I climb the stairs. " * 2_500 + "Now my chest hurts, a crushing pain, I can't breathe."
     answer = starter.departments(text)

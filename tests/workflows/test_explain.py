@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Draft, Relevance
-from localmed.agents.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION, ROLES, TERM_EXPLANATION, OrderInput
-from localmed.agents.orders_rules import explain as by_rule
+from localmed.agents.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION, ROLES, OrderInput
 from localmed.agents.orders_rules import retrieval_question, terms
 from localmed.agents.roles import Writing
-from localmed.domain import Answer, AnswerStatus, BadgeJudge, Evidence, Hit, SearchFilter, message
+from localmed.answering.check import CHECK
+from localmed.answering.write import WRITE, Covers, Drafted, Written
+from localmed.domain import Answer, AnswerStatus, SearchFilter, message
+from localmed.domain.findings import Found
 from localmed.domain.parts import (
     Definition,
     Expansion,
@@ -32,24 +33,27 @@ from localmed.domain.parts import (
 from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
 from localmed.library.graph import Concept, Name, Source
+from localmed.ports import Stance
 from localmed.presentation.answer import view
 from localmed.presentation.pages import leaflet
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
-from localmed.verification.badge import Criteria, Vote
+from localmed.verification.citations import cited
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain, lines_of
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, LookUp, Perform, Search, Sections
-from tests.values import PROVENANCE, evidence, hit, quotation
+from localmed.workflows.flow import Cite, Find, LookUp, Perform, Search
+from tests.values import PROVENANCE, finding, hit, in_words
+from tests.values import cited as minted
 
 ORDER = "Warfarin 5 mg PO qhs\nCBC in 3 days"
 WARFARIN = "Warfarin makes blood take longer to clot. Take it in the evening."
 CBC = "A full blood count is a blood test that counts cells."
 HITS = (hit(WARFARIN, "Warfarin"), hit(CBC, "Full blood count (CBC)"))
-NAMES = frozenset({role.name for role in (*ROLES, RELEVANCE, CITED_ANSWER) if role is not PLAIN_ORDER})
+NAMES = frozenset({role.name for role in ROLES if role is not PLAIN_ORDER})
 PLAN = Plan((Tier(("leaflets",), whole=True),), 8, roles=NAMES, audience="patient")  # without a chat model
-CHAT = replace(PLAN, roles=NAMES | {PLAIN_ORDER.name})
+BY_CHAT = frozenset({PLAIN_ORDER.name, WRITE.name, CHECK.name})
+CHAT = replace(PLAN, roles=NAMES | BY_CHAT, chat=BY_CHAT)
+WHEN = "When do I take it?"
 CASES = tomllib.loads((Path(__file__).parent / "cases" / "order_status.toml").read_text("utf-8"))["order"]
 
 
@@ -61,10 +65,10 @@ class Served:
         self._card, self._rejected = card, rejected
         self.replies: dict[str, Callable[[Any], Any]] = {
             MEDICAL_TERMS.name: lambda task: tuple(terms(task.order, known.__contains__)),
-            TERM_EXPLANATION.name: by_rule,
             RETRIEVAL_QUESTION.name: retrieval_question,
-            RELEVANCE.name: lambda task: Relevance((0.9,) * len(task.hits), 0.5),
-            CITED_ANSWER.name: lambda task: Draft((quotation(task.evidence[0], 0, 41),)),
+            PLAIN_ORDER.name: lambda task: ("",) * len(task.lines),
+            WRITE.name: copied,
+            CHECK.name: lambda task: (Stance(0.9, 0.1, 0.0),) * len(task.pairs),
         }
 
     def __call__(self, request: Any) -> Any:
@@ -74,17 +78,19 @@ class Served:
         if isinstance(request, LookUp):
             return self._card
         if isinstance(request, Cite):
-            return tuple(minted(str(number), hit) for number, hit in enumerate(request.hits, request.first))
-        if isinstance(request, Sections):
-            return ()
+            return minted(request.hits, request.first)
+        if isinstance(request, Find):
+            return finding(*(hit.passage for hit in HITS), question=request.question)
         assert isinstance(request, Perform)
         if request.role.name == self._rejected and not request.by_rules:
             return Rejected("agents.nothing_said")
         return self.replies[request.role.name](request.task)
 
 
-def minted(marker: str, hit: Hit) -> Evidence:
-    return replace(evidence(marker, hit.passage.text, hit.passage.title), passage=hit.passage)
+def copied(task: Any) -> Written:
+    """A model that copies the first sentence that it is given."""
+    first = task.blocks[0].sentences[0]
+    return Written(Covers.YES, (Drafted(first.text, (first.number,)),))
 
 
 def run(order: ExplainInput | str, plan: Plan = PLAN, served: Served | None = None) -> Answer:
@@ -160,6 +166,17 @@ def test_an_abbreviation_with_several_meanings_is_not_decided() -> None:
     assert shown.parts[0].rows[0].text == "may mean: once a day, or the right eye. Ask which is meant"
 
 
+def test_a_source_that_speaks_to_a_language_model_defines_nothing_for_a_patient() -> None:
+    class Planted(Served):
+        def __call__(self, request: Any) -> Any:
+            served = super().__call__(request)
+            return tuple(replace(one, planted=True) for one in served) if isinstance(request, Cite) else served
+
+    answer = run(ORDER, served=Planted(known=("CBC",)))
+    assert parts(answer, TermPart) == []
+    assert "Warfarin" in parts(answer, UnexplainedPart)[0].terms
+
+
 def test_lines_keep_their_markers_and_their_place() -> None:
     order = "Plan:\n 1. Take 5 mg daily. Avoid milk. \n\n--\n3、禁食\n"
     assert [order[start:end] for start, end in lines_of(order)] == [
@@ -169,10 +186,32 @@ def test_lines_keep_their_markers_and_their_place() -> None:
     ]
 
 
-def test_a_passage_keeps_its_marker() -> None:
-    answer = run(ExplainInput(ORDER, None, ("When do I take it?",)))
-    assert texts_and_markers(answer, "When do I take it?") == [("Warfarin makes blood take longer to clot.", "1")]
-    assert len(answer.evidence) == 1
+def test_the_sections_of_a_question_have_markers_of_their_own() -> None:
+    answer = run(ExplainInput(ORDER, None, (WHEN, "How long?")))
+    markers = [piece.marker for piece in answer.evidence]
+    assert len(markers) == len(set(markers))
+    assert answer.receipts is not None
+    assert {section.best for section in answer.receipts.sections} <= set(markers)
+    assert len(answer.receipts.sections) == 2 * len(HITS)
+
+
+def test_without_a_chat_model_a_question_is_answered_by_sections_alone() -> None:
+    answer = run(ExplainInput(ORDER, None, (WHEN,)))
+    (part,) = parts(answer, QuestionPart)
+    assert (part.statements, part.left_out) == ((), False)
+    page = leaflet(replace(answer, released_by="N"), "2026-01-02")
+    assert in_words(message("explain.no_answer")) in page
+    assert "Take it in the evening" not in page, "sections that nobody judged are for staff"
+
+
+def test_a_term_that_no_sentence_defines_is_explained_by_a_model_that_names_it() -> None:
+    """A small model explains whatever the sources are about: what does not name the term is not taken."""
+    served = Served()
+    served.replies[WRITE.name] = lambda _: Written(Covers.YES, (Drafted("Digoxin is taken in the evening.", (1,)),))
+    (term,) = parts(run("Start digoxin", CHAT, served), TermPart)
+    assert [statement.text for statement in term.statements] == ["Digoxin is taken in the evening."]
+    served.replies[WRITE.name] = lambda _: Written(Covers.YES, (Drafted("It is taken in the evening.", (1,)),))
+    assert parts(run("Start digoxin", CHAT, served), TermPart) == []
 
 
 def test_a_way_or_time_is_not_searched_for() -> None:
@@ -218,13 +257,14 @@ def test_questions_stand_alone_by_the_order_and_the_record() -> None:
 def test_a_question_is_answered_knowing_the_patient_and_not_who_it_is() -> None:
     record = PatientRecord(problems=("rheumatic heart disease",), text="Name: Joan Doe. Rheumatic heart disease.")
     served = Served()
-    run(ExplainInput(ORDER, record, ("When do I take warfarin?",)), served=served)
-    (task,) = (one.task for one in served.requests if isinstance(one, Perform) and one.role is CITED_ANSWER)
+    run(ExplainInput(ORDER, record, ("When do I take warfarin?",)), CHAT, served)
+    task = next(one.task for one in served.requests if isinstance(one, Perform) and one.role is WRITE)
     assert task.patient == "rheumatic heart disease"
-    form = CITED_ANSWER.form
+    form = WRITE.form
     assert isinstance(form, Writing)
     assert "<<<patient\nrheumatic heart disease\n>>>" in form.prompt(task)
     assert form.prompt(task).startswith("Asked by: a patient.")
+    assert "Doe" not in repr([one for one in served.requests if isinstance(one, Find | Search | Perform)])
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role is not PLAIN_ORDER], ids=lambda role: role.name)
@@ -238,14 +278,11 @@ def test_a_rejected_reply_is_replaced_by_the_rules(role: Any) -> None:
 
 def test_a_role_that_is_off_is_not_asked() -> None:
     served = Served()
-    off = replace(PLAN, roles=frozenset({MEDICAL_TERMS.name, CITED_ANSWER.name}))
-    answer = run(ExplainInput(ORDER, None, ("When do I take it?",)), off, served)
-    assert {request.role.name for request in served.requests if isinstance(request, Perform)} == {
-        MEDICAL_TERMS.name,
-        CITED_ANSWER.name,
-    }
+    off = replace(PLAN, roles=frozenset({MEDICAL_TERMS.name}))
+    answer = run(ExplainInput(ORDER, None, (WHEN,)), off, served)
+    assert {request.role.name for request in served.requests if isinstance(request, Perform)} == {MEDICAL_TERMS.name}
     kinds = [type(part) for part in answer.parts]
-    assert kinds == [LinePart, LinePart, UnexplainedPart, QuestionPart, ReadingLevelPart]
+    assert kinds == [LinePart, LinePart, TermPart, QuestionPart, ReadingLevelPart]
 
 
 def test_a_models_line_is_labelled_and_one_that_loses_something_is_not_shown() -> None:
@@ -311,6 +348,7 @@ def test_of_what_is_not_medical_nothing_is_said(order: str) -> None:
         "静滴",
     ],
 )
+@pytest.mark.slow
 def test_an_order_of_one_run_is_read_in_seconds(run_of: str) -> None:
     text = (run_of * (80_000 // len(run_of)))[:80_000]
     began = time.process_time()
@@ -358,7 +396,9 @@ def test_a_leaflet_is_one_page_that_loads_nothing(order: str) -> None:
         assert no not in page, no
     for part in parts(answer, LinePart):
         assert str(escape(part.text)) in page, "every line is there, word for word"
-    assert all(f'id="{answer.language}{piece.marker}"' in page for piece in answer.evidence)
+    shown = [statement for part in answer.parts for statement in part.statements]
+    for piece in answer.evidence:
+        assert (f'id="{answer.language}{piece.marker}"' in page) is (piece in cited(shown, answer.evidence))
 
 
 def test_a_leaflet_says_that_nothing_was_restated_and_tells_of_no_commands() -> None:
@@ -380,19 +420,25 @@ def test_the_input_of_terms_knows_its_language() -> None:
 # --- what is said once, and what is left out --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("doubt", ["badge", "unnamed"])
-def test_an_answer_that_is_not_green_is_left_out_for_a_patient(doubt: str) -> None:
-    served = Served()
-    plan, question = PLAN, "When do I take it?"
-    if doubt == "badge":
-        plan = replace(PLAN, jury=("badge",))
-        served.replies["badge"] = lambda _: Vote(Criteria(False, True, True), BadgeJudge("rules"))
-    else:
-        question = "May I drive?"
-    answer = run(ExplainInput(ORDER, None, (question,), "A. Nurse"), plan, served)
+@pytest.mark.parametrize("label", ["carried", "contradicted", "not covered", "not judged", "rejected"])
+def test_an_answer_that_is_not_green_is_left_out_for_a_patient(label: str) -> None:
+    served = Served(rejected={"rejected": WRITE.name, "not judged": CHECK.name}.get(label, ""))
+    missing = ("how long",) if label == "not covered" else ()
+    texts = ("Take it every evening.", "Warfarin makes blood take longer to clot.")
+    drafted = tuple(Drafted(text, (2 - place,)) for place, text in enumerate(texts))
+    served.replies[WRITE.name] = lambda _: Written(Covers.YES, drafted, missing)
+    stance = Stance(0.0, 0.1, 0.9) if label == "contradicted" else Stance(0.9, 0.1, 0.0)
+    served.replies[CHECK.name] = lambda task: (stance,) * len(task.pairs)
+    answer = run(ExplainInput(ORDER, None, (WHEN,), "A. Nurse"), CHAT, served)
     (part,) = parts(answer, QuestionPart)
-    assert (part.statements, part.left_out) == ((), True)
-    assert "Please ask the staff on your ward" in leaflet(answer, "2026-01-02")
+    page = leaflet(answer, "2026-01-02")
+    if label == "carried":
+        assert tuple(statement.text for statement in part.statements) == texts
+        assert texts[0] in page
+        return
+    assert (part.statements, part.left_out) == ((), label != "rejected")
+    assert in_words(message("explain.left_out" if part.left_out else "explain.no_answer")) in page
+    assert texts[0] not in page
 
 
 def test_the_reading_level_is_titled_once() -> None:

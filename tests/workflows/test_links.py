@@ -2,68 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from localmed.agents.asking import RELEVANCE, Relevance
+from localmed.agents.asking import RELEVANCE
 from localmed.agents.chat import ChatRoles
-from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
-from localmed.agents.linking_rules import not_measured
+from localmed.agents.linking import FLUENCY, FluencyInput
 from localmed.agents.role_table import role_table
-from localmed.agents.roles import Rules
+from localmed.agents.roles import Performer
 from localmed.domain import Answer, SearchFilter, TraceStep, message
+from localmed.domain.findings import Finding
 from localmed.domain.parts import LinkSetPart
+from localmed.errors import Rejected
 from localmed.hooks import Hooks
-from localmed.ports import Stance
 from localmed.presentation.answer import view
-from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.verification.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Driver, Judge, Perform, Search
+from localmed.workflows.flow import Driver, Find, Judge, Perform
 from localmed.workflows.links import counts_of, links
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import services
-from tests.scripted import ScriptedChat
-from tests.values import PROVENANCE, hit
+from tests.scripted import Said, ScriptedChat
+from tests.values import PROVENANCE, finding, passage
 from tests.verification.test_link_eval import SCORES, SOURCES, WORKED, by_words, link_statement
 
 SECRET = "Patientname Zyxwvut"
 BASIS = LinkBasis("words 1", ("en",), 0.5)
-ON = frozenset({"relevance", "fluency"})
-PLAN = Plan((Tier(("guidelines",), whole=True),), 8, roles=ON)
-ROLES = {role.name: role for role in (RELEVANCE, VALIDITY, FLUENCY)}
+PLAN = Plan((Tier(("guidelines",), whole=True),), 8)
+JUDGED = replace(PLAN, chat=frozenset({RELEVANCE.name, FLUENCY.name}))
+ROLES = {role.name: role for role in (RELEVANCE, FLUENCY)}
 
 
-class Finder:
-    """Finds what was given to it."""
-
-    def __init__(self, *texts: str) -> None:
-        self.hits = tuple(hit(text, "", 0.5) for text in texts)
-
-    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
-        return Found(self.hits, True, "en")
-
-
-def validity(task: ValidityInput) -> tuple[float | None, ...]:
-    known = {source.passage.text: score for source, score in zip(SOURCES, SCORES, strict=True)}
-    return tuple(known.get(reference.text, 0.95) for reference in task.references)
-
-
-RULES: Rules = {
-    RELEVANCE.name: lambda task: Relevance((0.9,) * len(task.hits), 0.5),
-    VALIDITY.name: validity,
-    FLUENCY.name: not_measured,
-}
+def found(*texts: str) -> Finding:
+    """A section for each text."""
+    return finding(*(passage(text, "") for text in texts), question="?")
 
 
 def run(
     task: LinkInput,
-    finder: Finder | None = None,
-    chat: ChatRoles | None = None,
+    again: Finding | None = None,
+    chat: Performer | None = None,
     plan: Plan = PLAN,
     basis: LinkBasis = BASIS,
 ) -> tuple[Answer, str, list[TraceStep]]:
@@ -72,26 +53,56 @@ def run(
     recording = Recording()
     arguments = (task, SearchFilter(), plan, basis, PROVENANCE)
     recording.begin("links", arguments)
-    served = role_table(ROLES, "chat" if chat else "rules", {"relevance": "rules"}, RULES, chat)
+    served = role_table(ROLES, "chat" if chat else "rules", {}, {}, chat)
     answering = services(
-        served, search=(finder or Finder()).search, judge=lambda pairs: [by_words(*pair) for pair in pairs]
+        served, find=lambda *_: again or found(), judge=lambda pairs: [by_words(*pair) for pair in pairs]
     )
     driver = Driver(answering, Hooks(finished=steps.append, recorder=recording))
     answer = driver.run(links(*arguments))
     return answer, recording.finish(answer), steps
 
 
+def chat(*labels: Said) -> ChatRoles:
+    """A chat model that judges references and statements so."""
+    return ChatRoles(ScriptedChat(labels))
+
+
+HELPS = [{"relevant": score, "irrelevant": 1 - score} for score in SCORES]
+READS: list[Said] = [{"fluent": 0.9, "awkward": 0.1}, {"fluent": 0.5, "awkward": 0.5}, "awkward", "fluent"]
+
+
 def test_the_worked_example_comes_through_the_flow_and_replays() -> None:
-    answer, recorded, _ = run(WORKED)
+    answer, recorded, _ = run(WORKED, chat=chat(*HELPS, *READS), plan=JUDGED)
     counts = counts_of(answer)
     assert counts.citation_set_precision == 2 / 3
     assert counts.citation_precision == 2 / 5
     assert counts.citation_recall == 2 / 3
-    assert answer.notes == (message("links.not_fluent"),)
+    assert counts.fluency == pytest.approx((0.9 + 0.5 + 0.0 + 1.0) / 4)
+    assert answer.notes == ()
     assert answer.verification.judges == (message("support.judge.entailment", name="words 1"),)
     again, same = replay(recorded)
     assert same
     assert counts_of(again) == counts
+
+
+def test_without_a_chat_model_references_and_fluency_are_not_measured() -> None:
+    answer, _, _ = run(WORKED)
+    counts = counts_of(answer)
+    assert (counts.citation_set_precision, counts.citation_precision) == (2 / 3, 2 / 5)
+    assert (counts.citation_recall, counts.references, counts.unjudged_references) == (None, 0, 5)
+    assert (counts.fluency, answer.notes) == (None, (message("links.not_fluent"),))
+
+
+class Rejecting:
+    """A chat model whose replies cannot be used."""
+
+    def perform(self, role: Any, task: Any) -> Any:
+        raise Rejected("agents.nothing_said")
+
+
+def test_replies_that_cannot_be_used_leave_references_and_fluency_unmeasured() -> None:
+    counts = counts_of(run(WORKED, chat=Rejecting(), plan=JUDGED)[0])
+    assert (counts.citation_precision, counts.unjudged_references, counts.fluency) == (2 / 5, 5, None)
 
 
 def test_each_set_says_what_became_of_it() -> None:
@@ -116,24 +127,18 @@ def test_without_a_judge_only_quotations_are_counted() -> None:
 
 def test_what_was_retrieved_and_not_cited_is_looked_for_again() -> None:
     cited = replace(WORKED, sources=SOURCES[:4], retrieved=True)
-    answer, _, steps = run(cited, Finder("Zinc again: nobody cites it.", "Nor this."))
+    again = found("Zinc again: nobody cites it.", "Nor this.")
+    answer, _, steps = run(cited, again, chat(*HELPS[:4], "relevant", "relevant", *READS), JUDGED)
     counts = counts_of(answer)
-    assert [step.name for step in steps][:2] == ["search", "relevance"]
+    assert [step.name for step in steps][:2] == ["find", "relevance"]
     assert (counts.references, counts.valid, counts.valid_cited) == (6, 4, 2)
-    assert counts_of(run(replace(cited, retrieved=False), Finder("Nor this."))[0]).references == 4
-
-
-def test_a_model_judges_how_statements_read() -> None:
-    labels = ({"fluent": 0.9, "awkward": 0.1}, {"fluent": 0.5, "awkward": 0.5}, "awkward", "fluent")
-    answer, _, _ = run(WORKED, chat=ChatRoles(ScriptedChat(labels)))
-    assert counts_of(answer).fluency == pytest.approx((0.9 + 0.5 + 0.0 + 1.0) / 4)
-    assert answer.notes == ()
+    given = run(replace(cited, retrieved=False), again, chat(*HELPS[:4], *READS), JUDGED)[0]
+    assert counts_of(given).references == 4
 
 
 def test_chinese_statements_are_judged_in_chinese() -> None:
     task = FluencyInput(("可以服用对乙酰氨基酚。",))
-    chat = ChatRoles(ScriptedChat(["流畅"]))
-    assert chat.perform(FLUENCY, task) == (1.0,)
+    assert chat("流畅").perform(FLUENCY, task) == (1.0,)
 
 
 def test_no_statement_and_too_many() -> None:
@@ -151,7 +156,7 @@ def test_the_trace_and_the_parts_hold_no_text() -> None:
 
 
 def test_only_stances_that_are_needed_are_asked_for() -> None:
-    flow = links(WORKED, SearchFilter(), PLAN, BASIS, PROVENANCE)
+    flow = links(WORKED, SearchFilter(), JUDGED, BASIS, PROVENANCE)
     requests: list[Any] = [next(flow)]
     requests.append(flow.send(SCORES))
     first: Judge = requests[-1]
@@ -159,5 +164,4 @@ def test_only_stances_that_are_needed_are_asked_for() -> None:
     assert [type(request) for request in requests] == [Perform, Judge, Judge]
     assert len(first.pairs) == 3 + 4 * 3
     assert len(requests[2].pairs) == 2  # the set of two, without each of them; a set of one has nothing left
-    assert not any(isinstance(request, Search) for request in requests)
-    assert isinstance(by_words("a", "b"), Stance)
+    assert not any(isinstance(request, Find) for request in requests)

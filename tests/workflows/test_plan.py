@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from localmed.agents import asking, planning
-from localmed.agents.asking import RELEVANCE, Draft, Keywords, Relevance
+from localmed.agents.asking import RELEVANCE, Keywords
 from localmed.agents.chat import ChatRoles
 from localmed.agents.planning import FEEDBACK, PLAN, Feedback, FoundInput, PlanInput
 from localmed.agents.planning_rules import rules
 from localmed.agents.role_table import role_table
 from localmed.agents.source_plan import SourcePlan, written
-from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
+from localmed.answering.check import CHECK
+from localmed.answering.write import WRITE, Covers, Drafted, Written
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, SearchFilter, Support, message
+from localmed.domain.findings import Found
+from localmed.domain.parts import ConceptPart, Definition
 from localmed.errors import Rejected
 from localmed.hooks import Hooks
 from localmed.library.graph import Concept, Name
 from localmed.library.graph import Source as GraphSource
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.abstaining import NOT_ENOUGH
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
 from localmed.workflows.plan import plan_sources
@@ -31,18 +33,15 @@ from localmed.workflows.recording import Recording, replay
 from localmed.workflows.strategies import PLANS, STRATEGIES, Gathered, Sources
 from tests.fakes import Steps, services
 from tests.scripted import ScriptedChat
-from tests.values import PROVENANCE, evidence, hit, quotation
+from tests.values import PROVENANCE, evidence, hit
 
 QUESTION = "How is asthma treated?"
 SOURCES = Sources(book=("books",), guideline=("nice", "who"), research=("pubmed",))
-PLANNED = Plan((Tier(("nice",)),), 4, roles=frozenset({role.name for role in (*asking.ROLES, *planning.ROLES)}))
+PLANNED = Plan((Tier(("nice",)),), 4, roles=frozenset({role.name for role in planning.ROLES}))
 SOURCE = evidence("1", "Asthma is treated with inhaled steroids.", "Asthma")
-RULES = {
-    "relevance": lambda task: Relevance((0.8,) * len(task.hits), 0.5),
-    "cited_answer": lambda task: Draft((quotation(task.evidence[0], 0, len(task.evidence[0].passage.text)),)),
-    **rules(lambda task: Keywords(("asthma", "treated")[: task.most])),
-}
-EVERY = {role.name: role for role in (*asking.ROLES, *planning.ROLES) if role.name in RULES}
+RULES = rules(lambda task: Keywords(("asthma", "treated")[: task.most]))
+Roles = Mapping[str, Callable[[Any], Any]]  # what each says to its task
+EVERY = {role.name: role for role in (*planning.ROLES, RELEVANCE, WRITE, CHECK)}
 
 
 def parts_of(answer: Answer) -> tuple[Any, ...]:
@@ -53,31 +52,53 @@ def parts_of(answer: Answer) -> tuple[Any, ...]:
 class Finder:
     """Finds one passage of its own for each collection, and keeps what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, found: bool = True) -> None:
         self.searches: list[tuple[str, tuple[str, ...], int]] = []
+        self._found = found
 
     def search(self, question: str, filters: SearchFilter, limit: int, keywords: Any = ()) -> Found:
         self.searches.append((question, filters.collections, limit))
-        return Found(tuple(hit(f"Asthma in {name}.", name) for name in filters.collections), True, "en", "reader")
+        hits = tuple(hit(f"Asthma in {name}.", name) for name in filters.collections)
+        return Found(hits if self._found else (), True, "en", "reader")
 
 
-def drive(strategy: str, **by: Callable[[Any], Any]) -> tuple[Answer, Finder, list[Request]]:
-    finder, requests = Finder(), []
-    served = role_table(EVERY, "rules", {}, {**RULES, **by}, None)
+def mint(hits: tuple[Hit, ...], first: int) -> tuple[Evidence, ...]:
+    return tuple(replace(SOURCE, marker=str(first + n), passage=hit.passage) for n, hit in enumerate(hits))
 
-    def mint(hits: tuple[Hit, ...], first: int) -> Any:
-        return tuple(replace(SOURCE, marker=str(first + n)) for n in range(len(hits)))
 
+class Model:
+    """A chat model of the roles that it is given."""
+
+    def __init__(self, by: Roles) -> None:
+        self._by = by
+
+    def perform(self, role: Any, task: Any) -> Any:
+        return self._by[role.name](task)
+
+
+def drive(
+    strategy: str,
+    *,
+    sources: Sources = SOURCES,
+    finder: Finder | None = None,
+    by: Roles | None = None,
+    chat: Roles | None = None,
+) -> tuple[Answer, Finder, list[Request]]:
+    """The answer, by rules or by what ``by`` says of a role; a chat model serves the roles of ``chat``."""
+    finder, requests, said = finder or Finder(), [], chat or {}
+    usual = dict.fromkeys(said, "chat")
+    served = role_table(EVERY, "rules", usual, {**RULES, **(by or {})}, Model(said) if said else None)
     recording = Recording()
 
     def step(request: Request, result: Any) -> None:
         requests.append(request)
         recording.step(request, result)
 
-    arguments = (QUESTION, SearchFilter(), PLANNED, SOURCES, strategy, PROVENANCE)
+    plan = replace(PLANNED, roles=PLANNED.roles | set(said), chat=frozenset(said))
+    arguments = (QUESTION, SearchFilter(), plan, sources, strategy, PROVENANCE)
     recording.begin("plan", arguments)
-    driver = Driver(services(served, search=finder.search, cite=mint), Hooks(recorder=Steps(step)))
-    answer = driver.run(plan_sources(*arguments))
+    known = services(served, search=finder.search, cite=mint, look_up=lambda *_: ASTHMA_CARD)
+    answer = Driver(known, Hooks(recorder=Steps(step))).run(plan_sources(*arguments))
     assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
     return answer, finder, requests
 
@@ -90,7 +111,12 @@ def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
         for names in (("books",), ("nice", "who"), ("pubmed",))
         for query in (QUESTION, "asthma treated")
     ]
-    assert answer.status is AnswerStatus.ANSWERED
+    assert (answer.status, answer.statements) == (AnswerStatus.SECTIONS, ()), "nobody judged what was found"
+    assert answer.receipts is not None
+    assert [section.best for section in answer.receipts.sections] == [piece.marker for piece in answer.evidence]
+    assert {piece.passage.text for piece in answer.evidence} == {
+        "Asthma in books.", "Asthma in nice.", "Asthma in who.", "Asthma in pubmed."
+    }  # fmt: skip
     assert answer.workflow == "plan"
     assert answer.searched == ("books", "nice", "who", "pubmed")
     assert {part.source for part in parts_of(answer)} == {"book", "guideline", "research"}
@@ -103,41 +129,38 @@ ASTHMA = Concept("DOID:1", "asthma", "doid", "A disease of the airways.", ONTOLO
 ASTHMA_CARD = Card(ASTHMA, Name("asthma", "en", "name"), (), (), (), (), 0, "kind")
 
 
-def defining(question: str, chat: frozenset[str] = frozenset(), relevance: float = 0.8) -> tuple[Answer, list[str]]:
-    """The answer with a graph that defines asthma, and the texts that evidence was made of."""
-    cited: list[str] = []
-
-    def judged(task: Any) -> Relevance:
-        return Relevance((relevance,) * len(task.hits), 0.5)
-
-    def mint(hits: tuple[Hit, ...], first: int) -> Any:
-        cited.extend(hit.passage.text for hit in hits)
-        return tuple(replace(SOURCE, marker=str(first + n), passage=hit.passage) for n, hit in enumerate(hits))
-
-    served = role_table(EVERY, "rules", {}, {**RULES, RELEVANCE.name: judged}, None)
-    with_graph, plan = replace(SOURCES, graph=True), replace(PLANNED, chat=chat)
-    graph_services = services(served, search=Finder().search, cite=mint, look_up=lambda *_: ASTHMA_CARD)
-    answer = Driver(graph_services).run(
-        plan_sources(question, SearchFilter(), plan, with_graph, "original", PROVENANCE)
-    )
-    return answer, cited
+def test_definitions_of_the_graph_are_sections_and_parts() -> None:
+    answer, _, _ = drive("original", sources=replace(SOURCES, graph=True))
+    assert "asthma: A disease of the airways." in [piece.passage.text for piece in answer.evidence]
+    (concept,) = [part for part in answer.parts if isinstance(part, ConceptPart)]
+    assert concept.definition == Definition("A disease of the airways.", "doid DOID:1")
 
 
-def test_definitions_of_the_graph_are_evidence_where_one_is_asked_for_or_a_model_writes() -> None:
-    definition = "asthma: A disease of the airways."
-    assert definition in defining("What is asthma?")[1]
-    assert definition not in defining(QUESTION)[1], "rules would quote it as an answer to anything"
-    assert definition in defining(QUESTION, frozenset({"cited_answer"}))[1]
+def test_a_chat_model_writes_from_the_passages_of_all_sources() -> None:
+    given: list[str] = []
 
+    def write(task: Any) -> Written:
+        given.extend(one.text for block in task.blocks for one in block.sentences)
+        return Written(Covers.YES, (Drafted("Asthma in nice.", (given.index("Asthma in nice.") + 1,)),))
 
-def test_a_definition_alone_answers_who_asks_for_one() -> None:
-    answer, cited = defining("What is asthma?", relevance=0.1)
-    assert cited == ["asthma: A disease of the airways."]
-    assert [citation.passage_id for one in answer.statements for citation in one.citations] == [
-        answer.evidence[0].passage.id
-    ]
+    answer, _, _ = drive("original", chat={"write": write})
+    assert set(given) == {"Asthma in books.", "Asthma in nice.", "Asthma in who.", "Asthma in pubmed."}
     assert answer.status is AnswerStatus.ANSWERED
-    assert defining(QUESTION, frozenset({"cited_answer"}), relevance=0.1)[0].status is AnswerStatus.ABSTAINED
+    assert [(one.text, one.verdict and one.verdict.support) for one in answer.statements] == [
+        ("Asthma in nice.", Support.SUPPORTED)
+    ]
+
+
+def test_the_share_that_helps_is_a_models() -> None:
+    """Without one the first plan is as good as any: planning stops."""
+
+    def labels(task: Any) -> tuple[float, ...]:
+        return (0.4,) * len(task.passages)
+
+    assert [request.name for request in drive("reflexion")[2]].count("plan") == 1
+    _, _, requests = drive("reflexion", chat={"relevance": labels})
+    scored = [request.task.probability for request in requests if request.name == "plan_feedback"]  # type: ignore[union-attr]
+    assert set(scored) == {0.4}
 
 
 def test_no_retrieval_is_no_answer() -> None:
@@ -153,13 +176,13 @@ def test_the_original_question_goes_everywhere() -> None:
 
 
 def test_a_pseudo_document_is_searched_beside_the_question() -> None:
-    _, finder, _ = drive("query2doc", pseudo_document=lambda task: f"text of a {task.source}")
+    _, finder, _ = drive("query2doc", by={"pseudo_document": lambda task: f"text of a {task.source}"})
     assert [question for question, _, _ in finder.searches] == [
         f"{QUESTION} text of a {source}" for source in ("book", "guideline", "research")
     ]
 
 
-def plans(*scores: int) -> dict[str, Callable[[Any], Any]]:
+def plans(*scores: int) -> Roles:
     """Another plan each time, with these scores."""
     made = iter(range(100))
     waiting = iter(scores)
@@ -171,23 +194,23 @@ def plans(*scores: int) -> dict[str, Callable[[Any], Any]]:
 
 @pytest.mark.parametrize("strategy", ["reflexion", "serts"])
 def test_the_best_of_several_plans_is_taken(strategy: str) -> None:
-    answer, _, requests = drive(strategy, **plans(1, 4, 2, 5, 0))
+    answer, _, requests = drive(strategy, by=plans(1, 4, 2, 5, 0))
     assert [request.name for request in requests].count("plan") == 4, "it stops at the best score"
     (part,) = [part for part in parts_of(answer) if part.source == "book"]
     assert part.queries[0].startswith("query 3 after")
-    _, _, requests = drive(strategy, **plans(*[2] * 20))
+    _, _, requests = drive(strategy, by=plans(*[2] * 20))
     assert [request.name for request in requests].count("plan") == PLANS
 
 
 def test_each_plan_is_made_with_what_was_said_of_those_before() -> None:
-    _, _, requests = drive("reflexion", **plans(1, 2, 5))
+    _, _, requests = drive("reflexion", by=plans(1, 2, 5))
     tasks = [request.task for request in requests if request.name == "plan"]  # type: ignore[union-attr]
     assert [len(task.feedback) for task in tasks] == [0, 1, 2]
     assert tasks[2].feedback[1][1] == "ask something else"
 
 
 def test_the_tree_gives_a_node_two_children_before_it_grows_deeper() -> None:
-    _, _, requests = drive("serts", **plans(1, 1, 1, 3, 1, 5))
+    _, _, requests = drive("serts", by=plans(1, 1, 1, 3, 1, 5))
     tasks = [request.task for request in requests if request.name == "plan"]  # type: ignore[union-attr]
     assert [len(task.feedback) for task in tasks[:3]] == [0, 1, 2], "the root, its first child, the sibling knows both"
     assert len(tasks[3].feedback) == 2, "a child of a child: the root and its parent"
@@ -195,14 +218,13 @@ def test_the_tree_gives_a_node_two_children_before_it_grows_deeper() -> None:
 
 def test_a_planner_that_repeats_itself_is_not_asked_again() -> None:
     for strategy in ("reflexion", "serts"):
-        _, _, requests = drive(strategy, plan_feedback=lambda _: Feedback(1))
+        _, _, requests = drive(strategy, by={"plan_feedback": lambda _: Feedback(1)})
         assert [request.name for request in requests].count("plan") == 2
 
 
-def test_nothing_relevant() -> None:
-    answer, _, _ = drive("prompting", relevance=lambda task: Relevance((0.1,) * len(task.hits), 0.5))
-    assert answer.status is AnswerStatus.ABSTAINED
-    assert NOT_ENOUGH in answer.notes
+def test_nothing_found() -> None:
+    answer, _, _ = drive("prompting", finder=Finder(found=False))
+    assert (answer.status, answer.receipts, answer.evidence) == (AnswerStatus.ABSTAINED, None, ())
 
 
 def test_sources_take_turns() -> None:
@@ -211,8 +233,7 @@ def test_sources_take_turns() -> None:
     assert gathered.best(3) == (a, c, b)
 
 
-# --- on a chat model
-# ---------------------------------------------------------------------------------------------------
+# --- on a chat model --------------------------------------------------------------------------------------------------
 
 
 def on_model(role: Any, task: Any, *script: Any) -> Any:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, Relevance
 from localmed.agents.role_table import role_table
-from localmed.agents.roles import Rules
-from localmed.domain import Answer, AnswerStatus, Kind, SearchFilter
+from localmed.answering.check import CHECK
+from localmed.answering.write import WRITE, Covers, Drafted, Written
+from localmed.domain import Answer, AnswerStatus, Kind, SearchFilter, message
 from localmed.errors import InputError, Rejected
 from localmed.hooks import Hooks
 from localmed.ports import Stance
@@ -18,35 +19,36 @@ from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver
-from localmed.workflows.recording import Recording, codec, replay
+from localmed.workflows.recording import FORMAT, Recording, codec, replay
 from tests.fakes import services
-from tests.values import PROVENANCE, in_words, quotation
-from tests.workflows.test_ask import ENOUGH, PLAN, QUESTION, SOURCE, Finder, search_result
+from tests.values import PROVENANCE, evidence, finding
 
-ROLES = {role.name: role for role in (KEYWORDS, RELEVANCE, CITED_ANSWER)}
-GIVEN = (QUESTION, SearchFilter(), Plan(PLAN.tiers, 8, 4), PROVENANCE, ())
+QUESTION = "What is the dose of adrenaline?"
+
+SOURCE = evidence("1", "Give 500 micrograms of adrenaline. Repeat it.", "Anaphylaxis")
+FINDING = finding(SOURCE.passage, question=QUESTION)
+WROTE = Written(Covers.YES, (Drafted("Adrenaline: 500 micrograms.", (1,)),))
+ROLES = {role.name: role for role in (WRITE, CHECK)}
+PLAN = Plan((Tier(("ward",), whole=True),), 8, roles=frozenset(ROLES), chat=frozenset(ROLES))
+GIVEN = (QUESTION, SearchFilter(), PLAN, PROVENANCE, ())
 
 
-class Rejecting:
-    """A chat model whose replies cannot be used."""
+class Performing:
+    """A chat model that writes, and whose check cannot be used."""
 
     def perform(self, role: Any, task: Any) -> Any:
-        raise Rejected("agents.nothing_said")
+        if role is CHECK:
+            raise Rejected("agents.nothing_said")
+        return WROTE
 
 
 def recorded() -> tuple[str, Answer]:
     """A run in which a model's reply was rejected once."""
-    rules: Rules = {
-        KEYWORDS.name: lambda _: Keywords(("dose",)),
-        RELEVANCE.name: lambda _: ENOUGH,
-        CITED_ANSWER.name: lambda _: Draft((quotation(SOURCE, 0, 19),)),
-    }
     recording = Recording()
     recording.begin("ask", GIVEN)
-    served = role_table(ROLES, "rules", {"cited_answer": "chat"}, rules, Rejecting())
-    answering = services(served, search=Finder().search, cite=lambda *_: (SOURCE,))
-    driver = Driver(answering, Hooks(recorder=recording))
-    answer = driver.run(ask(*GIVEN))
+    served = role_table(ROLES, "chat", {}, {}, Performing())
+    answering = services(served, find=lambda *_: FINDING, cite=lambda *_: (SOURCE,))
+    answer = Driver(answering, Hooks(recorder=recording)).run(ask(*GIVEN))
     return recording.finish(answer), answer
 
 
@@ -56,17 +58,20 @@ def test_a_replay_comes_to_the_identical_answer() -> None:
     assert same
     assert again == answer
     assert answer.status is AnswerStatus.ANSWERED
-    assert any("could not be used" in in_words(note) for note in answer.notes)
+    assert ("check", (("rejected", "agents.nothing_said"), ("by", "chat"))) in [
+        (step.name, step.detail) for step in answer.trace
+    ]
 
 
 def test_a_changed_result_shows() -> None:
     text, _ = recorded()
     kept = json.loads(text)
-    draft = next(step for step in kept["steps"] if step["request"] == "cited_answer" and "result" in step)
-    draft["result"]["statements"] = []
+    reply = next(step for step in kept["steps"] if step["request"] == "write")
+    reply["result"] = codec().encode(replace(WROTE, drafted=()))
+    del kept["steps"][kept["steps"].index(reply) + 1 :]
     again, same = replay(json.dumps(kept))
     assert not same
-    assert again.status is AnswerStatus.ABSTAINED
+    assert again.status is AnswerStatus.SECTIONS
 
 
 def test_a_flow_that_asks_for_something_else_is_told() -> None:
@@ -83,7 +88,7 @@ def test_a_flow_that_asks_for_something_else_is_told() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "null", '{"format": "localmed recording 5"}', "[" * 100_000, '{"format": 1, "workflow": "x"}'],
+    ["", "{}", "[]", "null", json.dumps({"format": FORMAT}), "[" * 100_000, '{"format": 1, "workflow": "x"}'],
     ids=lambda text: text[:20],
 )
 def test_what_is_no_recording_is_refused(text: str) -> None:
@@ -92,8 +97,9 @@ def test_what_is_no_recording_is_refused(text: str) -> None:
 
 
 def test_a_recording_of_another_version_is_refused_by_its_name() -> None:
-    with pytest.raises(InputError, match=r"localmed recording 2\); this one reads localmed recording 5"):
+    with pytest.raises(InputError) as refused:
         replay('{"format": "localmed recording 2", "workflow": "ask", "steps": []}')
+    assert refused.value.message == message("recording.other_format", format="localmed recording 2", readable=FORMAT)
 
 
 @pytest.mark.parametrize("name", ["Path", "Role", "Recording", "__import__", "Rejected"])
@@ -105,9 +111,9 @@ def test_a_file_makes_no_value_of_another_class(name: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        search_result(),
+        FINDING,
         SOURCE,
-        Relevance((0.1, 0.9), 0.5, ("x",)),
+        WROTE,
         Stance(0.1, 0.2, 0.7),
         Plan((Tier(("a",)),), 3, roles=frozenset({"b", "a"})),
         Kind.GUIDELINE,

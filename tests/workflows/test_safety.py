@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.asking import Relevance
 from localmed.agents.chat import ChatRoles
 from localmed.agents.safety import SAFETY, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import screen
 from localmed.domain import AnswerStatus, SearchFilter, message
-from localmed.retrieval.search import Found
+from localmed.domain.findings import Finding, Found, Question
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.answering import refused, screened
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Perform, Search
+from localmed.workflows.flow import Find
+from localmed.workflows.screening import refused, screened
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, in_words
 
@@ -102,12 +101,10 @@ def test_nothing_is_searched_and_nothing_is_quoted() -> None:
 
 
 def test_staff_are_answered_without_another_request() -> None:
-    result = Found((), True, "en")
-    answer, requests = drive(
-        ask("Management of sepsis", SearchFilter(), STAFF, PROVENANCE), [result, Relevance((), 0.5)]
-    )
+    nothing = Finding(Question("Management of sepsis"), Found((), True, "en"), ())
+    answer, requests = drive(ask("Management of sepsis", SearchFilter(), STAFF, PROVENANCE), [nothing])
     assert answer.status is AnswerStatus.ABSTAINED
-    assert [type(request) for request in requests] == [Search, Perform]
+    assert [type(request) for request in requests] == [Find]
 
 
 def test_an_earlier_disclosure_counts_for_the_follow_up() -> None:

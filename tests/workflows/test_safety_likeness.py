@@ -15,8 +15,8 @@ from localmed.agents.safety_likeness import SafetyLikeness, loaded
 from localmed.agents.safety_rules import screen
 from localmed.models.minilm import MiniLM
 from localmed.training.safety import fit
-from localmed.workflows.answering import screened
 from localmed.workflows.flow import Perform
+from localmed.workflows.screening import screened
 from tests.benchmarks.safety import by_rule, counts, held_back
 from tests.benchmarks.safety import screened as recognised
 from tests.benchmarks.train_safety import examples
@@ -102,6 +102,7 @@ def likeness(encoder: Counted) -> SafetyLikeness:
     return SafetyLikeness(encoder)
 
 
+@pytest.mark.slow
 def test_it_recognises_what_no_wording_does(likeness: SafetyLikeness) -> None:
     task = SafetyInput(SAID, "patient")
     assert screen(task).concern == ""
@@ -149,6 +150,7 @@ def test_the_development_cases_still_hold(likeness: SafetyLikeness) -> None:
 
 
 @pytest.mark.parametrize(("name", "language"), [(a, b) for a in ("safety", "safety_indirect") for b in ("en", "zh")])
+@pytest.mark.slow
 def test_held_back_cases_stay_near_what_was_measured(likeness: SafetyLikeness, name: str, language: str) -> None:
     """Measured once: see tests/benchmarks/RESULTS.md; the bounds leave two cases."""
     recognised_count, _, wrongly, _ = counts(held_back(name, language), lambda text: recognised(likeness, text))
@@ -173,6 +175,7 @@ def test_no_staff_question_of_the_held_back_sets_is_refused_by_likeness(likeness
 
 
 @pytest.mark.parametrize(("name", "language"), [("en_words", "en"), ("zh", "zh")])
+@pytest.mark.slow
 def test_the_weights_are_those_of_the_sentences(name: str, language: str) -> None:
     """They were not left behind when the sentences changed: python -m tests.benchmarks.train_safety."""
     again, _ = fit(examples(language), language, None)

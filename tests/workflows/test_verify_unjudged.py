@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from localmed.domain import Answer, AnswerStatus, Badge, Support
-from localmed.domain.parts import ClaimPart, Label, StudiesPart, SupportPart
+from localmed.domain import Answer, Badge, Support
+from localmed.domain.parts import AlertPart, ClaimPart, Label, ResponsePart, StudiesPart, SupportPart
 from localmed.verification.answer_file import VerifyInput
 from tests.values import PROVENANCE
 from tests.workflows.verifying import (
     AGAINST,
     ANSWER,
-    BOUNDS,
     FOR,
+    JURY,
     QUESTION,
+    UNJUDGED,
     claims,
     codes,
     drive,
@@ -27,36 +28,34 @@ from tests.workflows.verifying import (
 
 def unjudged(text: str = ANSWER, **arguments: Any) -> Answer:
     """Verified where no model judges entailment."""
-    inputs = (VerifyInput(QUESTION, text), replace(BOUNDS, judged=False), PROVENANCE)
-    return drive("verify", inputs, (FOR, AGAINST), arguments.get("known", {}), nobody=True)[0]
+    inputs = (VerifyInput(QUESTION, text), UNJUDGED, PROVENANCE)
+    return drive("verify", inputs, (FOR, AGAINST), arguments.get("known", {}))[0]
 
 
-def test_without_a_judge_studies_are_shown_and_nothing_is_voted() -> None:
-    answer = unjudged()
-    assert response(answer) == Label.NOT_JUDGED
-    assert set(claims(answer)) == {Label.NOT_JUDGED}
-    assert answer.status is AnswerStatus.ABSTAINED
-    claim = part(answer, ClaimPart)
-    assert [statement.text for statement in claim.statements] == ["Aspirin prevents stroke."], (
-        "what holds most of its words"
-    )
-    assert (claim.votes[:2], claim.main, claim.dropped) == ((0, 0), (), ())
-    assert all(row.votes == () for row in part(answer, StudiesPart).studies)
+def test_without_a_judge_a_claim_stands_beside_the_nearest_sentences() -> None:
+    answer = unjudged(f"# On aspirin\n\nAs follows:\n\n{ANSWER}")
+    (claim,) = [one for one in answer.parts if isinstance(one, ClaimPart)]
+    assert (claim.claim, claim.label, claim.votes) == (ANSWER, Label.NOT_JUDGED, (0, 0, 0)), "headings claim nothing"
+    assert [statement.text for statement in claim.statements] == ["Aspirin prevents stroke."]
+    assert {citation.marker for citation in claim.statements[0].citations} <= {one.marker for one in answer.evidence}
+    assert not any(isinstance(one, (ResponsePart, StudiesPart)) for one in answer.parts), "nothing is voted"
+    assert answer.verification.badge is Badge.NONE
     assert "verify.no_judge" in codes(answer)
-    assert "verify.judged_by" not in codes(answer)
-    rows = shown(answer, "Claim")
-    assert "label: not judged" in rows
-    assert "votes" not in rows + shown(answer, "Studies")
-    assert "Cochran" not in rows
+    assert "nearest to it in the library" in shown(answer, "Claim")
 
 
 def test_without_a_judge_only_word_for_word_is_support() -> None:
     text = "Aspirin prevents stroke [1]. Aspirin prevents most strokes [1]."
     answer = unjudged(text, known={"1": FOR})
     verdicts = [statement.verdict for statement in part(answer, SupportPart).statements]
-    assert [verdict.support for verdict in verdicts] == [Support.VERBATIM, Support.UNCHECKED]
+    assert [verdict.support for verdict in verdicts] == [Support.SUPPORTED, Support.UNCHECKED]
     assert verdicts[1].reason.code == "support.not_judged"
-    assert response(answer) == Label.NOT_JUDGED
+
+
+def test_without_a_judge_a_retracted_study_is_told_all_the_same() -> None:
+    retracted = replace(FOR, document=replace(FOR.document, publication_types=("Retracted Publication",)))
+    alerts = part(unjudged("Aspirin prevents stroke [1].", known={"1": retracted}), AlertPart)
+    assert [title.title for _, title in alerts.alerts] == ["A review of aspirin"]
 
 
 def test_one_study_disagrees_with_nobody() -> None:
@@ -66,8 +65,7 @@ def test_one_study_disagrees_with_nobody() -> None:
 
 def test_no_answer_is_correct_that_its_own_sources_do_not_carry() -> None:
     """Studies support every claim, but a sentence names another medicine than its source."""
-    bounds = replace(BOUNDS, jury=("badge",))
-    answer = verify("Aspirin prevents stroke. Ibuprofen prevents stroke [1].", (FOR,), {"1": FOR}, bounds=bounds)
+    answer = verify("Aspirin prevents stroke. Ibuprofen prevents stroke [1].", (FOR,), {"1": FOR}, bounds=JURY)
     assert set(claims(answer)) == {Label.SUPPORTED}
     assert answer.verification.badge is Badge.RED
     assert response(answer) == Label.NOT_ENOUGH

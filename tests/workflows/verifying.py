@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from localmed.agents import appraisal, asking, judging
-from localmed.agents.asking import Draft, Relevance
-from localmed.agents.judging_rules import carried
+from localmed.agents import appraisal, judging
 from localmed.agents.role_table import role_table
-from localmed.domain import Answer, BadgeJudge, Document, Evidence, Hit, Kind, Message, SearchFilter, Status
+from localmed.agents.roles import Performer, Role
+from localmed.answering.check import CHECK, SupportInput
+from localmed.answering.write import WRITE, Covers, Drafted, Written
+from localmed.domain import Answer, BadgeJudge, Document, Kind, Message, Support
 from localmed.domain.parts import ClaimPart, Label, ResponsePart
 from localmed.hooks import Hooks
 from localmed.ports import NOT_JUDGED, Stance
 from localmed.presentation.answer import view
 from localmed.presentation.views import AnswerView
-from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification.answer_file import VerifyInput
 from localmed.verification.badge import Criteria, Vote
@@ -23,18 +23,28 @@ from localmed.workflows.flow import Driver, Request, flow_named
 from localmed.workflows.m_eval import Bounds
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import Steps, services
-from tests.values import PROVENANCE, passage, quotation
+from tests.values import PROVENANCE, cited, finding, passage
 
 QUESTION = "Does aspirin prevent stroke?"
 ANSWER = "Aspirin prevents stroke in adults."
-BOUNDS = Bounds(15, 9, ("pubmed",))
-RULES = {
-    **appraisal.RULES,
-    "relevance": lambda task: Relevance((0.9,) * len(task.hits), 0.5),
-    "badge": lambda task: Vote(Criteria(True, True, carried(task.statements)), BadgeJudge("rules")),
-    "cited_answer": lambda task: Draft((quotation(task.evidence[0], 0, len(task.evidence[0].passage.text)),)),
-}
-ROLES = {role.name: role for role in (*asking.ROLES, *appraisal.ROLES, *judging.ROLES) if role.name in RULES}
+BOUNDS = Bounds(15, 9, ("pubmed",), judge="words")
+UNJUDGED = Bounds(15, 9, ("pubmed",))
+JURY = Bounds(15, 9, ("pubmed",), judge="words", jury=("badge",), chat=frozenset({"badge"}))
+ROLES = {role.name: role for role in (WRITE, CHECK, *appraisal.ROLES, *judging.ROLES)}
+
+
+class Model:
+    """A chat model that copies its first sentence, checks like ``judge`` and votes by the verdicts."""
+
+    def perform(self, role: Role, task: Any) -> Any:
+        if role is WRITE:
+            first = task.blocks[0].sentences[0]
+            return Written(Covers.YES, (Drafted(first.text, (first.number,)),))
+        if role is CHECK:
+            assert isinstance(task, SupportInput)
+            return tuple(judge(task.pairs))
+        verdicts = [one.verdict.support if one.verdict else None for one in task.statements]
+        return Vote(Criteria(True, True, set(verdicts) == {Support.SUPPORTED}), BadgeJudge("chat"))
 
 
 def study(title: str, text: str, types: tuple[str, ...] = (), date: str = "2024", **facts: Any) -> Study:
@@ -59,30 +69,15 @@ def judge(pairs: Sequence[tuple[str, str]]) -> list[Stance]:
     ]
 
 
-class Finder:
-    """Finds one passage."""
-
-    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
-        return Found((Hit(FOR.passages[0], 1.0, 0.9),), True, "en")
-
-
-def minted(hits: tuple[Hit, ...], first: int) -> tuple[Evidence, ...]:
-    return tuple(
-        Evidence(str(number), hit.passage, hit.passage.title, "2024", Status.CURRENT, "f", "", "0" * 64, "text/plain")
-        for number, hit in enumerate(hits, first)
-    )
-
-
 def drive(
     workflow: str,
     arguments: tuple[Any, ...],
     retrieved: Sequence[Study],
     known: dict[str, Study],
-    chat: Any = None,
-    nobody: bool = False,
+    chat: Performer | None = None,
+    by_chat: Sequence[str] = (),
 ) -> tuple[Answer, list[Request]]:
-    """The answer and what was asked for; ``nobody`` judges entailment, or ``judge`` does."""
-    stances = (lambda pairs: [NOT_JUDGED] * len(pairs)) if nobody else judge
+    """The answer and what was asked for; ``chat`` serves the roles ``by_chat``."""
     recording, requests = Recording(), list[Request]()
     recording.begin(workflow, arguments)
 
@@ -90,9 +85,9 @@ def drive(
         requests.append(request)
         recording.step(request, result)
 
-    served = role_table(ROLES, "chat" if chat else "rules", {}, RULES, chat)
+    served = role_table(ROLES, "rules", dict.fromkeys(by_chat, "chat"), appraisal.RULES, chat)
     answering = services(
-        served, search=Finder().search, cite=minted, judge=stances, studies=lambda *_: tuple(retrieved),
+        served, find=lambda *_: finding(*FOR.passages), cite=cited, judge=judge, studies=lambda *_: tuple(retrieved),
         resolve=lambda references: tuple(known.get(one.text or one.id or one.marker) for one in references),
     )  # fmt: skip
     driver = Driver(answering, Hooks(recorder=Steps(step)))
@@ -110,7 +105,7 @@ def verify(
     references: tuple[Reference, ...] = (),
 ) -> Answer:
     arguments = (VerifyInput(question, text, references), bounds, PROVENANCE)
-    return drive("verify", arguments, retrieved, known or {})[0]
+    return drive("verify", arguments, retrieved, known or {}, Model(), tuple(bounds.chat))[0]
 
 
 def part(answer: Answer, kind: type) -> Any:

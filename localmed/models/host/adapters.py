@@ -63,6 +63,11 @@ class Hosted:
     others: tuple[str, ...] = ()
     client: Client | None = None
 
+    @property
+    def lost(self) -> bool:
+        """Whether the host has ended, or owns other models by now."""
+        return self.client is not None and self.client.lost
+
     def close(self) -> None:
         """Close the connections."""
         if self.client is not None:
@@ -196,8 +201,8 @@ class HostEntailment:
 
 
 def _stance(shares: Sequence[float], marked: Sequence[tuple[int, int]]) -> Stance:
-    supported, neither, contradicted, likeness = map(float, shares)
-    return Stance(supported, neither, contradicted, likeness, tuple((int(start), int(end)) for start, end in marked))
+    supported, neither, contradicted = map(float, shares)
+    return Stance(supported, neither, contradicted, tuple((int(start), int(end)) for start, end in marked))
 
 
 class HostChat:

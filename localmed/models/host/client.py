@@ -85,6 +85,7 @@ class Client:
         self._lock = threading.Lock()
         self._free: list[Wire] = []
         self._welcome: Welcome | None = None
+        self.lost = False  # whether the host has ended, or came back with other models
 
     def greet(self) -> Welcome:
         """Who the host is; raise ``ModelError`` if none answers, or one of another version."""
@@ -174,10 +175,12 @@ class Client:
             self._known(wire.receive(self._settings.connect_seconds))
         except (OSError, Broken):
             wire.close()
+            self.lost = True
             raise ModelError("host.none_answers" if self._welcome is None else "host.has_ended") from None
         except BaseException:
             wire.close()
             raise
+        self.lost = False
         return wire
 
     def _known(self, frame: Frame | None) -> None:
@@ -196,6 +199,7 @@ class Client:
         except (KeyError, TypeError, ValueError):
             raise ModelError("host.unnamed") from None
         if self._welcome is not None and self._welcome.choices != welcome.choices:
+            self.lost = True
             raise ModelError("host.restarted")
         self._welcome = welcome
 

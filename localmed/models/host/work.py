@@ -112,7 +112,7 @@ def _judge(owned: Owned, request: Frame) -> Job:
 
     def job(_: Watch) -> Frame:
         judged = judge.judge(pairs)
-        rows = [(stance.entailment, stance.neutral, stance.contradiction, stance.likeness) for stance in judged]
+        rows = [(stance.entailment, stance.neutral, stance.contradiction) for stance in judged]
         marked = [[list(run) for run in stance.marked] for stance in judged]
         return Frame("stances", {"stances": [[float(share) for share in row] for row in rows], "marked": marked})
 

@@ -45,7 +45,7 @@ class Owner:
         self._setup, self._settings, self._admit, self._command = setup, settings, admit, tuple(command)
         self._lock = threading.Lock()
         self._child: _Child | None = None
-        self._requests = 0
+        self._requests, self._closed = 0, False
         self._idle: threading.Timer | None = None
         self._used = 0.0  # when the last request ended, on the monotonic clock
         self.facts: dict[str, Any] = {}  # what the child said of itself when it was ready
@@ -57,8 +57,9 @@ class Owner:
         return child.pid if child else None
 
     def close(self) -> None:
-        """End the child, if there is one, after the request that it works at."""
+        """End the child, if there is one, after the request that it works at; no other is started."""
         with self._lock:
+            self._closed = True
             self._drop()
             if self._idle is not None:
                 self._idle.cancel()
@@ -67,6 +68,8 @@ class Owner:
     def ask(self, kind: str, values: Mapping[str, Any], watch: Watch = UNWATCHED) -> dict[str, Any]:
         """The child's answer to one request; raise ``ModelError``, or ``Cancelled`` if ``watch`` says so."""
         with self._lock:
+            if self._closed:
+                raise ModelError("model.chosen_anew")
             try:
                 answer = self._answer(kind, values, watch)
             except _Told as told:  # the child is well, it was the request

@@ -4,13 +4,15 @@ It counts for the model that was tested and for no other, and for each role only
 be asked today: an update that changes the questions or a role's prompt leaves that role to rules until the test has
 been run again. A file that cannot be read is as none, and a model that was not tested serves no role that rules can
 serve. A model that somebody trusted without a test is trusted whatever the questions are.
+
+With it is kept what the server of a chat model can do (``Features``), as the test found it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localmed import files
@@ -21,12 +23,24 @@ Questions = Mapping[str, str]  # role -> the fingerprint of what a model is aske
 
 
 @dataclass(frozen=True, slots=True)
+class Features:
+    """What a chat model's server can do; all of it until the self-test has found otherwise.
+
+    ``schema``: it holds its model to a JSON schema. ``logprobs``: it tells the probabilities of the first token.
+    """
+
+    schema: bool = True
+    logprobs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """What the test of ``model`` came to: the roles that it failed in, of these questions; None: trusted untested."""
 
     model: str
     unfit: frozenset[str]
     questions: Questions | None
+    features: Features = Features()
 
     def of(self, identity: ChatIdentity) -> bool:
         """Whether it is the result of the very model ``identity``."""
@@ -44,14 +58,14 @@ def read(folder: Path) -> Result | None:
     try:
         kept = json.loads(files.own_bytes(folder / FILE))
         questions = None if kept.get("trusted") is True else dict(kept.get("questions", {}))
-        return Result(str(kept["model"]), frozenset(map(str, kept["unfit"])), questions)
+        features = Features(**{name: bool(value) for name, value in kept.get("features", {}).items()})
+        return Result(str(kept["model"]), frozenset(map(str, kept["unfit"])), questions, features)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def unfit(folder: Path, identity: ChatIdentity, questions: Questions) -> frozenset[str] | None:
+def unfit(kept: Result | None, identity: ChatIdentity, questions: Questions) -> frozenset[str] | None:
     """The roles in which the model ``identity`` failed or is not tested by ``questions``; None: it was not tested."""
-    kept = read(folder)
     return kept.unfit | kept.outdated(questions) if kept and kept.of(identity) else None
 
 
@@ -61,12 +75,30 @@ def of_chat(folder: Path, chat: str) -> Result | None:
     return kept if kept and (kept.model == chat or kept.model.startswith(f"{chat} ")) else None
 
 
-def keep(folder: Path, identity: ChatIdentity, roles: Collection[str], questions: Questions | None) -> None:
-    """Note that ``identity`` failed in ``roles``, of these ``questions``, in the place of what was noted before."""
+def features(folder: Path, chat: str) -> Features:
+    """What the server of the model called ``chat`` can do."""
+    kept = of_chat(folder, chat)
+    return kept.features if kept else Features()
+
+
+def keep(
+    folder: Path,
+    identity: ChatIdentity,
+    roles: Collection[str],
+    questions: Questions | None,
+    features: Features | None = None,
+) -> None:
+    """Note that ``identity`` failed in ``roles``, of these ``questions``, in the place of what was noted before.
+
+    ``features``: None where they were not looked at; what was known of the same model stays.
+    """
+    before = read(folder)
+    if features is None:
+        features = before.features if before and before.of(identity) else Features()
     of = {"trusted": True} if questions is None else {"questions": dict(questions)}
-    written = json.dumps({"model": _key(identity), "unfit": sorted(roles), **of}, indent=1)
+    kept = {"model": _key(identity), "unfit": sorted(roles), **of, "features": asdict(features)}
     folder.mkdir(parents=True, exist_ok=True)  # a site with a chat server has registered no model
-    files.replace(folder / FILE, written.encode(), mode=0o666)  # less the umask
+    files.replace(folder / FILE, json.dumps(kept, indent=1).encode(), mode=0o666)  # less the umask
 
 
 def _key(identity: ChatIdentity) -> str:

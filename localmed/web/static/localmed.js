@@ -1,5 +1,5 @@
 // The one script. Pages work without it; it makes them quicker. Elements ask for what they need by data-* attributes:
-//   <html data-idle="900">        after so many seconds without a key or a click the screen is cleared (sign-in page)
+//   <html data-idle="900">        after so many seconds without a key or a click in any tab the login ends and the screen is cleared
 //   <html data-user="wu">         whose page it is: cleared too when another tab signs out, or somebody else in
 //   <html data-form-page="/...">  where the form is that led to this page: what Back and loading again show
 //   <form data-confirm="...">     asks before it is sent
@@ -18,19 +18,23 @@
   if (formPage) history.replaceState(null, "", formPage);
 
   // Idle: the screen is cleared when the login has ended, not at the next click; in all tabs at once when somebody signs out.
-  const leave = () => { document.body.replaceChildren(); window.location.replace("/login?notice=signed_out"); };
-  const tabs = new BroadcastChannel("localmed");
-  if (user) tabs.onmessage = ({ data }) => { if (data !== user) leave(); };
-  if (user || window.location.pathname === "/login") tabs.postMessage(user); // an error's page may not know who is signed in
+  // Nobody is there for what a page asks by itself (?watch=1); a key or a click in one tab counts in all of them.
+  const leave = (address = "/login?notice=signed_out") => { document.body.replaceChildren(); window.location.replace(address); };
+  const tabs = new BroadcastChannel("localmed"), ACTIVE = "\n"; // no name of a user
   const idle = Number(document.documentElement.dataset.idle);
+  const since = () => Number(sessionStorage.getItem("localmed-active")) || Date.now(); // outlives a page that loads itself again
+  let used = false, timer;
+  const wait = () => { clearTimeout(timer); timer = setTimeout(() => leave("/login?idle=1"), Math.max(0, since() + idle * 1000 - Date.now())); };
+  const active = () => { used = true; sessionStorage.setItem("localmed-active", Date.now()); if (idle) wait(); };
+  if (user) tabs.onmessage = ({ data }) => { if (data === ACTIVE) active(); else if (data !== user) leave(); };
+  if (user || window.location.pathname === "/login") tabs.postMessage(user); // an error's page may not know who is signed in
   if (idle) {
-    let timer;
-    const again = () => {
-      clearTimeout(timer);
-      timer = setTimeout(leave, idle * 1000);
-    };
-    for (const kind of ["keydown", "pointerdown", "scroll"]) window.addEventListener(kind, again, { passive: true });
-    again();
+    let told = 0;
+    for (const kind of ["keydown", "pointerdown", "wheel", "touchmove"]) window.addEventListener(kind, () => {
+      active();
+      if (Date.now() - told > 1000) { told = Date.now(); tabs.postMessage(ACTIVE); }
+    }, { passive: true });
+    if (new URLSearchParams(window.location.search).has("watch")) wait(); else active();
   }
 
   localmed.wirings.push((root) => {
@@ -128,7 +132,9 @@
   // An open answer disappears when something that it cites is withdrawn.
   setInterval(async () => {
     for (const article of document.querySelectorAll("[data-holds]")) {
-      const reply = await fetch(article.dataset.holds, { headers: { accept: "application/json" } }).catch(() => null);
+      const address = article.dataset.holds + (used ? "" : "?watch=1");
+      used = false;
+      const reply = await fetch(address, { headers: { accept: "application/json" } }).catch(() => null);
       if (reply && (reply.status === 410 || reply.status === 401 || reply.status === 404)) window.location.replace(article.dataset.path);
     }
   }, 5000);
@@ -137,19 +143,16 @@
   const ask = async (form) => {
     const find = (name) => document.querySelector(`[data-${name}]`);
     const progress = find("progress"), failure = find("failure"), answer = find("answer"), stop = new AbortController();
-    const early = (sentences) => { // what no check takes back any more, while the badge is still to come; each is announced
-      find("early").hidden = !sentences.length;
-      find("sentences").replaceChildren();
-      if (!sentences.length) progress.querySelector("[data-pane]").hidden = true;
-      for (const html of sentences) localmed.put(find("sentences").appendChild(document.createElement("li")), html);
+    const sections = (html) => { // what a model reads now; another text than before closes the page that was opened from it
+      localmed.put(find("passages"), html);
+      progress.querySelector("[data-pane]").hidden = true;
     };
-    const fail = (words) => { early([]); progress.hidden = true; failure.textContent = words; failure.hidden = false; };
+    const fail = (words) => { sections(""); progress.hidden = true; failure.textContent = words; failure.hidden = false; };
     document.querySelector("main > .notice[role=status]")?.remove(); // what was told of an earlier step
     failure.hidden = true;
     progress.hidden = false;
     progress.scrollIntoView({ block: "nearest" });
-    find("passages").replaceChildren();
-    early([]);
+    sections("");
     find("ended").textContent = "";
     find("step").textContent = find("step").dataset.begun || find("step").textContent;
     for (const button of form.querySelectorAll("button")) button.disabled = true;
@@ -168,15 +171,13 @@
           if (code === "web.error.signed_out") return window.location.replace("/login?notice=signed_out"); // nothing stays on a shared screen
           if (kind === "step") find("step").textContent = value;
           else if (kind === "progress") progress.querySelector("progress").value = value;
-          else if (kind === "passages") localmed.put(find("passages"), value);
-          else if (kind === "sentences") early(value);
+          else if (kind === "sections") sections(value);
           else if (kind === "error") { ended = true; fail(value); }
           else if (kind === "answer") {
             ended = true;
             progress.hidden = true;
-            if (!find("early").hidden) answer.setAttribute("aria-live", "off"); // its sentences were announced
+            sections("");
             localmed.put(answer, value.html);
-            early([]);
             find("ended").textContent = value.said;
             if (form.isConnected) form.hidden = true; // its place is the answer's page now, with a form to follow on
             history.replaceState(null, "", value.path);

@@ -30,13 +30,12 @@ from localmed.ingest.readers.pdf.opening import opened, raster
 from localmed.ingest.readers.pdf.page import Page, read_page
 from localmed.ingest.readers.pdf.scan_tables import with_tables
 from tests.ingest.readers.pdf import fixtures as make
-from tests.strict import needs
 from tests.words import words
 
 ENGINE = str(Path(__file__).parents[1] / "fixtures" / "engine.py")
 BOUNDS = ReadBounds(ocr_page_seconds=20)
 NO_TEXT = "no text layer (a scan?)"
-needs_engine = needs(ocr.installed(), "the extra ocr")
+needs_engine = pytest.mark.extra("ocr")
 
 
 def engine(do: dict[Any, str], bounds: ReadBounds = BOUNDS) -> Ocr:

@@ -306,6 +306,7 @@ def test_a_book_of_ten_megabytes_is_read_in_the_limited_child(tmp_path: Path) ->
     assert sum(map(len, texts(book))) > 9_900_000
 
 
+@pytest.mark.slow
 def test_files_without_an_extension_are_imported_where_the_manifest_names_them(settings: Any) -> None:
     manifest = Manifest(Collection("wiki", "Wiki"), "wikipedia", files=("wiki_*",))
     report = import_into(settings, FIXTURES / "wiki", manifest=manifest)

@@ -108,13 +108,14 @@ class House:
     chat: ScriptedChat = field(default_factory=Speaker)
     encoder: Encoder = field(default_factory=Encoder)
     numbers: Numbers = field(default_factory=Numbers)
+    choices: dict[str, str] = field(default_factory=lambda: CHOICES)
     running: bool = False
 
     def start(self) -> House:
         self._stop = os.eventfd(0)
         ready = threading.Event()
         owned = Owned(self.encoder, Overlap(), Same(), self.chat, self.numbers, {"hashed": HashedWords()})
-        self.host = Host(owned, CHOICES, self.settings, (self.waiting, self.per_user))
+        self.host = Host(owned, self.choices, self.settings, (self.waiting, self.per_user))
         self._thread = threading.Thread(
             target=hosting.serve, args=(self.data, lambda: self.host, lambda *_: ready.set(), self._stop), daemon=True
         )
@@ -134,7 +135,7 @@ class House:
         os.close(self._stop)
 
     def hosted(self, user: str = "") -> Hosted:
-        return connect(self.data, self.settings, CHOICES, user)
+        return connect(self.data, self.settings, self.choices, user)
 
     def dialled(self) -> socket.socket:
         """A bare connection."""

@@ -91,6 +91,7 @@ def test_a_row_that_begins_small_and_bold_goes_on_in_the_next(tmp_path: Path) ->
     )
 
 
+@pytest.mark.slow
 def test_a_rule_over_all_columns_ends_what_stands_above_it(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = document.new_page(width=600, height=400)
@@ -159,6 +160,7 @@ def _table(page: Any, top: float, rows: Sequence[Sequence[str]], bold: int, rule
             page.insert_text((edge + 4, top + 20 * number + 14), text, fontsize=10, fontname=font)
 
 
+@pytest.mark.slow
 def test_a_table_without_upright_rules_goes_on_without_its_header(tmp_path: Path) -> None:
     document = pymupdf.open()
     rows = [(f"medicine {number}", f"{number}00 mg", f"every {number} hours") for number in range(1, 9)]
@@ -302,6 +304,7 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
     assert words(list(lost_notes({7: 2}))) == ["page 7: text of 2 table cells is in no row; check the page"]
 
 
+@pytest.mark.slow
 def test_tables_of_other_tests_lose_nothing(tmp_path: Path) -> None:
     for build in (make.table, make.journal_table, make.chinese):
         assert not any("table cell" in note for note in words(read_one(build(tmp_path / "table.pdf")).notes))

@@ -101,6 +101,7 @@ def test_rows_carry_their_headers_also_on_the_next_page(tmp_path: Path) -> None:
     assert [line.box.page for row in rows[3:5] for line in row.lines[:1] if line.box] == [1, 2]
 
 
+@pytest.mark.slow
 def test_journal_tables_without_upright_rules(tmp_path: Path) -> None:
     record = read_one(make.journal_table(tmp_path / "journal.pdf"))
     assert texts(record) == [
@@ -338,6 +339,7 @@ def _cut(path: Path, share: float = 0.5) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_is_lost_behind_the_cut_end_of_a_file_is_noted(tmp_path: Path) -> None:
     whole, cut = read_one(STARTER), read_one(_cut(tmp_path / "cut.pdf", 0.9))
     assert sum(map(characters, whole.blocks)) > sum(map(characters, cut.blocks))

@@ -1,0 +1,255 @@
+"""Checking what a model wrote, sentence by sentence: what it cites must carry it, or it is not shown as checked.
+
+1. A veto, by rule: a number with its unit, a medicine or a negation that the cited sentences do not have. A calculation
+   must show its parts: each "a x b = c" is computed again, its parts must stand in the sources or the question.
+2. The judgement of a model on the statement and all sentences that it cites together: the judge of entailment where it
+   knows both languages, else the chat model by its own label probabilities (one request for all statements).
+3. Nobody judged it: it is withheld, and the sentences that it cites stand in its place, as quotations.
+
+No value ever takes the place of another: what is withheld is named, and its section stays open. The badge follows from
+the verdicts and from what the sources cover (Answered with Evidence, badge table), or there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+
+from localmed.agents import evidence as shown
+from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import instructions
+from localmed.agents.roles import Choosing, Role
+from localmed.answering.write import Covers, Written, quoted
+from localmed.clinical import medicines
+from localmed.clinical.negation import denies, warns
+from localmed.domain import Badge, Evidence, Message, Statement, Support, Verdict, Verification, message
+from localmed.language import fold, sentences
+from localmed.ports import Choice, Stance
+from localmed.verification import quantities
+from localmed.verification.verbatim import find_verbatim
+
+RULES = message("support.judge.rules")
+MODEL = message("support.judge.chat")
+SUPPORTED, CONTRADICTED = 0.5, 0.6  # least probability of the label; not calibrated
+TOLERANCE = 0.006  # of a computed value, relative: what rounding to three figures leaves
+MEDICINE, NEGATION = message("support.medicine"), message("support.negation")
+ARITHMETIC = message("support.arithmetic")
+
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_CALCULATION = re.compile(
+    rf"({_NUMBER})\s*([^\d=×*·÷+–−]{{0,24}}?)\s*([×x*·÷/+–−-])\s*({_NUMBER})\s*([^\d=×*·÷+–−]{{0,24}}?)\s*[=＝]\s*"
+    rf"({_NUMBER}\s*[a-zµμ%/]*(?:\s*[毫微纳]?[克升单位片支]+)?)"
+)
+_OPERATIONS: Mapping[str, Callable[[float, float], float]] = {
+    **dict.fromkeys("×x*·", lambda a, b: a * b),
+    **dict.fromkeys("÷/", lambda a, b: a / b if b else float("nan")),
+    "+": lambda a, b: a + b,
+    **dict.fromkeys("–−-", lambda a, b: a - b),
+}
+
+
+# --- the veto ---------------------------------------------------------------------------------------------------------
+
+
+def veto(text: str, source: str, around: str, known: str = "") -> Message | None:
+    """Why ``text`` may not rest on ``source``; None where no rule finds anything.
+
+    ``source`` are the cited sentences with the names above them, ``around`` their whole passages, whose names a
+    sentence may take up; ``known`` is what was asked and told, whose numbers and medicines may be repeated.
+    """
+    results, wrong = worked_out(text, f"{source}\n{known}")
+    if wrong:
+        return wrong
+    if why := quantities.missing(text, "\n".join((source, known, *results))):
+        return why
+    if not _named(text, f"{around}\n{known}"):
+        return MEDICINE
+    return NEGATION if _turned(text, source) else None
+
+
+def worked_out(text: str, source: str) -> tuple[list[str], Message | None]:
+    """The results of the calculations that ``text`` shows; and what is wrong with one.
+
+    A calculation counts only if it is right and both its parts stand in ``source``, with their numbers.
+    """
+    read = quantities.digits_of(text)
+    there = quantities.quantities(source).written
+    results: list[str] = []
+    earlier: list[float] = []
+    for one, _, sign, other, _, result in _CALCULATION.findall(read):
+        first, second = _value(one), _value(other)
+        found = re.match(_NUMBER, result)
+        value = _value(found[0]) if found else float("nan")
+        right = isclose(_OPERATIONS[sign](first, second), value, rel_tol=TOLERANCE, abs_tol=0.006)
+        if not right or not all(_stands(part, (*there, *earlier)) for part in (first, second)):
+            return results, ARITHMETIC
+        earlier.append(value)
+        results.append(result)
+    return results, None
+
+
+def _stands(part: float, numbers: Sequence[float]) -> bool:
+    return any(isclose(part, number) for number in numbers)
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))
+
+
+def _named(text: str, around: str) -> bool:
+    """Whether every medicine of ``text`` is named in ``around``: by itself, its class, or a member of its class."""
+    named = medicines.names(around)
+    as_class = {name for one in medicines.mentions(around) if not one.ingredients for name in one.classes}
+    return all(
+        named.issuperset(one.ingredients)
+        if one.ingredients and not as_class & {*one.classes}
+        else bool(named & {*one.classes, *one.ingredients})
+        for one in medicines.mentions(text)
+    )
+
+
+def _turned(text: str, source: str) -> bool:
+    """Whether ``text`` denies what nothing of ``source`` denies, or states what every sentence of it denies."""
+    cited = [source[start:end] for start, end in sentences(source)]
+    against = [denies(fold(one)) or warns(one) for one in cited]
+    own = denies(fold(text))
+    return (own and not any(against)) or (not own and not warns(text) and bool(against) and all(map(_plain_no, cited)))
+
+
+def _plain_no(sentence: str) -> bool:
+    return denies(fold(sentence))
+
+
+# --- the judgement ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SupportInput(QuestionInput):
+    """Whether each statement is carried by what it cites: (cited sentences, statement). Gives one ``Stance`` each."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+def premise(statement: Statement, evidence: Sequence[Evidence]) -> str:
+    """What ``statement`` rests on, as a judge reads it: for each section its names, then the cited sentences in order.
+
+    A table's row has its head before it.
+    """
+    known = {piece.marker: piece for piece in evidence}
+    by_marker: dict[str, list[str]] = {}
+    for one in sorted(statement.citations, key=lambda one: (_place(one.marker), one.start)):
+        by_marker.setdefault(one.marker, []).append(one.quote)
+    parts = []
+    for marker, quotes in by_marker.items():
+        passage = known[marker].passage
+        names = ". ".join(dict.fromkeys(name for name in (passage.title, *passage.headings) if name))
+        head = passage.text.split("\n", 1)[0] if passage.table else ""
+        parts.append("\n".join((names, *([head] if head and head not in quotes else []), *quotes)))
+    return "\n\n".join(parts)
+
+
+def _place(marker: str) -> int:
+    return int(marker) if marker.isdigit() else 0
+
+
+def around(statement: Statement, evidence: Sequence[Evidence]) -> str:
+    """The whole passages that ``statement`` cites, with their names."""
+    cited = {one.marker for one in statement.citations}
+    return "\n".join(piece.passage.in_context for piece in evidence if piece.marker in cited)
+
+
+def _branches(task: SupportInput) -> tuple[str, ...]:
+    return tuple(
+        f"{shown.quoted('text', source, task.language)}\n{shown.quoted('statement', text, task.language)}\n"
+        for source, text in task.pairs
+    )
+
+
+def _stances(_: SupportInput, choices: Sequence[Choice]) -> tuple[Stance, ...]:
+    return tuple(Stance(*choice.probabilities[:3]) for choice in choices)  # type: ignore[arg-type]
+
+
+CHECK = Role(
+    "check",
+    "Whether what a statement cites carries it",
+    "1",
+    "Answered with Evidence, groundedness",
+    Choosing(
+        instructions("check"),
+        {"en": ("supported", "not said", "contradicted"), "zh": ("支持", "未提及", "矛盾")},
+        lambda task: f"{task.question}\n",
+        _branches,
+        _stances,
+    ),
+)
+
+
+def pairs(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[tuple[str, str], ...]:
+    """What is judged, one pair for each statement."""
+    return tuple((premise(one, evidence), one.text) for one in statements)
+
+
+def verdict(
+    statement: Statement, evidence: Sequence[Evidence], known: str, stance: Stance | None, judge: Message
+) -> Verdict:
+    """What the check of one statement came to; ``stance`` is None where nobody judged it."""
+    source, whole = premise(statement, evidence), around(statement, evidence)
+    if any(find_verbatim(one.quote, statement.text) for one in statement.citations):
+        return Verdict(Support.SUPPORTED, RULES, message("support.said"))
+    if why := veto(statement.text, source, whole, known):
+        return Verdict(Support.UNSUPPORTED, RULES, why)
+    if stance is None or not stance.judged:
+        return Verdict(Support.UNCHECKED, RULES, message("support.not_judged"))
+    if stance.contradiction >= CONTRADICTED:
+        return Verdict(Support.CONTRADICTED, judge, message("support.contradicted"))
+    if stance.entailment >= SUPPORTED:
+        return Verdict(Support.SUPPORTED, judge, message("support.supported"))
+    return Verdict(Support.UNSUPPORTED, judge, message("support.not_said"))
+
+
+def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
+    """``judged`` as they are shown: what is not carried as a gap, what nobody judged by the sentences that it cites."""
+    made: list[Statement] = []
+    said = {one.text for one in judged if _stands_checked(one)}
+    for one in judged:
+        if _stands_checked(one):
+            made.append(one)
+            continue
+        made.append(replace(one, withheld=True))
+        if one.verdict and one.verdict.support is Support.UNCHECKED:
+            fresh = [quotation for quotation in quoted(one, evidence) if quotation.text not in said]
+            said |= {quotation.text for quotation in fresh}
+            made += fresh
+    return tuple(made)
+
+
+def _stands_checked(one: Statement) -> bool:
+    return one.verdict is not None and one.verdict.support is Support.SUPPORTED
+
+
+def account(judged: Sequence[Statement], reply: Written, judges: tuple[Message, ...]) -> Verification:
+    """The badge with its reason, and how many sentences were checked and withheld."""
+    found = [one.verdict.support for one in judged if one.verdict]
+    withheld = sum(support is not Support.SUPPORTED for support in found)
+    badge, reason = _badge(found, reply)
+    return Verification(len(found), withheld, judges=judges, badge=badge, badge_before=badge, reason=reason)
+
+
+def _badge(found: Sequence[Support], reply: Written) -> tuple[Badge, Message | None]:
+    """Red where a sentence was refuted, yellow where something is open, green where all is carried; else none."""
+    if not found or all(support is Support.UNCHECKED for support in found):
+        return Badge.NONE, None
+    if Support.CONTRADICTED in found:
+        return Badge.RED, message("badge.why_refuted")
+    if reply.covers is Covers.NO:
+        return Badge.YELLOW, message("badge.why_not_for_patient")
+    if reply.missing:
+        return Badge.YELLOW, message("badge.why_not_covered", parts=reply.missing)
+    if any(support is not Support.SUPPORTED for support in found):
+        return Badge.YELLOW, message("badge.why_withheld")
+    return Badge.GREEN, message("badge.why_green")
+
+
+ROLES = (CHECK,)

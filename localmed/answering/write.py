@@ -1,0 +1,284 @@
+"""Writing an answer in one call: the question, the numbered sentences of the sections, and a reply held to a schema.
+
+A model cites by number, so that it can name no sentence that it was not shown. It says too whether the sources cover
+this patient, what they leave open, and what to search for once more. "Not covered, do this instead" is an answer.
+
+The sections are given whole and in their order, up to ``TOKENS``; sentences in which a document says whom it is for,
+or not for, always go with it. What speaks to a language model is not given to one (``Block`` is made without it).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from localmed.agents import evidence as shown
+from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import asked_by, instructions, words
+from localmed.agents.roles import Fitted, Role, Writing
+from localmed.clinical.furniture import furniture
+from localmed.domain import Citation, Evidence, Message, Origin, Passage, ShownSection, Statement, Status
+from localmed.errors import Rejected
+from localmed.language import sentences
+
+TOKENS = 3_000  # of sections in a prompt: small models read no more with profit, and on two cores 15 a second
+STATEMENTS, CHARACTERS = 8, 500  # of a reply, and of one statement
+CITED = 6  # sentences that one statement may rest on
+MISSING, MISSING_CHARACTERS = 4, 160  # what the sources leave open, each in a few words
+LOOK_FOR = 120  # characters that are searched for once more
+REPLY_TOKENS = 700
+SCOPE = 4  # sentences of one document that say whom it is for
+
+# Where a document says whom it is for: a heading, or a sentence. Marks only what a model must not overlook.
+_SCOPE_HEADING = re.compile(
+    r"\b(?:scope|who (?:this|it) is for|applies to|exclu\w+|inclusion|not for|not covered|population)\b"
+    r"|适用|不适用|排除|范围|纳入",
+    re.IGNORECASE,
+)
+_SCOPE_SENTENCE = re.compile(
+    r"\b(?:does|do) not (?:apply|cover)\b|\bexclude[sd]?\b|\bnot for use in\b|\bapplies (?:only )?to\b"
+    r"|\boutside (?:the|its) scope\b|不适用|适用于|不包括|除外|排除",
+    re.IGNORECASE,
+)
+
+
+class Covers(StrEnum):
+    """Whether the sources are for the patient of the question."""
+
+    YES = "yes"
+    NO = "no"
+    NOT_SAID = "not_said"
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The characters ``start:end`` of the evidence called ``marker``, under the number by which a model cites them."""
+
+    number: int
+    marker: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A section as a model reads it: what it is called, and its sentences."""
+
+    title: str
+    sentences: tuple[Numbered, ...]
+
+    @property
+    def text(self) -> str:
+        """Its sentences, each after its number."""
+        return "\n".join(f"[{one.number}] {' '.join(one.text.split())}" for one in self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteInput(QuestionInput):
+    """A question and the ``blocks`` that it is answered from; the result is a ``Written``.
+
+    ``earlier`` are the questions before it, ``patient`` what is known of the patient (no statement can rest on it),
+    ``wrong`` what was wrong with the reply before this one.
+    """
+
+    blocks: tuple[Block, ...]
+    audience: str = "staff"
+    day: str = ""
+    earlier: tuple[str, ...] = ()
+    patient: str = ""
+    wrong: str = ""
+    left_out: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A sentence that a model wrote, the numbers that it rests on, and whether it computes something."""
+
+    text: str
+    numbers: tuple[int, ...]
+    calculated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a model made of the sections. Nobody has checked it yet."""
+
+    covers: Covers
+    drafted: tuple[Drafted, ...]
+    missing: tuple[str, ...] = ()
+    look_for: str = ""
+    left_out: Message | None = None
+
+
+# --- what a model is given --------------------------------------------------------------------------------------------
+
+
+def blocks(
+    sections: Iterable[ShownSection],
+    evidence: Sequence[Evidence],
+    scopes: Mapping[str, Sequence[Passage]],
+    minted: Mapping[str, Evidence],
+) -> tuple[Block, ...]:
+    """The first of ``sections`` that fit into ``TOKENS``, with the scope of each document (by its id) before them.
+
+    ``minted`` gives the evidence of a scope's passage by its id.
+    """
+    known = {piece.marker: piece for piece in evidence}
+    chosen = [section for section in sections if all(_readable(known[marker]) for marker in section.markers)]
+    number, made, left, told = 0, list[Block](), float(TOKENS), set[str]()
+    for section in chosen:
+        lines = [(known[line.marker], line.start, line.end) for line in section.lines]
+        document = known[section.best].passage.document_id
+        before = [] if document in told else _scope(scopes.get(document, ()), minted, lines)
+        cost = sum(tokens(piece.passage.text[start:end]) for piece, start, end in (*before, *lines))
+        if made and cost > left:
+            break
+        told.add(document)
+        left -= cost
+        block = Block(_title(known[section.best]), tuple(_numbered((*before, *lines), number)))
+        number += len(block.sentences)
+        made.append(block)
+    return tuple(made)
+
+
+def of_evidence(evidence: Sequence[Evidence]) -> tuple[Block, ...]:
+    """A block for each piece of ``evidence`` that a model may read, with all its sentences."""
+    number, made = 0, list[Block]()
+    for piece in evidence:
+        if not _readable(piece):
+            continue
+        spans = [(piece, start, end) for start, end in sentences(piece.passage.text)]
+        made.append(Block(_title(piece), tuple(_numbered(spans, number))))
+        number += len(spans)
+    return tuple(block for block in made if block.sentences)
+
+
+def _readable(piece: Evidence) -> bool:
+    """Whether a model may read it: it does not speak to one, and nobody withdrew it since it was found."""
+    return not piece.planted and piece.status is not Status.WITHDRAWN
+
+
+def scope_spans(passage: Passage) -> Iterator[tuple[int, int]]:
+    """The sentences of ``passage`` in which the document says whom it is for or not for."""
+    around = furniture(passage)
+    under = any(_SCOPE_HEADING.search(heading) for heading in passage.headings[-1:] if heading != passage.title)
+    for start, end in sentences(passage.text):
+        if start not in around and (under or _SCOPE_SENTENCE.search(passage.text[start:end])):
+            yield start, end
+
+
+def tokens(text: str) -> float:
+    """About how many tokens a text has in any tokenizer: a word some 1.3, a Chinese character some 0.8."""
+    plain = sum(character.isascii() for character in text)
+    return plain / 4 + (len(text) - plain) * 0.8 + 6
+
+
+def _scope(
+    passages: Sequence[Passage], minted: Mapping[str, Evidence], lines: Sequence[tuple[Evidence, int, int]]
+) -> list[tuple[Evidence, int, int]]:
+    there = {(piece.passage.id, start) for piece, start, _ in lines}
+    usable = [one for one in passages if one.id in minted and _readable(minted[one.id])]
+    spans = [(minted[one.id], start, end) for one in usable for start, end in scope_spans(one)]
+    return [(piece, start, end) for piece, start, end in spans if (piece.passage.id, start) not in there][:SCOPE]
+
+
+def _numbered(lines: Iterable[tuple[Evidence, int, int]], before: int) -> Iterator[Numbered]:
+    for number, (piece, start, end) in enumerate(lines, before + 1):
+        yield Numbered(number, piece.marker, start, end, piece.passage.text[start:end])
+
+
+def _title(piece: Evidence) -> str:
+    names = dict.fromkeys((piece.document_title, *piece.passage.headings))
+    return " › ".join(name for name in (*names, piece.edition) if name)
+
+
+def _prompt(task: WriteInput) -> str:
+    called = words("quoted_names", task.language)
+    lines = [asked_by(task.language, task.audience, task.day)]
+    lines += [f"{called['earlier']}: {question}" for question in task.earlier]
+    lines.append(f"{called['question']}: {task.question}")
+    lines += [shown.quoted("patient", task.patient, task.language)] if task.patient else []
+    lines += [task.wrong] if task.wrong else []
+    return "\n".join(lines)
+
+
+def _passages(task: WriteInput) -> tuple[str, ...]:
+    return tuple(shown.between_marks(block.title, block.text) for block in task.blocks)
+
+
+def _shortened(task: WriteInput, fitted: Fitted) -> WriteInput:
+    return replace(task, blocks=tuple(task.blocks[place] for place in fitted.kept), left_out=fitted.note)
+
+
+# --- what comes back --------------------------------------------------------------------------------------------------
+
+
+def _schema(task: WriteInput) -> Mapping[str, Any]:
+    numbers = [one.number for block in task.blocks for one in block.sentences]
+    text = {"type": "string", "minLength": 1, "maxLength": CHARACTERS}
+    cited = {"type": "array", "items": {"enum": numbers}, "minItems": 1, "maxItems": CITED}
+    item = shown.object_of({"text": text, "sentences": cited, "calculated": {"type": "boolean"}})
+    missing = {"type": "string", "minLength": 1, "maxLength": MISSING_CHARACTERS}
+    return shown.object_of(
+        {
+            "covers_patient": {"enum": [one.value for one in Covers]},
+            "statements": {"type": "array", "items": item, "maxItems": STATEMENTS},
+            "not_covered": {"type": "array", "items": missing, "maxItems": MISSING},
+            "look_for": {"type": "string", "maxLength": LOOK_FOR},
+        }
+    )
+
+
+def _reply(task: WriteInput, value: Any) -> Written:
+    known = {one.number for block in task.blocks for one in block.sentences}
+    drafted: dict[str, Drafted] = {}
+    for item in value["statements"]:
+        text = shown.in_language(" ".join(str(item["text"]).split()), task.language)
+        numbers = tuple(dict.fromkeys(item["sentences"]))
+        if not numbers or set(numbers) - known:
+            raise Rejected("agents.unknown_source")
+        drafted.setdefault(text, Drafted(text, numbers, bool(item["calculated"])))
+    missing = dict.fromkeys(" ".join(str(one).split()) for one in value["not_covered"])
+    return Written(
+        Covers(value["covers_patient"]),
+        tuple(drafted.values()),
+        tuple(one for one in missing if one),
+        " ".join(str(value["look_for"]).split()),
+        task.left_out,
+    )
+
+
+def statements(reply: Written, given: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
+    """The sentences of ``reply``, each with whole sentences as its citations, in the sections' order."""
+    by_number = {one.number: one for block in given for one in block.sentences}
+    known = {piece.marker: piece for piece in evidence}
+    return tuple(
+        Statement(
+            one.text, tuple(_citation(by_number[number], known) for number in sorted(one.numbers)), Origin.GENERATED
+        )
+        for one in reply.drafted
+    )
+
+
+def _citation(one: Numbered, known: Mapping[str, Evidence]) -> Citation:
+    return known[one.marker].citation(one.start, one.end)
+
+
+def quoted(statement: Statement, evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
+    """The sentences that ``statement`` rests on, quoted: what stands in its place where nobody could check it."""
+    known = {piece.marker: piece for piece in evidence}
+    return tuple(known[one.marker].quotation(one.start, one.end) for one in statement.citations)
+
+
+WRITE = Role(
+    "write",
+    "An answer from the numbered sentences of the sections found",
+    "1",
+    "LINS, MAIRAG: generator",
+    Writing(instructions("write"), _schema, _prompt, _reply, _passages, _shortened, REPLY_TOKENS),
+)
+ROLES = (WRITE,)

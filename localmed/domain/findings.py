@@ -1,0 +1,115 @@
+"""What a search found: passages, the sections that they stand in, and how the question was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from localmed.domain.sources import Hit, Passage, Status
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordStep:
+    """One search of a degradation: how many keywords were required, and how many passages held them all.
+
+    ``hits`` stops at the number of candidates that a search takes.
+    """
+
+    keywords: int
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody).
+
+    ``keywords`` are the searches by keyword, most required first; ``guidelines`` the ids of those the map opened.
+    """
+
+    hits: tuple[Hit, ...]
+    dense: bool
+    language: str
+    reranker: str = ""
+    keywords: tuple[KeywordStep, ...] = ()
+    guidelines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What of a question is ``written`` so, and what it ``means``: the words that are searched for besides."""
+
+    written: str
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as it was ``typed`` and how it was read, in its order."""
+
+    typed: str
+    readings: tuple[Reading, ...] = ()
+
+    @property
+    def further(self) -> str:
+        """The words that are searched for besides."""
+        return " ".join(dict.fromkeys(one.means for one in self.readings))
+
+    @property
+    def written_out(self) -> str:
+        """The question with its readings behind it: the further query by meaning; "" where nothing was read."""
+        return f"{self.typed} ({self.further})" if self.readings else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence or a table's row, ``start:end`` of its passage; ``breaks`` where it begins a line of its own."""
+
+    passage: Passage
+    start: int
+    end: int
+    marked: bool = False
+    breaks: bool = False
+
+    @property
+    def text(self) -> str:
+        """Its words."""
+        return self.passage.text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of a document, found by ``best``; ``cut`` says that the document's section is longer."""
+
+    best: Hit
+    lines: tuple[Line, ...]
+    cut: bool = False
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """Its passages, in order."""
+        return tuple({line.passage.id: line.passage for line in self.lines}.values())
+
+    @property
+    def marks(self) -> tuple[Line, ...]:
+        """What is marked."""
+        return tuple(line for line in self.lines if line.marked)
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The headings above it, without the document's title."""
+        passage = self.best.passage
+        return tuple(one for one in passage.headings if one != passage.title)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a question found: how it was ``read``, sections in its language, and ``others`` in another language.
+
+    ``standing`` gives each document's status and the date by which its review was due, "" if it is not overdue.
+    """
+
+    read: Question
+    found: Found
+    sections: tuple[Section, ...]
+    others: tuple[Section, ...] = ()
+    standing: Mapping[str, tuple[Status, str]] = field(default_factory=dict)

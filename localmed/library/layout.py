@@ -1,0 +1,142 @@
+"""Every file and folder of the data folder, once: what it is, whether a backup holds it, and who writes it.
+
+Backup, restore, the whole check and ``doctor`` read this table, and the code takes the names from here. What the table
+does not know is told and is in no backup. What a system or a file server leaves of its own (``lost+found``) is nobody's
+damage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+GENERATIONS, CURRENT, CURRENT_NEW = "generations", "current", "current.new"
+FILES, VECTORS, SCANS, UNPACKED = "files", "vectors", "ocr", "unpacked"
+CORPORA, KEPT, UPLOADS, PACKS, TRUST = "corpora", "kept", "uploads", "packs", "trust"
+MODELS, HOST = "models", "host"
+STATE, AUDIT, AUDIT_PENDING = "state.sqlite", "audit.sqlite", "audit.pending"
+LEDGER, LEDGER_KNOWN = "withdrawals", "withdrawals.known"
+ACCESS, ACCESS_OLDER = "access.json", "readers.json"
+AUDIT_KEY, HISTORY_KEY = "audit.key", "history.key"
+SETTINGS, SETTINGS_PASSED = "localmed.toml", "localmed.passed.toml"
+CANARIES, CANARY_RESULTS, CANARY_LAST = "canaries.toml", "canaries.json", "canaries.last.json"
+WHOLE_CHECK, GPUS, WINDOW = "whole_check.json", "gpus.json", "desktop.json"
+WRITER_LOCK, REFRESH_LOCK, ACCESS_LOCK, WINDOW_LOCK = "writer.lock", "refresh.lock", "readers.lock", "desktop.lock"
+
+
+class Kind(StrEnum):
+    """What a file is, or the files of a folder are."""
+
+    IMMUTABLE = "immutable"  # written once, never changed
+    RECORD = "record"  # replaced in one step, or appended to
+    DATABASE = "database"  # SQLite, with its own files beside it
+    SECRET = "secret"  # noqa: S105  for the owner's eyes only
+    CACHE = "cache"  # can be made again
+    LINK = "link"
+    LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or a folder of the data folder. ``writer`` is the module that writes it ("": a person).
+
+    ``backup`` says whether a backup holds it; ``logged`` whether the audit log knows how far it went: it is copied in
+    the same moment as the log.
+    """
+
+    name: str
+    kind: Kind
+    writer: str
+    backup: bool = True
+    folder: bool = False
+    logged: bool = False
+
+
+PLACES = (
+    Place(GENERATIONS, Kind.IMMUTABLE, "library.generations", folder=True),  # in a backup: the one that is served
+    Place(CURRENT, Kind.LINK, "library.generations", backup=False),  # a restore makes it
+    Place(CURRENT_NEW, Kind.LINK, "library.generations", backup=False),
+    Place(FILES, Kind.IMMUTABLE, "library.originals", folder=True),
+    Place(VECTORS, Kind.DATABASE, "library.vectors", folder=True),  # a cache that takes hours to fill
+    Place(SCANS, Kind.CACHE, "ingest.ocr.pages", folder=True),  # as above
+    Place(UNPACKED, Kind.CACHE, "ingest.opening", backup=False, folder=True),
+    Place(CORPORA, Kind.RECORD, "ingest.manifest", folder=True),
+    Place(KEPT, Kind.RECORD, "operations.lookups", folder=True),
+    Place(UPLOADS, Kind.IMMUTABLE, "operations.uploads", folder=True),
+    Place(PACKS, Kind.IMMUTABLE, "operations.packs", folder=True),
+    Place(TRUST, Kind.RECORD, "operations.trust", folder=True),
+    Place(MODELS, Kind.IMMUTABLE, "models.registry.registry", folder=True),
+    Place(HOST, Kind.CACHE, "models.host.hosting", backup=False, folder=True),  # the socket of the model host
+    Place(AUDIT, Kind.DATABASE, "operations.audit", logged=True),
+    Place(AUDIT_PENDING, Kind.RECORD, "operations.audit", logged=True),
+    Place(AUDIT_KEY, Kind.SECRET, "operations.audit_key", logged=True),
+    Place(STATE, Kind.DATABASE, "library.state", logged=True),
+    Place(LEDGER, Kind.RECORD, "library.withdrawals", logged=True),
+    Place(LEDGER_KNOWN, Kind.RECORD, "library.withdrawals", logged=True),
+    Place(ACCESS, Kind.RECORD, "library.access", logged=True),
+    Place(ACCESS_OLDER, Kind.RECORD, "library.access", logged=True),
+    Place(HISTORY_KEY, Kind.SECRET, "operations.sealing"),
+    Place(SETTINGS, Kind.RECORD, ""),
+    Place(SETTINGS_PASSED, Kind.RECORD, "operations.canary_gate"),
+    Place(CANARIES, Kind.RECORD, ""),
+    Place(CANARY_RESULTS, Kind.RECORD, "operations.canary_gate"),
+    Place(CANARY_LAST, Kind.RECORD, "operations.canary_gate"),
+    Place(WHOLE_CHECK, Kind.RECORD, "operations.stored"),
+    Place(GPUS, Kind.CACHE, "operations.gpus", backup=False),  # of this machine
+    Place(WINDOW, Kind.CACHE, "desktop", backup=False),
+    Place(WRITER_LOCK, Kind.LOCK, "library.generations", backup=False),
+    Place(REFRESH_LOCK, Kind.LOCK, "operations.refresh", backup=False),
+    Place(ACCESS_LOCK, Kind.LOCK, "library.access", backup=False),
+    Place(WINDOW_LOCK, Kind.LOCK, "desktop", backup=False),
+)
+BY_NAME = {place.name: place for place in PLACES}
+BESIDE_DATABASE = ("-wal", "-shm", "-journal")  # SQLite's own files
+
+_HALF_WRITTEN = re.compile(r"(.+)\.[0-9a-f]{8}\.new|\.backup-\w+")  # of ``files.replace`` and a backup, cut off
+_OF_THE_SYSTEM = re.compile(
+    r"lost\+found|System Volume Information|\$RECYCLE\.BIN|\.Trash.*|\.snapshots?|\.zfs|\.nfs[0-9a-f]+|\.fuse_hidden\w+"
+    r"|\.DS_Store|\._.*|@eaDir|\.stfolder"
+)
+
+
+def of_the_system(name: str) -> bool:
+    """Whether a file or folder is one that the operating system or a file server keeps in any folder."""
+    return bool(_OF_THE_SYSTEM.fullmatch(name))
+
+
+def place_of(name: str) -> Place | None:
+    """The place that the file or folder ``name`` of the data folder belongs to; None for what nobody of ours writes."""
+    if half_written := _HALF_WRITTEN.fullmatch(name):
+        return BY_NAME.get(half_written[1] or VECTORS)
+    stem = next((name.removesuffix(end) for end in BESIDE_DATABASE if name.endswith(end)), name)
+    place = BY_NAME.get(stem)
+    return place if stem == name or (place and place.kind is Kind.DATABASE and not place.folder) else None
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in ``folder``, in order, without what a system keeps there; nothing where there is no such folder."""
+    return [path for path in sorted(folder.glob("*")) if not of_the_system(path.name)]
+
+
+def unknown(data: Path) -> list[Path]:
+    """What lies in the data folder and is not in the table."""
+    return [path for path in entries(data) if not place_of(path.name)]
+
+
+def in_backup(data: Path) -> list[Place]:
+    """What there is that a backup holds, in the table's order."""
+    return [place for place in PLACES if place.backup and (data / place.name).exists()]
+
+
+def contents(folder: Path) -> Iterator[Path]:
+    """The files in a folder of the table and those in it, without links, locks and what is half written."""
+    for path in entries(folder):
+        if path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from contents(path)
+        elif path.is_file() and path.suffix not in (".part", ".new", ".lock"):
+            yield path

@@ -1,0 +1,199 @@
+"""The sections that speak of a question, as a reader sees them: how it was read, and each section with its marks.
+
+A section longer than ``OPEN`` characters is open around its marks; the rest of it is folded, never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from localmed.domain import Answer, Evidence, Message, Receipts, ShownLine, ShownSection, message
+from localmed.domain.findings import Reading
+from localmed.messages import LANGUAGES, joined
+from localmed.presentation.neutral import one_line, words
+from localmed.presentation.sources import pages, warnings
+
+WITHIN = {"en": " › "}  # of a heading and the one below it
+OPEN = 1_200  # characters of a section that stand open
+WHOLE = 3  # sections that are shown with their text; of the others a marked sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A sentence or a row; ``breaks`` where it begins a line."""
+
+    text: str
+    marked: bool
+    breaks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SectionView:
+    """A section: its document's title, its ``place`` below it, details and warnings about the document, its text.
+
+    ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the source ``marker``, which
+    is the passage ``passage_id``. ``whole``: it is one of the first, which are shown with their text.
+    """
+
+    title: str
+    place: str
+    details: tuple[str, ...]
+    warnings: tuple[str, ...]
+    language: str
+    marker: str
+    passage_id: str
+    start: int
+    end: int
+    before: tuple[Piece, ...]
+    shown: tuple[Piece, ...]
+    after: tuple[Piece, ...]
+    cut: str
+    whole: bool
+
+    @property
+    def sentence(self) -> Piece:
+        """The first sentence that is marked; of a section without marks its first."""
+        pieces = (*self.before, *self.shown, *self.after)
+        return next((piece for piece in pieces if piece.marked), pieces[0])
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """How the question was read, its sections, and those in another language; ``note`` says what did not take part."""
+
+    read_as: tuple[str, ...]
+    sections: tuple[SectionView, ...]
+    others: tuple[SectionView, ...]
+    others_title: str
+    note: str
+    follows: str = ""  # on which questions before it
+
+
+def view(answer: Answer, language: str) -> FindingView | None:
+    """The sections of ``answer`` for a reader of ``language``; None where nothing was searched for them."""
+    found = answer.receipts
+    if found is None:
+        return None
+    known, day = answer.by_marker, answer.provenance.day
+    beside = {known[section.best].passage.language for section in found.others} & {*LANGUAGES}
+    titles = (words(message("finding.also", language=Message(f"source.language.{one}")), language) for one in beside)
+    by_words = bool(found.sections) and not found.dense
+    follows = next((one_line(one.means) for one in found.readings if not one.written), "")
+    return FindingView(
+        tuple(f"{one_line(one.written)} = {one_line(one.means)}" for one in found.readings if one.written),
+        tuple(_section(section, known, day, language, place < WHOLE) for place, section in enumerate(found.sections)),
+        tuple(_section(section, known, day, language) for section in found.others),
+        joined(sorted(titles), language),
+        words(message("search.words_only"), language) if by_words else "",
+        words(message("finding.following", question=follows), language) if follows else "",
+    )
+
+
+def _section(
+    section: ShownSection, known: dict[str, Evidence], day: str, language: str, whole: bool = False
+) -> SectionView:
+    piece, (marker, start, end) = known[section.best], section.link
+    passages = [known[marker].passage for marker in section.markers]
+    numbers = {page for one in passages for page in one.pages}
+    details: list[Message] = list(pages(numbers)) if numbers else []
+    least = min((one.ocr for one in passages if one.ocr is not None), default=None)
+    if least is not None:
+        details.append(message("answer.ocr", confidence=least))
+    planted = any(known[marker].planted for marker in section.markers)
+    headings = [one for one in piece.passage.headings if one != piece.passage.title]
+    before, shown, after = _folded(section.lines)
+    return SectionView(
+        one_line(piece.document_title),
+        joined(map(one_line, headings), language, WITHIN),
+        tuple(filter(None, (piece.edition, *(words(one, language) for one in details)))),
+        tuple(words(one, language) for one in warnings(piece, day, planted)),
+        piece.passage.language if piece.passage.language in LANGUAGES else "",
+        marker,
+        known[marker].passage.id,
+        start,
+        end,
+        tuple(_pieces(before, known)),
+        tuple(_pieces(shown, known)),
+        tuple(_pieces(after, known)),
+        words(message("finding.cut"), language) if section.cut else "",
+        whole,
+    )
+
+
+def _folded(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
+    """What stands before, within and after the ``OPEN`` characters around the marks; a mark is always within."""
+    lengths = [line.end - line.start for line in lines]
+    if sum(lengths) <= OPEN:
+        return (), lines, ()
+    marked = [place for place, line in enumerate(lines) if line.marked] or [0]
+    first, last = marked[0], marked[-1]
+    length, grows = sum(lengths[first : last + 1]), True
+    while grows:
+        grows = False
+        for place in (first - 1, last + 1):
+            if 0 <= place < len(lines) and length + lengths[place] <= OPEN:
+                length, grows = length + lengths[place], True
+                first, last = min(first, place), max(last, place)
+    return lines[:first], lines[first : last + 1], lines[last + 1 :]
+
+
+def _pieces(lines: Sequence[ShownLine], known: dict[str, Evidence]) -> Iterator[Piece]:
+    for line in lines:
+        yield Piece(one_line(known[line.marker].passage.text[line.start : line.end]), line.marked, line.breaks)
+
+
+# --- as JSON ----------------------------------------------------------------------------------------------------------
+
+
+def reading(one: Reading) -> dict[str, str]:
+    """A reading as JSON."""
+    return {"written": one.written, "means": one.means}
+
+
+def section_value(section: ShownSection, known: dict[str, Evidence]) -> dict[str, object]:
+    """A section as JSON: where it stands, its text, and its marks as places in its passages."""
+    best = known[section.best]
+    marks = [
+        {
+            "marker": it.marker,
+            "passage": known[it.marker].passage.id,
+            "start": it.start,
+            "end": it.end,
+            "text": known[it.marker].passage.text[it.start : it.end],
+        }
+        for it in section.marks
+    ]
+    passages = [known[marker].passage for marker in section.markers]
+    return {
+        "passage": best.passage.id,
+        "document": best.passage.document_id,
+        "collection": best.passage.collection,
+        "title": best.document_title,
+        "headings": [one for one in best.passage.headings if one != best.passage.title],
+        "edition": best.edition,
+        "status": best.status.value,
+        "overdue": best.overdue,
+        "language": best.passage.language,
+        "pages": sorted({page for one in passages for page in one.pages}),
+        "passages": [passage.id for passage in passages],
+        "text": "\n".join(passage.text for passage in passages),
+        "marks": marks,
+        "cut": section.cut,
+        "score": section.score,
+    }
+
+
+def finding_value(answer: Answer) -> dict[str, object]:
+    """How the question of ``answer`` was read, and its sections, as JSON."""
+    found = answer.receipts or Receipts()
+    known = answer.by_marker
+    return {
+        "status": answer.status.value,
+        "notes": [words(note, answer.language) for note in answer.notes],
+        "language": answer.language,
+        "dense": found.dense,
+        "read_as": [reading(one) for one in found.readings],
+        "sections": [section_value(section, known) for section in found.sections],
+        "others": [section_value(section, known) for section in found.others],
+    }

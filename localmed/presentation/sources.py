@@ -1,0 +1,40 @@
+"""On which pages a source stands, and what a reader must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from localmed.domain import Evidence, Kind, Message, Status, message
+
+# Years from which a source's age is said. Practice guidelines are out of date after some five years (Shekelle 2001);
+# of studies and books a reader expects older ones.
+OLD = {Kind.GUIDELINE: 5, Kind.LITERATURE: 10, Kind.BOOK: 10, Kind.WIKI: 10, Kind.LEAFLET: 5, Kind.LOCAL: 5}
+ANY_OLD = 10
+
+
+def pages(numbers: Collection[int]) -> list[Message]:
+    """Which pages: one, a run of them as its first and last, or each."""
+    first, last = min(numbers, default=0), max(numbers, default=0)
+    if last - first == len(numbers) - 1 and last > first:
+        return [message("answer.pages", first=first, last=last)]
+    return [message("answer.page", page=page) for page in sorted(numbers)]
+
+
+def warnings(evidence: Evidence, day: str, planted: bool = False) -> list[Message]:
+    """What a reader must know of a source on ``day``: its status, a missed review, its age, text for a model."""
+    told = [] if evidence.status is Status.CURRENT else [Message(f"answer.{evidence.status.value}")]
+    told += [message("answer.overdue", date=evidence.overdue)] if evidence.overdue else []
+    years = age(evidence.edition, day)
+    told += [message("answer.age", count=years)] if years >= OLD.get(evidence.kind, ANY_OLD) else []
+    return [*told, message("answer.planted")] if planted or evidence.planted else told
+
+
+def age(edition: str, day: str) -> int:
+    """The whole years from ``edition`` to ``day`` (dates as the domain writes them), at least; 0 without both.
+
+    Of an edition of which only the year is known the last day of that year counts.
+    """
+    if not (edition[:4].isdigit() and day[:4].isdigit()):
+        return 0
+    begun = (edition + "-12-31"[len(edition) - 4 :]) if len(edition) in (4, 7) else edition
+    return max(0, int(day[:4]) - int(begun[:4]) - (day[4:] < begun[4:]))

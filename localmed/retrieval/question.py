@@ -1,0 +1,109 @@
+"""How a question is read before it is searched: abbreviations, measured values, and names of medicines written out.
+
+What is read is searched for beside what was typed, as further words and as a further query by meaning, never in its
+place; and it is shown, so that a reader sees what was looked for ("read as: K 7.1 = potassium 7.1 mmol/L"). Tables:
+``clinical/ward.toml`` (what staff type), ``medicines.toml`` (brands), the site's glossary (``search.glossary``). A
+likely typing error is read as the library's own spelling of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from localmed import language
+from localmed.clinical import medicines
+from localmed.clinical.tables import table
+from localmed.domain.findings import Question, Reading
+
+MOST = 8  # readings of one question; a longer list nobody reads
+TYPED = 6  # letters from which a word may be a typing error
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9&-]*|#")
+_VALUE = re.compile(
+    r"(?<![A-Za-z0-9])(?P<name>[A-Za-z]{1,3}4?)\+?\s*(?:(?:of|is|was|at|level|=|:|：|为|是)\s*){0,2}"
+    r"(?P<number>\d{1,4}(?:\.\d{1,2})?)(?![\d.]*\d)(?!\s*(?:mg|g|ml|mcg|µg|%|units?|tabs?|h\b|hours?|kg))",
+    re.IGNORECASE,
+)
+
+
+def read(
+    typed: str,
+    glossary: Mapping[str, Sequence[str]] | None = None,
+    near: Callable[[str], str] | None = None,
+) -> Question:
+    """How ``typed`` is read; ``near`` gives the library's spelling of a word that it does not hold, "" for none.
+
+    ``glossary`` are the site's terms, folded, with their other names.
+    """
+    found: dict[str, Reading] = {}
+    spoken = language.detect(typed)
+    for one in (*_values(typed, spoken), *_site(typed, glossary or {}), *_table(typed, spoken), *_brands(typed, spoken),
+                *(_spelling(typed, near) if near else ())):  # fmt: skip
+        key = language.fold(one.written)
+        taken = any(key in before.split() for before in found)
+        if not taken and language.fold(one.means) != key:
+            found.setdefault(key, one)
+    ordered = sorted(found.values(), key=lambda one: language.fold(typed).find(language.fold(one.written)))
+    return Question(typed, tuple(ordered[:MOST]))
+
+
+def _values(typed: str, spoken: str) -> Iterator[Reading]:
+    """Values after the letters that stand for what was measured, where the number can be one of it."""
+    measured: Mapping[str, Any] = table("ward")["measured"]
+    for match in _VALUE.finditer(typed):
+        name = match["name"].lower()
+        if name not in measured:
+            continue
+        long, low, high, unit = measured[name]
+        if low <= float(match["number"]) <= high and not (name == "mg" and match["name"] not in ("Mg", "MG")):
+            shown = table("ward")["measured_zh"][name] if spoken == "zh" else long
+            yield Reading(match[0].strip(), f"{shown} {match['number']} {unit}".strip())
+
+
+def _site(typed: str, glossary: Mapping[str, Sequence[str]]) -> Iterator[Reading]:
+    """The site's own terms."""
+    folded = language.fold(typed)
+    for name, names in glossary.items():
+        at = folded.find(name) if name else -1
+        inside = (
+            at >= 0 and name.isascii() and (folded[at - 1 : at].isalnum() or folded[at + len(name) :][:1].isalnum())
+        )
+        own = [one for one in names if language.detect(one) == language.detect(typed)]
+        if at >= 0 and not inside and own:
+            yield Reading(typed[at : at + len(name)], " ".join(own))
+
+
+def _table(typed: str, spoken: str) -> Iterator[Reading]:
+    rows: Mapping[str, str] = table("ward")[spoken]
+    if spoken == "zh":
+        longest = sorted((name for name in rows if name in typed), key=len, reverse=True)
+        kept = [name for at, name in enumerate(longest) if not any(name in other for other in longest[:at])]
+        yield from (Reading(name, rows[name]) for name in kept if not any(m in typed for m in rows[name].split()))
+        return
+    for match in _WORD.finditer(typed):
+        means = rows.get(match[0]) or rows.get(match[0].lower(), "")
+        if means:
+            yield Reading(match[0], means)
+
+
+def _brands(typed: str, spoken: str) -> Iterator[Reading]:
+    """Brands and further names of medicines, by their nonproprietary name in the question's language."""
+    for one in medicines.mentions(typed):
+        names = " ".join(one.ingredients) if spoken == "en" else _chinese(one.ingredients)
+        if names and language.fold(names) not in language.fold(typed):
+            yield Reading(one.written, names)
+
+
+@cache
+def _chinese(ingredients: tuple[str, ...]) -> str:
+    names = [name for name, held in medicines.listed_names().items() if held == ingredients]
+    return next((name for name in names if language.detect(name) == "zh"), "")
+
+
+def _spelling(typed: str, near: Callable[[str], str]) -> Iterator[Reading]:
+    for match in _WORD.finditer(typed):
+        word = match[0]
+        if len(word) >= TYPED and word.isalpha() and (spelt := near(word.lower())):
+            yield Reading(word, spelt)

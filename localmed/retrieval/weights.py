@@ -1,0 +1,34 @@
+"""How much of a question's weight a text holds: its index terms, each weighed by how rare it is in the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from localmed.domain import Passage
+from localmed.language import question_words
+from localmed.library.lexical import LexicalIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The weight (inverse document frequency) of each of a question's index terms."""
+
+    weights: dict[str, float]
+
+    def coverage(self, words: Iterable[str]) -> float:
+        """The share of the question's weight that ``words`` hold; 0 for a question without words."""
+        total = sum(self.weights.values())
+        have = set(words)
+        return sum(weight for term, weight in self.weights.items() if term in have) / total if total else 0.0
+
+
+def weigh(question: str, index: LexicalIndex) -> Question:
+    """The terms of ``question`` as ``index`` weighs them; a word the index has never seen weighs most."""
+    terms = list(dict.fromkeys(index.analyse(" ".join(question_words(question)), for_query=True)))
+    return Question(dict(zip(terms, index.rarity(terms), strict=True)))
+
+
+def searched_text(passage: Passage) -> str:
+    """All the words of a passage that are searched: title, headings, text."""
+    return " ".join((passage.title, *passage.headings, passage.text))

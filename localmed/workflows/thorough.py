@@ -1,0 +1,186 @@
+"""A question looked into thoroughly, on request: MAIRAG (LINS, Fig. 1b) and the badge's jury (Answered with Evidence).
+
+Over the same sections as ``ask``: each is judged (PRA); if none helps, the model's own knowledge where the site allows
+it and the model is certain (SKA), labelled unverified, else sub-questions (QDA), each looked for once. The answer is
+written and checked as ever; sentences that conflict with their sources (PCA) are written once more; a jury votes on the
+badge. Bounds: one label a section, ``SUB_QUESTIONS`` searches, two drafts, one vote a juror. Without a chat model this
+is ``ask``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from localmed.agents.asking import (
+    COHERENCE,
+    RELEVANCE,
+    RELEVANT,
+    SELF_CONTAINED,
+    Coherence,
+    CoherenceInput,
+    FollowUp,
+    QuestionInput,
+    RelevanceInput,
+)
+from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS
+from localmed.agents.judging import ROLES as JURY
+from localmed.agents.judging import JudgingInput
+from localmed.answering.write import WRITE
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    Evidence,
+    Passage,
+    Provenance,
+    Receipts,
+    SearchFilter,
+    ShownSection,
+    Statement,
+    message,
+)
+from localmed.errors import Rejected
+from localmed.verification import badge, citations
+from localmed.verification.badge import Vote
+from localmed.workflows.ask import answered
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Flow, Perform, Step
+from localmed.workflows.receipts import receipts, renumbered
+from localmed.workflows.screening import refused, screened
+
+OWN = message("workflow.own_knowledge")
+NONE_HELPS = message("workflow.none_helps")
+_JURY = {role.name: role for role in JURY}
+
+
+def thorough(
+    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()
+) -> Flow:
+    """The flow of one question."""
+    if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
+        return refused(question, plan, provenance)
+    if earlier and SELF_CONTAINED.name in plan.chat:
+        question = yield from _alone(question, earlier)
+    within = plan.within(filters)
+    found: Answer = yield from receipts(question, within, plan.searched, provenance, earlier)
+    found = replace(found, notes=(*found.notes, *plan.lacking))
+    if WRITE.name not in plan.chat or found.receipts is None:
+        return found
+    answer = yield from relevant(found, plan)
+    if not answer.sections:
+        own = yield from own_knowledge(answer, plan)
+        if own:
+            return replace(found, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*found.notes, OWN))
+        answer = yield from by_sub_questions(found, within, plan, provenance)
+    if not answer.sections:
+        return replace(found, notes=(*found.notes, NONE_HELPS))
+    written: Answer = yield from answered(answer, plan, filters, earlier=earlier)
+    written = yield from _coherent(answer, written, plan, filters, earlier)
+    return (yield from voted(written, plan.jury))
+
+
+def _alone(question: str, earlier: tuple[str, ...]) -> Step[str]:
+    """The follow-up made to stand alone (QEA); as it is where the model's reply cannot be used."""
+    try:
+        alone: str = yield Perform(SELF_CONTAINED, FollowUp(question, earlier))
+    except Rejected:
+        return question
+    return alone
+
+
+def relevant(answer: Answer, plan: Plan) -> Flow:
+    """``answer`` with the sections that help (PRA); all of them where nobody judges."""
+    if RELEVANCE.name not in plan.chat or answer.receipts is None or not answer.sections:
+        return answer
+    known = answer.by_marker
+    best: tuple[Passage, ...] = tuple(known[section.best].passage for section in answer.sections)
+    try:
+        labels: tuple[float, ...] = yield Perform(RELEVANCE, RelevanceInput(answer.question, best))
+    except Rejected:
+        return answer
+    helps = {passage.id for passage, label in zip(best, labels, strict=True) if label >= RELEVANT}
+
+    def kept(sections: Sequence[ShownSection]) -> tuple[ShownSection, ...]:
+        return tuple(one for one in sections if known[one.best].passage.id in helps)
+
+    found = answer.receipts
+    return replace(answer, receipts=replace(found, sections=kept(found.sections), others=kept(found.others)))
+
+
+def own_knowledge(answer: Answer, plan: Plan) -> Step[tuple[Statement, ...]]:
+    """What the model knows by itself (SKA), where the site allows it and the model is certain; else nothing."""
+    if not plan.own_knowledge or not {SELF_KNOWLEDGE.name, OWN_ANSWER.name} <= plan.chat:
+        return ()
+    try:
+        certain: bool = yield Perform(SELF_KNOWLEDGE, QuestionInput(answer.question))
+        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, QuestionInput(answer.question))) if certain else ()
+    except Rejected:
+        return ()
+    return own
+
+
+def by_sub_questions(answer: Answer, within: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
+    """``answer`` with the sections that help each of its sub-questions (QDA), those of each in turn."""
+    if DECOMPOSITION.name not in plan.chat:
+        return replace(answer, receipts=Receipts())
+    try:
+        parts: tuple[str, ...] = yield Perform(DECOMPOSITION, QuestionInput(answer.question))
+    except Rejected:
+        parts = ()
+    evidence, sections = list(answer.evidence), list[ShownSection]()
+    for part in parts[:SUB_QUESTIONS]:
+        found: Answer = yield from receipts(part, within, plan.searched, provenance)
+        helping: Answer = renumbered((yield from relevant(found, plan)), len(evidence))
+        sections, evidence = [*sections, *helping.sections], [*evidence, *helping.evidence]
+    return replace(answer, evidence=tuple(evidence), receipts=Receipts(sections=tuple(sections)))
+
+
+def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter, earlier: tuple[str, ...]) -> Flow:
+    """``written``, once more where a sentence of it conflicts with its sources (PCA)."""
+    shown = citations.shown(written.statements)
+    if COHERENCE.name not in plan.chat or not shown:
+        return written
+    try:
+        coherence: Coherence = yield Perform(COHERENCE, CoherenceInput(answer.question, shown, written.evidence))
+    except Rejected:
+        return written
+    if coherence.agrees:
+        return written
+    wrong = "\n".join(shown[place].text for place in coherence.conflicting)
+    again: Answer = yield from answered(answer, plan, filters, earlier=earlier, wrong=wrong)
+    return again if citations.shown(again.statements) else written
+
+
+def voted(answer: Answer, jury: tuple[str, ...]) -> Flow:
+    """``answer`` with the badge that ``jury`` votes for; as it is where nobody votes or nothing is shown."""
+    shown, account = citations.shown(answer.statements), answer.verification
+    asked = bool(shown) and account.badge is not Badge.NONE
+    votes = (yield from votes_on(answer.question, shown, answer.evidence, jury)) if asked else []
+    if not votes:
+        return answer
+    criteria = badge.majority([vote.criteria for vote in votes])
+    worse = max(account.badge, badge.badge(criteria), key=_ORDER.index)
+    reason = badge.reason(criteria) if worse is not account.badge else account.reason
+    judges = tuple(vote.judge for vote in votes)
+    return replace(
+        answer,
+        verification=replace(account, badge=worse, badge_before=account.badge, reason=reason, badge_judges=judges),
+    )
+
+
+def votes_on(
+    question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
+) -> Step[list[Vote]]:
+    """The vote of each of ``jury`` on ``statements`` and what they cite; one that failed casts none."""
+    task = JudgingInput(question, citations.cited(statements, evidence) or evidence, statements)
+    votes: list[Vote] = []
+    for name in jury:
+        try:
+            votes.append((yield Perform(_JURY[name], task)))
+        except Rejected:
+            continue
+    return votes
+
+
+_ORDER = [Badge.GREEN, Badge.YELLOW, Badge.RED]

@@ -1,0 +1,216 @@
+"""Checks of the source that no linter knows: ``python -m tests.lint`` (``make lint``) prints each fault and fails.
+
+Import arrows between rooms are contracts of import-linter in ``pyproject.toml``. Here: import cycles between modules,
+heavy libraries in one room only, message codes in both languages, the README's tree, and tests named by other files.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+# Libraries that are slow to load or must not be loaded everywhere, by the rooms that may import them.
+ROOMS = {
+    "models training lab": "torch transformers tokenizers safetensors gguf",
+    "training lab": "peft trl datasets",
+    "evaluation lab": "scipy ir_measures matplotlib krippendorff",
+    "models": "sentence_transformers FlagEmbedding llama_cpp spacy scispacy",
+    "models ingest": "onnxruntime",
+    "library": "lancedb pyarrow tantivy",
+    "ingest": "fhir docx pptx openpyxl lxml ray rapidocr cv2 pymupdf",
+    "presentation web": "jinja2",
+    "web": "fastapi starlette uvicorn",
+    "desktop": "webview",
+    "operations people": "argon2 ldap3 joserfc authlib",
+    "operations people upkeep library": "cryptography",
+    "operations upkeep": "tuf securesystemslib",
+}
+HEAVY = {name: rooms for rooms, names in ROOMS.items() for name in names.split()}
+AT_START = {"tantivy", "fastapi", "starlette", "pymupdf"}  # imported at the top of a module; all others in functions
+VALUES = ("domain", "errors.py")  # these need the standard library only
+MAKERS = {"message": 0, "say": 0, "text": 0, "confirm": 0, "ok": 1, "warning": 1, "problem": 1}  # where the code stands
+NOT_PARAMETERS = {"err", "colour", "bold", "count"}
+NOT_USED_BY_NAME = {"literal"}  # words of an older version, shown as they are
+ENDS = ("", ".what", ".remedy", ".command")  # a remedy that names a command is a ``.command``: pages show another text
+COMMAND = re.compile(r"(?<![a-z])localmed (?!serve\b)[a-z]|(?<![a-z-])--[a-z]|pip install|[Ii]nstall localmed")
+
+
+class Source:
+    """The files of a project: its package ``localmed``, its README and its tests."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.package = root, root / "localmed"
+
+    @cached_property
+    def modules(self) -> dict[str, ast.Module]:
+        """Every module by its path within the package."""
+        paths = sorted(self.package.rglob("*.py"))
+        return {path.relative_to(self.package).as_posix(): ast.parse(path.read_text("utf-8")) for path in paths}
+
+    @cached_property
+    def templates(self) -> str:
+        return "".join(path.read_text("utf-8") for path in sorted(self.package.rglob("templates/*.html")))
+
+    def words(self, language: str) -> dict[str, Any]:
+        """Every template of ``language`` by its code."""
+        path = self.package / "messages" / f"{language}.toml"
+        return dict(_flat("", tomllib.loads(path.read_text("utf-8"))))
+
+
+def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, entry in table.items():
+        if isinstance(entry, str) or "other" in entry:
+            yield prefix + name, entry
+        else:
+            yield from _flat(f"{prefix}{name}.", entry)
+
+
+def imports(body: list[ast.stmt], lazy: bool = True) -> Iterator[str]:
+    """What statements import, with those inside functions if ``lazy``; imports for types only are left out."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            yield from imports(node.orelse, lazy)
+        elif lazy or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+                yield from imports(getattr(node, part, []), lazy)
+
+
+def cycles(source: Source) -> Iterator[str]:
+    """Modules that import each other, over whatever way."""
+    names = {f"localmed.{path[:-3].replace('/', '.')}".removesuffix(".__init__"): path for path in source.modules}
+    graph = {
+        name: {part for one in imports(source.modules[path].body)
+               for part in ([one] if one in names else [one.rpartition(".")[0]]) if part in names} - {name}
+        for name, path in names.items()
+    }  # fmt: skip
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> Iterator[str]:
+        if name in trail:
+            yield "import cycle: " + " -> ".join((*trail[trail.index(name) :], name))
+        elif name not in done:
+            for other in sorted(graph[name]):
+                yield from visit(other, (*trail, name))
+            done.add(name)
+
+    return chain.from_iterable(visit(name, ()) for name in graph)
+
+
+def libraries(source: Source) -> Iterator[str]:
+    """Heavy libraries outside their room or at the top of a module, and others than Python's own under the values."""
+    for path, tree in source.modules.items():
+        room = path.split("/")[0].removesuffix(".py")
+        early = {name.split(".")[0] for name in imports(tree.body, lazy=False)}
+        for name in sorted({name.split(".")[0] for name in imports(tree.body)}):
+            if name in HEAVY and room not in HEAVY[name].split():
+                yield f"localmed/{path}: imports {name}, which belongs in {HEAVY[name]}"
+            if name in HEAVY.keys() - AT_START and name in early:
+                yield f"localmed/{path}: imports {name} at the top; import it in the function that needs it"
+            if path.startswith(VALUES) and name not in sys.stdlib_module_names | {"localmed"}:
+                yield f"localmed/{path}: imports {name}; values need the standard library only"
+
+
+def messages(source: Source) -> Iterator[str]:
+    """Codes in one language only, with different parameters, never used, unknown, or given other parameters."""
+    english, chinese = source.words("en"), source.words("zh")
+    yield from (f"message {code}: in one language only" for code in sorted(english.keys() ^ chinese.keys()))
+    fields = {code: _fields(english, code) for code in english}
+    for code in sorted(english.keys() & chinese.keys()):
+        if fields[code] != _fields(chinese, code):
+            yield f"message {code}: the languages have different parameters"
+    for code, entry in chain(english.items(), chinese.items()):
+        if code.endswith(".remedy") and COMMAND.search(str(entry)):
+            yield f"message {code}: names a command; call it {code.removesuffix('.remedy')}.command"
+    used = set(re.findall(r'"([a-z_.]+)"', source.templates))
+    used |= {one.removeprefix("@") for one in english.values() if isinstance(one, str) and one.startswith("@")}
+    begun = set(re.findall(r'"([a-z_.]+\.)" ~', source.templates))
+    for node in chain.from_iterable(map(ast.walk, source.modules.values())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            used.add(node.value)
+        elif isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+            begun.add(str(node.values[0].value))  # f"badge.{value}" uses every code under "badge."
+    prefixes = tuple(one for one in begun if "." in one)
+    for code in sorted(english.keys() - NOT_USED_BY_NAME):
+        if not {code, *(code.removesuffix(end) for end in ENDS if end)} & used and not code.startswith(prefixes):
+            yield f"message {code}: used nowhere"
+    for place, code, given in _made(source):
+        known = [f"{code}{end}" for end in ENDS if f"{code}{end}" in english]
+        if not known:
+            yield f"{place}: {code} has no words"
+        elif given is not None and given != set().union(*(fields[one] for one in known)):
+            yield f"{place}: {code} is given {sorted(given)}, which is not what its words take"
+
+
+def _fields(words: Mapping[str, Any], code: str) -> set[str]:
+    entry = words[code]
+    if isinstance(entry, str):
+        entry = {"other": words.get(entry.removeprefix("@"), "") if entry.startswith("@") else entry}
+    forms = list(entry.values()) if isinstance(entry, dict) else [entry]
+    names = (field for form in forms if isinstance(form, str) for _, field, _, _ in string.Formatter().parse(form))
+    return {re.split(r"[.\[]", name)[0] for name in names if name} - NOT_PARAMETERS
+
+
+def _made(source: Source) -> Iterator[tuple[str, str, set[str] | None]]:
+    """Messages made from a written code: (place, code, parameters; None if not all of them are written)."""
+    errors = {node.name for node in source.modules["errors.py"].body if isinstance(node, ast.ClassDef)}
+    for path, tree in source.modules.items():
+        for node in ast.walk(tree):
+            function = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            if isinstance(node, ast.Call) and function in errors | MAKERS.keys():
+                written = node.args[MAKERS.get(function, 0) :][:1]
+                either = [[one.body, one.orelse] if isinstance(one, ast.IfExp) else [one] for one in written]
+                given = {keyword.arg for keyword in node.keywords if keyword.arg} - NOT_PARAMETERS
+                for one in chain.from_iterable(either):
+                    if not isinstance(one, ast.Constant) or not isinstance(one.value, str):
+                        continue
+                    if function in errors or re.fullmatch(r"[a-z_]+(\.\w+)+", one.value):
+                        whole = all(keyword.arg for keyword in node.keywords)
+                        yield f"localmed/{path}:{node.lineno}", one.value, given if whole else None
+
+
+def readme(source: Source) -> Iterator[str]:
+    """Paths in the README's tree that do not exist, and rooms of the package that it does not show."""
+    block = (source.root / "README.md").read_text("utf-8").split("## Where things are", 1)[1].split("```")[1]
+    shown: set[str] = set()
+    trail: list[str] = []
+    for indent, names in re.findall(r"^( *)([\w./-]+(?:, [\w./-]+)*)", block, re.MULTILINE):
+        trail = trail[: len(indent) // 2]
+        shown |= {"".join([*trail, name]) for name in names.split(", ")}
+        trail.append(names)
+    yield from (f"README.md: {path} does not exist" for path in sorted(shown) if not (source.root / path).exists())
+    rooms = {f"localmed/{path.split('/')[0]}/" for path in source.modules if "/" in path}
+    yield from (f"README.md: the tree lacks {room}" for room in sorted(rooms - shown))
+
+
+def named_tests(source: Source) -> Iterator[str]:
+    """Tests that the hazard log or a benchmark names, and that are not there."""
+    for file, prefix in (("docs/hazards.toml", ""), ("tests/benchmarks/reproductions.py", "tests/")):
+        text = (source.root / file).read_text("utf-8")
+        for path, name in re.findall(r'"([\w/]+\.py)(?:::(\w+))?"', text):
+            test = source.root / prefix / path
+            if not test.exists() or (name and f"def {name}(" not in test.read_text("utf-8")):
+                yield f"{file}: names {path}::{name}, which is not there"
+
+
+def main(root: Path) -> int:
+    """Print every fault; 1 if there is one."""
+    source = Source(root)
+    faults = [fault for check in (cycles, libraries, messages, readme, named_tests) for fault in check(source)]
+    print(*faults, *([] if faults else ["lint: no faults"]), sep="\n")
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).parents[1]))

@@ -1,0 +1,60 @@
+"""How a question is read: what it is searched for besides, and what it is not read as."""
+
+from __future__ import annotations
+
+import pytest
+
+from localmed.domain.findings import Question, Reading
+from localmed.retrieval.question import read
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "means"),
+    [
+        ("a K of 7.1, what now", "K of 7.1", "potassium 7.1 mmol/L"),
+        ("血钾没回来，K 6.8 心电图高尖T", "K 6.8", "血钾 6.8 mmol/L"),
+        ("Na 118 and confused", "Na 118", "sodium 118 mmol/L"),
+        ("Mg 0.4 on the gas", "Mg 0.4", "magnesium 0.4 mmol/L"),
+        ("How do I treat DKA", "DKA", "diabetic ketoacidosis"),
+        ("does librium need halving", "librium", "chlordiazepoxide"),
+        ("pt on AF ward", "AF", "atrial fibrillation"),
+        ("房颤怎么处理", "房颤", "心房颤动"),
+    ],
+)
+def test_what_is_written_short_is_searched_for_in_full(typed: str, written: str, means: str) -> None:
+    question = read(typed)
+    assert Reading(written, means) in question.readings
+    assert means in question.further
+    assert question.written_out.startswith(typed), "an expansion takes nothing's place"
+
+
+@pytest.mark.parametrize(
+    ("typed", "not_meant"),
+    [
+        ("vitamin K 10 mg by mouth", "potassium"),  # a dose, no result
+        ("give 400 mg 3 times", "magnesium"),
+        ("grade 4 ulcer", "creatinine"),
+        ("as if she mi", "infarction"),  # in capitals only
+        ("K 500", "potassium"),  # no such value
+        ("心房颤动怎么处理", "心房颤动 "),  # written out already
+    ],
+)
+def test_what_is_something_else_is_left_alone(typed: str, not_meant: str) -> None:
+    assert not [one for one in read(typed).readings if not_meant in one.means]
+
+
+def test_a_question_with_nothing_to_read_is_left_as_it_is() -> None:
+    assert read("How is croup treated?") == Question("How is croup treated?")
+    assert read("How is croup treated?").written_out == ""
+
+
+def test_a_typing_error_is_read_as_the_librarys_spelling() -> None:
+    near = {"isolaton": "isolation"}
+    question = read("toys in isolaton ok", near=lambda word: near.get(word, ""))
+    assert question.readings == (Reading("isolaton", "isolation"),)
+
+
+def test_the_sites_own_terms_are_read_where_they_stand_alone() -> None:
+    glossary = {"rapid team": ("medical emergency team", "快速反应小组"), "met": ("medical emergency team",)}
+    assert read("call the rapid team", glossary).further == "medical emergency team"
+    assert not read("metformin dose", glossary).readings, "no term within another word"
