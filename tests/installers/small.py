@@ -27,12 +27,12 @@ if "ask" in sys.argv:
         sys.exit("there is a network")
     except OSError:
         pass
-    print(json.dumps({"status": STATUS, "statements": [1]}))
+    print(json.dumps({"status": STATUS, "receipts": {"sections": [1]}}))
 """
 
 
 def wheel(
-    folder: Path, version: str = "0.1.0", status: str = "answered", requires: str = "", canaries: int = 0
+    folder: Path, version: str = "0.1.0", status: str = "sections", requires: str = "", canaries: int = 0
 ) -> Path:
     """A wheel called localmed, which answers with ``status`` and asks canary questions with that exit code."""
     path = folder / f"localmed-{version}-py3-none-any.whl"

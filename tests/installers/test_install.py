@@ -132,7 +132,7 @@ def wheel_changed(stick: Path) -> None:
 
 
 def wheel_swapped(stick: Path) -> None:
-    small.wheel(stick / "targets/wheels", status="answered", requires="Requires-Dist: elsewhere\n")
+    small.wheel(stick / "targets/wheels", status="sections", requires="Requires-Dist: elsewhere\n")
 
 
 def wheel_a_link(stick: Path) -> None:
