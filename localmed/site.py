@@ -12,7 +12,7 @@ has ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from localmed.agents.asking import COHERENCE
 from localmed.agents.chat_entailment import ChatEntailment, YesNo
 from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
-from localmed.errors import ModelError, UsageError
+from localmed.errors import LocalmedError, ModelError, UsageError
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.holding import today
@@ -356,23 +356,28 @@ class Site(Models):
 
         It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
         """
-        path, apart = generations.current(self.data), frozenset(hidden)
-        with self._used() as made:
+        apart = frozenset(hidden)
+        with self._used() as made, generations.lease(self.data) as path:
             key = self._answers_by(made, path)
             pooled = self._pool.take((key, path, apart))
-            opened = pooled or self._opened(apart, self._as_of(made))
+            opened = pooled or self._opened(path, apart, self._as_of(made))
             opened.library.holding.day = day or self.day()
             whole = False
             try:
                 if pooled:
                     unaltered(path)
-                with reading(opened.library.path):
+                with reading(path):
                     yield opened
                 whole = True
             finally:
-                served = whole and self._answers_by(self._now(), path) == key
-                served = served and generations.current(self.data) == opened.library.path
-                self._pool.give_back((key, opened.library.path, apart), opened, keep=served)
+                self._pool.give_back((key, path, apart), opened, keep=whole and self._still(key, path))
+
+    def _still(self, key: Answering, path: Path) -> bool:
+        """Whether the next question is answered by the same; of what cannot be told, not: this one has its answer."""
+        with suppress(LocalmedError, OSError):
+            served = generations.served_number(self.data) == int(path.name)
+            return served and self._answers_by(self._now(), path) == key
+        return False
 
     def _answers_by(self, made: Made, path: Path) -> Answering:
         """What an open library is good for: these models, and the files of ``path`` as they lie there, none mended."""
@@ -381,9 +386,7 @@ class Site(Models):
     @contextmanager
     def candidate(self, generation: Path, hidden: Collection[str] = ()) -> Iterator[Workspace]:
         """The generation in the folder ``generation``, which is not served (yet), by the models that it would have."""
-        from localmed.library import candidate
-
-        with candidate.opened(self.data, generation, frozenset(hidden), self.day()) as library:
+        with Library.of(self.data, generation, frozenset(hidden), self.day(), checked=True) as library:
             same = library.manifest.encoder == self.encoder.identity.slug
             with nullcontext(self) if same else self.with_models({"encoder": self.chosen["encoder"]}) as other:
                 yield Workspace(library, other)
@@ -394,8 +397,8 @@ class Site(Models):
         with Site(settings or self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
             yield other
 
-    def _opened(self, hidden: frozenset[str], models: Models) -> Workspace:
-        library = Library.open(self.data, hidden, self.day())
+    def _opened(self, generation: Path, hidden: frozenset[str], models: Models) -> Workspace:
+        library = Library.of(self.data, generation, hidden, self.day())
         try:
             if models._hosted.nearest:
                 library.searched_by(partial(models._hosted.nearest, library.path.name))

@@ -1,7 +1,8 @@
 """Checks of the source that no linter knows: ``python -m tests.lint`` (``make lint``) prints each fault and fails.
 
 Import arrows between rooms are contracts of import-linter in ``pyproject.toml``. Here: import cycles between modules,
-heavy libraries in one room only, message codes in both languages, the README's tree, and tests named by other files.
+heavy libraries in one room only, message codes in both languages, generations read without a lease, the README's tree,
+and tests named by other files.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ AT_START = {"tantivy", "fastapi", "starlette", "pymupdf"}  # imported at the top
 VALUES = ("domain", "errors.py")  # these need the standard library only
 MAKERS = {"message": 0, "say": 0, "text": 0, "confirm": 0, "ok": 1, "warning": 1, "problem": 1}  # where the code stands
 NOT_PARAMETERS = {"err", "colour", "bold", "count"}
+UNLEASED = {"current", "path_of"}  # of ``library.generations``: a folder that a prune may remove while it is read
+HOLDERS = {"library/generations.py", "library/pruning.py"}  # they make the leases, or hold the writer lock
 NOT_USED_BY_NAME = {"literal"}  # words of an older version, shown as they are
 ENDS = ("", ".what", ".remedy", ".command")  # a remedy that names a command is a ``.command``: pages show another text
 COMMAND = re.compile(r"(?<![a-z])localmed (?!serve\b)[a-z]|(?<![a-z-])--[a-z]|pip install|[Ii]nstall localmed")
@@ -180,6 +183,20 @@ def _made(source: Source) -> Iterator[tuple[str, str, set[str] | None]]:
                         yield f"localmed/{path}:{node.lineno}", one.value, given if whole else None
 
 
+def leases(source: Source) -> Iterator[str]:
+    """Paths of a generation that come without a lease."""
+    for path, tree in source.modules.items():
+        for node in ast.walk(tree) if path not in HOLDERS else ():
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "generations":
+                taken = {node.attr}
+            elif isinstance(node, ast.ImportFrom) and node.module == "localmed.library.generations":
+                taken = {alias.name for alias in node.names}
+            else:
+                continue
+            for one in sorted(taken & UNLEASED):
+                yield f"localmed/{path}:{node.lineno}: generations.{one} gives a folder without a lease"
+
+
 def readme(source: Source) -> Iterator[str]:
     """Paths in the README's tree that do not exist, and rooms of the package that it does not show."""
     block = (source.root / "README.md").read_text("utf-8").split("## Where things are", 1)[1].split("```")[1]
@@ -207,7 +224,7 @@ def named_tests(source: Source) -> Iterator[str]:
 def main(root: Path) -> int:
     """Print every fault; 1 if there is one."""
     source = Source(root)
-    faults = [fault for check in (cycles, libraries, messages, readme, named_tests) for fault in check(source)]
+    faults = [fault for check in (cycles, libraries, messages, leases, readme, named_tests) for fault in check(source)]
     print(*faults, *([] if faults else ["lint: no faults"]), sep="\n")
     return int(bool(faults))
 

@@ -46,6 +46,13 @@ def test_a_project_without_a_fault(project: Path, capsys: pytest.CaptureFixture[
         ("localmed/messages/zh.toml", 'd = "修好"\n', "", "a.d: in one language only"),
         ("localmed/site/site.py", '"a.c"', '"it broke"', "it broke has no words"),
         ("localmed/messages/en.toml", "@a.d", "Run localmed repair", "a.c.remedy: names a command"),
+        ("localmed/site/site.py", "def say", "PATH = generations.current\ndef say", "gives a folder without a lease"),
+        (
+            "localmed/site/site.py",
+            "def say",
+            "from localmed.library.generations import lease, path_of\ndef say",
+            "generations.path_of gives a folder without a lease",
+        ),
         ("README.md", "  site/ ", "  sight/", "the tree lacks localmed/site/"),
         ("README.md", "  site/ ", "  sight/", "localmed/sight/ does not exist"),
         ("tests/test_one.py", "test_it", "test_other", "names test_one.py::test_it"),

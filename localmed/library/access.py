@@ -123,7 +123,7 @@ class Access:
     def _needed(self) -> bool:
         """Whether the generation being served was built beside the file."""
         with suppress(NoLibrary):
-            return generations.read_manifest(generations.current(self._path.parent)).format >= BESIDE
+            return generations.served_manifest(self._path.parent).format >= BESIDE
         return False
 
     def _move(self) -> None:
@@ -179,7 +179,7 @@ class Access:
     def _in_manifest(self, changes: int) -> list[Anchor]:
         """The file that the generation being served was built beside, unless it was changed since."""
         with suppress(LibraryError):  # told where the generation is opened
-            manifest = generations.read_manifest(generations.current(self._path.parent))
+            manifest = generations.served_manifest(self._path.parent)
             number, _, sha256 = manifest.access.partition(" ")
             if number.isdigit() and changes <= int(number):
                 return [Anchor("access", int(number), sha256)]

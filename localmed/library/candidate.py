@@ -1,4 +1,4 @@
-"""A generation that is not served (yet), opened for whoever decides whether it shall be; and what it would change."""
+"""What one generation would change of another: for whoever decides whether it shall be served."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from localmed import files
-from localmed.library import generations
 from localmed.library.catalogue import FILE, Catalogue, ImportedFile
-from localmed.library.library import Library
-from localmed.library.reading import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +16,6 @@ class Difference:
     collection: str
     path: str
     sha256: str
-
-
-def opened(data: Path, generation: Path, hidden: frozenset[str], day: str) -> Library:
-    """Open the generation in the folder ``generation`` as of ``day``, without the collections ``hidden``."""
-    lease = files.open_own(generation / generations.LEASE)
-    try:
-        files.lock(lease, shared=True)
-        with reading(generation):
-            return Library(data, generation, lease, hidden, day)
-    except BaseException:
-        lease.close()
-        raise
 
 
 def differences(before: Path, after: Path) -> list[Difference]:

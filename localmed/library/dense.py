@@ -178,8 +178,8 @@ class Nearest:
 
     def warm(self) -> None:
         """Open the index being served, if there is a library."""
-        with suppress(NoLibrary, Damaged):
-            self._index(generations.current(self._data).name)
+        with suppress(NoLibrary, Damaged), generations.lease(self._data) as generation:
+            self._index(generation.name)
 
     def __call__(
         self, generation: str, vector: Vectors, limit: int, filters: SearchFilter

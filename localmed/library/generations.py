@@ -10,21 +10,24 @@ the Lance and Tantivy files (immutable once written), copies of the SQLite files
 copied only before it is changed), and no lock files. It is published by: hash what is new, write and sync the
 manifest, sync every new file and folder (neither engine does), let the gate look (``gate.py``), rename, swap the
 link. A crash before the swap leaves the old generation, after it the new one. A reader holds a shared lock on
-``lease``, so that pruning never pulls a file from under it.
+``lease``, so that pruning never pulls a file from under it: ``with lease(data) as generation`` is how everybody else
+comes to a generation's folder (``tests/lint.py``); whoever holds the writer lock needs none.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from localmed import files, hooks
 from localmed.domain import Message, digest, message
@@ -42,6 +45,7 @@ COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the pu
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
 LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
 LEFT_OUT = (MANIFEST, LEASE, intact.FILE)
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +148,49 @@ def _parsed(text: str) -> Manifest:
     return Manifest.from_json(text)
 
 
+def _of_served(data: Path, read: Callable[[Path], _Read]) -> _Read:
+    """What ``read`` makes of the folder being served; again where another is served by now and that one was pruned."""
+    while True:
+        generation = current(data)
+        try:
+            return read(generation)
+        except (OSError, Damaged):
+            if current(data) == generation:
+                raise
+
+
+def served_number(data: Path) -> int:
+    """The number of the generation being served; raise as ``current`` does."""
+    name = current(data).name
+    if not name.isdigit():
+        raise Damaged("generation.no_current", data=str(data))
+    return int(name)
+
+
+def served_manifest(data: Path) -> Manifest:
+    """The manifest of the generation being served; raise as ``current`` and ``read_manifest`` do."""
+    return _of_served(data, read_manifest)
+
+
+def manifest_of(data: Path, number: int) -> Manifest:
+    """The manifest of generation ``number``; raise ``UnknownName`` where it was pruned, as ``read_manifest`` else."""
+    path = path_of(data, number)
+    try:
+        return read_manifest(path)
+    except Damaged:
+        path_of(data, number)
+        raise
+
+
 def encoder(data: Path) -> str:
     """The slug of the encoder that the generation being served is of; "" where there is none that can be read."""
-    with suppress(LibraryError, OSError):
-        generation = current(data)
+
+    def read(generation: Path) -> str:
         manifest = (generation / MANIFEST).stat()
         return _encoder_of(generation, manifest.st_ino, manifest.st_mtime_ns)
+
+    with suppress(LibraryError, OSError):
+        return _of_served(data, read)
     return ""
 
 
@@ -162,6 +203,17 @@ def check(generation: Path, whole: bool) -> list[Message]:
     """What is wrong with the files of ``generation`` (see ``intact.faults``)."""
     manifest = read_manifest(generation)
     return intact.faults(generation, manifest.files, manifest.format >= DIGESTS, whole)
+
+
+def whole(data: Path, number: int) -> list[Message]:
+    """What is wrong with generation ``number``, every byte read; where its lease is lost it can be made anew.
+
+    For whoever chooses what to serve next (``localmed repair``).
+    """
+    try:
+        return check(folder(data) / f"{number:04d}", whole=True)
+    except Damaged as error:
+        return [error.messages[0]]
 
 
 def unlisted(generation: Path) -> list[Path]:
@@ -192,21 +244,67 @@ def lock_writer(data: Path) -> IO[str]:
     return stream
 
 
-def lease_current(data: Path) -> tuple[Path, IO[bytes]]:
-    """The generation being served and a lease on it; retries when a swap and a prune happen in between."""
-    for _ in range(10):  # each retry needs a whole import to finish meanwhile
+@contextmanager
+def lease(data: Path, number: int | None = None) -> Iterator[Path]:
+    """The folder of the generation being served, or of ``number``: nothing of it is removed within the block.
+
+    Raise ``NoLibrary`` or ``UnknownName`` where there is none, ``Damaged`` where it has lost its lease.
+    """
+    generation, stream = _held(data) if number is None else _held_at(data, number)
+    with stream:
+        yield generation
+
+
+def _held(data: Path) -> tuple[Path, IO[bytes]]:
+    for _ in range(10):  # each needs a whole import to finish meanwhile
         generation = current(data)
-        try:
-            stream = files.open_own(generation / LEASE)
-        except OSError:
-            if current(data) != generation:
-                continue
-            raise Damaged("generation.incomplete", name=generation.name) from None
-        files.lock(stream, shared=True, wait=True)
-        if os.fstat(stream.fileno()).st_nlink:  # else it was pruned between the two lines above
+        if stream := hold(generation):
             return generation, stream
-        stream.close()
+        if current(data) == generation:
+            raise Damaged("generation.incomplete", name=generation.name)
     raise Busy("generation.replaced")
+
+
+def _held_at(data: Path, number: int) -> tuple[Path, IO[bytes]]:
+    generation = path_of(data, number)
+    if stream := hold(generation):
+        return generation, stream
+    path_of(data, number)  # says so if it was removed meanwhile
+    raise Damaged("generation.incomplete", name=generation.name)
+
+
+def hold(generation: Path) -> IO[bytes] | None:
+    """A lease on the generation in this folder, until the file is closed; None where it has none, or is removed."""
+    try:
+        stream = files.open_own(generation / LEASE)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # no file can be opened at all, which says nothing of this one
+            raise
+        return None
+    files.lock(stream, shared=True, wait=True)
+    if os.fstat(stream.fileno()).st_nlink:  # else it was pruned between the two lines above
+        return stream
+    stream.close()
+    return None
+
+
+def make_lease(data: Path, number: int) -> None:
+    """Make the lease that a prune which was killed has begun with; the caller holds the writer lock."""
+    (path_of(data, number) / LEASE).touch()
+
+
+def leased(data: Path, number: int) -> bool:
+    """Whether there is a lease of generation ``number``: without one nothing is answered from it."""
+    return (folder(data) / f"{number:04d}" / LEASE).is_file()
+
+
+def in_use(data: Path) -> bool:
+    """Whether somebody reads any generation; the caller holds the writer lock."""
+    for number in numbers(data):
+        with suppress(OSError), files.open_own(path_of(data, number) / LEASE) as stream:
+            if not files.lock(stream):
+                return True
+    return False
 
 
 # --- building ------------------------------------------------------------------------------------------------------
@@ -315,7 +413,7 @@ def rollback(data: Path, number: int | None) -> int:
     problems = check(path, whole=True)
     if problems:
         raise Damaged("generation.chosen_damaged", name=chosen, problem=problems[0])
-    (path / LEASE).touch()  # a prune that was killed may have begun with it
+    make_lease(data, chosen)
     gate.look(path)
     hooks.check()  # as in ``publish``
     switch(data, chosen)

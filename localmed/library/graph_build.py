@@ -13,11 +13,11 @@ from localmed.library.migrations import GRAPH
 
 
 class GraphBuild:
-    """``graph.sqlite`` in the clone ``building`` of the generation ``parent`` (None where there is none)."""
+    """``graph.sqlite`` in the clone ``building`` of the generation ``parent`` (0 where there is none)."""
 
-    def __init__(self, building: Path, parent: Path | None) -> None:
+    def __init__(self, building: Path, data: Path, parent: int) -> None:
         """Bring a graph of an older schema to today's; leave any other alone."""
-        self._path, self._building, self._parent = building / FILE, building, parent
+        self._path, self._building, self._data, self._parent = building / FILE, building, data, parent
         self._open: Graph | None = None
         if outdated(self._path):
             self.writable()
@@ -26,7 +26,8 @@ class GraphBuild:
         """The graph, which shares no bytes with the generation before from now on."""
         if self._open is None:
             if self._parent:
-                generations.unshare(self._parent, self._building, FILE)
+                with generations.lease(self._data, self._parent) as parent:
+                    generations.unshare(parent, self._building, FILE)
             self._open = Graph(self._path, writable=True)
         return self._open
 

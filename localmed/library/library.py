@@ -80,11 +80,23 @@ class Library:
 
         Raise ``NoLibrary`` or ``Damaged``.
         """
-        generation, lease = generations.lease_current(data)
+        with generations.lease(data) as generation:
+            return cls.of(data, generation, hidden, day or today())
+
+    @classmethod
+    def of(cls, data: Path, generation: Path, hidden: frozenset[str], day: str, *, checked: bool = False) -> Library:
+        """As ``open``, of the generation in a folder that the caller keeps from being removed, served or not.
+
+        It gets a lease of its own. ``checked``: whether its files are unaltered is known.
+        """
+        lease = generations.hold(generation)
+        if lease is None:
+            raise Damaged("generation.incomplete", name=generation.name)
         try:
-            unaltered(generation)
+            if not checked:
+                unaltered(generation)
             with reading(generation):
-                return cls(data, generation, lease, hidden, day or today())
+                return cls(data, generation, lease, hidden, day)
         except BaseException:
             lease.close()
             raise
@@ -217,7 +229,7 @@ class Builder:
         Withdrawals(data).changed()  # what is built upon a ledger that was cut would state that as its extent
         originals.sweep(data)
         self.path, self.parent = self.begin()
-        self.graph = GraphBuild(self.path, generations.path_of(data, self.parent) if self.parent else None)
+        self.graph = GraphBuild(self.path, data, self.parent)
         self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
         self._dense: DenseIndex | None = None
         self._lexical = LexicalIndex(self.path / LEXICAL, make=True)
@@ -377,7 +389,7 @@ class Builder:
 def _require(data: Path, encoder: EncoderIdentity) -> None:
     """Raise ``WrongEncoder`` if what is served was built with another encoder."""
     with suppress(NoLibrary):
-        built_with = generations.read_manifest(generations.current(data)).encoder
+        built_with = generations.served_manifest(data).encoder
         if built_with != encoder.slug:
             raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.slug)
 

@@ -110,8 +110,10 @@ def prune(data: Path) -> tuple[int, int]:
 
     The caller holds the writer lock. Raise ``Damaged``, with nothing removed, if a catalogue is not as published.
     """
-    needed = {sha256 for number in generations.numbers(data) for sha256 in _needed(generations.path_of(data, number))}
-    needed |= _cited(data / KEPT)
+    needed = _cited(data / KEPT)
+    for number in generations.numbers(data):
+        with generations.lease(data, number) as generation:
+            needed |= _needed(generation)
     unneeded = [path for path in (data / layout.FILES).glob("*") if path.name not in needed]
     size = sum(path.stat().st_size for path in unneeded)
     for path in unneeded:

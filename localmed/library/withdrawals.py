@@ -191,7 +191,7 @@ class Withdrawals:
             longest = max(made, key=lambda anchor: anchor.extent)
             known.append(f"{longest.extent} {longest.sha256}".encode())
         with suppress(LocalmedError):  # told where the generation is opened
-            manifest = generations.read_manifest(generations.current(self._path.parent))
+            manifest = generations.served_manifest(self._path.parent)
             repaired = made[-1].time if made and made[-1].outcome == REPAIRED else ""
             if manifest.ledger and manifest.created > repaired:
                 known.append(manifest.ledger.encode())

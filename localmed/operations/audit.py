@@ -30,7 +30,7 @@ from pathlib import Path
 
 from localmed import files
 from localmed.domain import Answer, Message, digest, message
-from localmed.errors import Damaged, LocalmedError, NoLibrary, reason
+from localmed.errors import Damaged, LocalmedError, NoLibrary, UnknownName, reason
 from localmed.library import generations, layout
 from localmed.library.anchors import AUDIT_FILE, ledger_extent, legible
 from localmed.library.migrations import AUDIT, SQLITE_ERRORS, as_ours, open_database
@@ -186,7 +186,7 @@ class Audit:
         if first and (entry := _readable(first[0])) and entry.outcome == ANEW:
             return message(BEGAN_ANEW, time=entry.time)
         with suppress(NoLibrary, Damaged):
-            stated = generations.read_manifest(generations.current(self._data)).audit
+            stated = generations.served_manifest(self._data).audit
             return message("doctor.audit_cut") if stated and not self.knows(stated) else None
         return None
 
@@ -377,12 +377,12 @@ def missing(data: Path) -> bool:
         return False
     if ledger_extent(data).partition(" ")[0] not in ("", "0"):
         return True
-    return any(_noted(generations.path_of(data, number)) for number in generations.numbers(data))
+    return any(_noted(data, number) for number in generations.numbers(data))
 
 
-def _noted(generation: Path) -> str:
-    with suppress(Damaged):
-        return generations.read_manifest(generation).audit
+def _noted(data: Path, number: int) -> str:
+    with suppress(Damaged, UnknownName):
+        return generations.manifest_of(data, number).audit
     return ""
 
 

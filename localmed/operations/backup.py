@@ -128,8 +128,12 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
     data = session.data
     if folder.absolute().is_relative_to(data.absolute()) or data.absolute().is_relative_to(folder.absolute()):
         raise UsageError("backup.inside", folder=str(folder), data=str(data))
-    generation, lease = generations.lease_current(data)
-    with closing(lease), session.change("backup", folder.name) as change, explained(folder), _alone(folder):
+    with (
+        generations.lease(data) as generation,
+        session.change("backup", folder.name) as change,
+        explained(folder),
+        _alone(folder),
+    ):
         (folder / "blocks").mkdir(parents=True, exist_ok=True, mode=0o700)
         writing = _Writing(folder, hooks)
         stored = [*_generation(writing, generation), *_beside(writing, data)]

@@ -57,7 +57,8 @@ def look(session: Session, candidate: Path) -> Comparison:
     _keep_last(session.data, compared)
     if compared.lost:
         if candidate.name == BUILDING:
-            changed = differences(generations.current(session.data), candidate)
+            with generations.lease(session.data) as served:
+                changed = differences(served, candidate)
             holds.hold(session.data, changed, lost_message(compared.lost), session.caller.user)
         _kept_back(session, compared)
     _keep(session, _basis(session, candidate), compared.after)
@@ -194,19 +195,20 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
     Those of collections that it brings are asked of it as well, and have nothing to lose yet.
     """
     collections: set[str] = set()
-    for path in (generations.current(session.data), *([candidate] if candidate else [])):
-        try:
-            with closing(Catalogue(path / CATALOGUE)) as catalogue:
-                collections |= {collection.name for collection in catalogue.collections()}
-        except sqlite3.DatabaseError as error:
-            if path == (candidate or path):  # what is served may be damaged, and left by going back
-                raise as_ours(path / CATALOGUE, error) from error
+    with generations.lease(session.data) as served:
+        for path in (served, *([candidate] if candidate else [])):
+            try:
+                with closing(Catalogue(path / CATALOGUE)) as catalogue:
+                    collections |= {collection.name for collection in catalogue.collections()}
+            except sqlite3.DatabaseError as error:
+                if path == (candidate or path):  # what is served may be damaged, and left by going back
+                    raise as_ours(path / CATALOGUE, error) from error
     return canaries(session.data, collections)
 
 
 def _basis(session: Session, candidate: Path | None = None) -> str:
     """What answers: generation, withdrawals, access, stops, canaries, day, settings, models, prompts, as a digest."""
-    manifest = generations.read_manifest(candidate or generations.current(session.data))
+    manifest = generations.read_manifest(candidate) if candidate else generations.served_manifest(session.data)
     questions = repr(of_served(session, candidate))
     outside = (ledger_extent(session.data), access_extent(session.data), repr(stops.stops(session.data)), questions)
     return digest(str(manifest.number), manifest.created, session.day(), _answering(session), *outside)

@@ -154,7 +154,7 @@ def reindexed(
     ``again`` rebuilds that one too. ``started`` is told the number of passages, ``progress`` how many more are done.
     Raise ``NoLibrary`` if nothing has been imported.
     """
-    served = generations.read_manifest(generations.current(settings.data))
+    served = generations.served_manifest(settings.data)
     if served.encoder == encoder.identity.slug and not again:
         return 0
     with build(settings.data, encoder.identity, settings.library, reindex=True) as builder:
@@ -209,25 +209,26 @@ def rollback(session: Session, number: int | None) -> int:
     named = "before" if number is None else f"{number}"
     with session.change("rollback", f"generation {named}") as change:
         with generations.lock_writer(session.data):
-            left = generations.current(session.data)
+            left = generations.served_number(session.data)
             change.generation = generations.rollback(session.data, number)
             _hold_what_was_left(session, left)
         change.subject, change.outcome = f"generation {change.generation}", "served"
     return change.generation
 
 
-def _hold_what_was_left(session: Session, left: Path) -> None:
+def _hold_what_was_left(session: Session, left: int) -> None:
     """The next night must not bring back what a rollback has taken back: what ``left`` had changed goes on hold."""
     with suppress(LocalmedError, sqlite3.Error):  # it may have been left because it is damaged
-        changed = differences(generations.current(session.data), left)
-        holds.hold(session.data, changed, message("hold.rolled_back", number=int(left.name)), session.caller.user)
+        with generations.lease(session.data) as served, generations.lease(session.data, left) as before:
+            changed = differences(served, before)
+        holds.hold(session.data, changed, message("hold.rolled_back", number=left), session.caller.user)
 
 
 def confirm(session: Session) -> int:
     """The generation being served was found good (``served.confirm``); return its number."""
     with session.change("confirm", "generation") as change:
         with generations.lock_writer(session.data):
-            change.generation = int(generations.current(session.data).name)
+            change.generation = generations.served_number(session.data)
             served.confirm(generations.folder(session.data), change.generation)
         change.subject, change.outcome = f"generation {change.generation}", "confirmed"
     return change.generation

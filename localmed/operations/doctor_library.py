@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from localmed import files
-from localmed.domain import Message, Parameter
+from localmed.domain import Parameter
 from localmed.errors import Damaged, LocalmedError, NoLibrary
 from localmed.files import LEAST_FREE
 from localmed.library import generations, layout
@@ -79,7 +79,7 @@ def space(site: Site) -> Iterator[Check]:
 
 def _generation_bytes(data: Path) -> int:
     try:
-        return sum(file.bytes for file in generations.read_manifest(generations.current(data)).files.values())
+        return sum(file.bytes for file in generations.served_manifest(data).files.values())
     except (NoLibrary, Damaged):  # told by ``library``
         return 0
 
@@ -88,29 +88,22 @@ def library(site: Site) -> Iterator[Check]:
     """The generation that is served has all its files, and with ``full`` the kept ones have every byte."""
     data = site.settings.data
     try:
-        served = generations.current(data)
+        served = generations.served_number(data)
     except NoLibrary:
         yield ok("library", "doctor.no_library")
         return
-    kept = [generations.path_of(data, number) for number in generations.numbers(data)]
-    faults = {path: _faults(path, site.full) for path in dict.fromkeys((served, *kept))}
-    if faults[served]:
-        yield problem("library", "generation.damaged", name=served.name, problem=faults[served][0])
-    others = [path.name for path, problems in faults.items() if problems and path != served]
+    faults, name = stored.of_generations(data, site.full), f"{served:04d}"
+    if served not in faults:
+        yield problem("library", "generation.incomplete", name=name)
+        return
+    if of_served := faults[served]:
+        yield problem("library", "generation.damaged", name=name, problem=of_served[0])
+    others = [f"{number:04d}" for number, problems in faults.items() if problems and number != served]
     if others:
         yield warning("library", "doctor.kept_damaged", names=tuple(others))
     if not any(faults.values()):
         code = "doctor.library_hashed" if site.full else "doctor.library"
-        yield ok("library", code, name=served.name, kept=len(kept))
-
-
-def _faults(generation: Path, whole: bool) -> list[Message]:
-    if whole:
-        return stored.of_generation(generation)
-    try:
-        return generations.check(generation, whole=False)
-    except Damaged as error:
-        return [error.messages[0]]
+        yield ok("library", code, name=name, kept=len(faults))
 
 
 def beside(site: Site) -> Iterator[Check]:
@@ -187,14 +180,13 @@ def state(site: Site) -> Iterator[Check]:
 
 def governance(site: Site) -> Iterator[Check]:
     """Documents that somebody should look at: overdue for review, waiting for their day, without an owner."""
+    day = site.now.date().isoformat()
     try:
-        served = generations.current(site.settings.data)
+        with generations.lease(site.settings.data) as served, closing(Catalogue(served / CATALOGUE)) as catalogue:
+            documents, owned = catalogue.owned()
+            overdue, waiting = len(catalogue.overdue(day)), len(catalogue.pending(day))
     except NoLibrary:
         return
-    day = site.now.date().isoformat()
-    with closing(Catalogue(served / CATALOGUE)) as catalogue:
-        documents, owned = catalogue.owned()
-        overdue, waiting = len(catalogue.overdue(day)), len(catalogue.pending(day))
     level = warning if overdue else ok
     yield level("governance", "doctor.governance", overdue=overdue, waiting=waiting, unowned=documents - owned)
 

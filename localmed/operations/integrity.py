@@ -9,11 +9,12 @@ taken for whole without being read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Message, message
-from localmed.errors import Damaged, LocalmedError
+from localmed.errors import Damaged, LocalmedError, UnknownName
 from localmed.hooks import Hooks
 from localmed.library import generations, layout
 from localmed.library.intact import sha256_of
@@ -35,11 +36,11 @@ def verify_and_mend(session: Session, hooks: Hooks) -> Mended:
     for place, number in enumerate(reversed(numbers)):
         hooks.cancel.check()
         hooks.progress(place, len(numbers) + 1, f"{number:04d}")
-        path = generations.path_of(data, number)
-        if problems := stored.of_generation(path):
-            faults += problems
-            mended += _mended(session, path)
-            left += stored.of_generation(path)
+        with suppress(UnknownName):  # pruned meanwhile
+            if problems := stored.of_generation(data, number):
+                faults += problems
+                mended += _mended(session, number)
+                left += stored.of_generation(data, number)
     hooks.progress(len(numbers), len(numbers) + 1, "")
     beside = stored.beside(data)
     faults += [fault.full_message for fault in beside]
@@ -57,16 +58,13 @@ def verify_and_mend(session: Session, hooks: Hooks) -> Mended:
     return tuple(faults), tuple(mended), tuple(left)
 
 
-def _mended(session: Session, generation: Path) -> Iterator[Message]:
+def _mended(session: Session, number: int) -> Iterator[Message]:
     """Write what is damaged of a generation anew from a backup."""
-    try:
-        entries = generations.read_manifest(generation).files
-    except Damaged:
-        return
-    for name, entry in entries.items():
-        path = generation / name
-        if sha256_of(path) != entry.sha256 and _from_backup(session, entry.sha256, path):
-            yield message("integrity.mended", file=f"{generation.name}/{name}")
+    with suppress(Damaged), generations.lease(session.data, number) as generation:
+        for name, entry in generations.read_manifest(generation).files.items():
+            path = generation / name
+            if sha256_of(path) != entry.sha256 and _from_backup(session, entry.sha256, path):
+                yield message("integrity.mended", file=f"{generation.name}/{name}")
 
 
 def _mended_originals(session: Session, faults: Iterable[LocalmedError]) -> Iterator[Message]:

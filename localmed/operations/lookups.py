@@ -258,18 +258,21 @@ def generation_numbers(session: Session) -> list[int]:
 def generations_kept(session: Session) -> list[GenerationRow]:
     """The generations kept, newest last; for librarians, since counts and reasons tell of every collection."""
     session.may_change()
-    served = generations.current(session.data).name
-    return [_generation(session.data, number, served) for number in generations.numbers(session.data)]
+    served = generations.served_number(session.data)
+    rows: list[GenerationRow] = []
+    for number in generations.numbers(session.data):
+        with suppress(UnknownName):  # pruned meanwhile
+            rows.append(_generation(session.data, number, served))
+    return rows
 
 
-def _generation(data: Path, number: int, served: str) -> GenerationRow:
-    path = generations.path_of(data, number)
+def _generation(data: Path, number: int, served: int) -> GenerationRow:
     try:
-        known = generations.read_manifest(path)
+        known = generations.manifest_of(data, number)
     except Damaged:
-        return GenerationRow(number, path.name == served)
+        return GenerationRow(number, number == served)
     return GenerationRow(
-        number, path.name == served, known.created, from_text(known.reason), known.documents, known.passages
+        number, number == served, known.created, from_text(known.reason), known.documents, known.passages
     )
 
 
@@ -289,9 +292,10 @@ def undone_by_rollback(session: Session, number: int | None) -> Undone:
     rows = {row.number: row for row in generations_kept(session)}
     served = next((row for row in rows.values() if row.served), None)
     if served is None:
-        raise Damaged("generation.incomplete", name=generations.current(session.data).name)
+        raise Damaged("generation.incomplete", name=f"{generations.served_number(session.data):04d}")
     chosen = generations.before(session.data) if number is None else number
-    generations.path_of(session.data, chosen)  # says so if there is none
+    if chosen not in rows:
+        raise UnknownName("generation.unknown", number=chosen)
     undone = tuple(
         rows[row_number] for row_number in sorted(rows, reverse=True) if chosen < row_number <= served.number
     )
@@ -306,10 +310,10 @@ def verified(session: Session, number: int | None) -> dict[int, tuple[Message, .
     from localmed.operations import stored
 
     data = session.data
-    generations.current(data)  # says so if there is no library
+    generations.served_number(data)  # says so if there is no library
     if number is not None:
-        return {number: tuple(stored.of_generation(generations.path_of(data, number)))}
-    results = {kept: tuple(stored.of_generation(generations.path_of(data, kept))) for kept in generations.numbers(data)}
+        return {number: tuple(stored.of_generation(data, number))}
+    results = stored.of_generations(data)
     results[0] = tuple(fault.full_message for fault in stored.beside(data))
     if session.caller.groups is None:
         stored.note_whole_check(data, sum(map(len, results.values())))
@@ -318,7 +322,7 @@ def verified(session: Session, number: int | None) -> dict[int, tuple[Message, .
 
 def has_library(session: Session) -> None:
     """Raise ``NoLibrary`` if nothing has been imported."""
-    generations.current(session.data)
+    generations.served_number(session.data)
 
 
 def built_with(session: Session) -> str:

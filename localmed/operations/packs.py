@@ -270,7 +270,7 @@ def earliest(session: Session) -> datetime:
     """A time that has passed for certain: of the generation being served, and of the audit log's last entry."""
     times = [datetime(2026, 1, 1, tzinfo=UTC)]
     with suppress(LocalmedError, OSError, ValueError):
-        times.append(datetime.fromisoformat(generations.read_manifest(generations.current(session.data)).created))
+        times.append(datetime.fromisoformat(generations.served_manifest(session.data).created))
     with suppress(LocalmedError, OSError, ValueError), closing(Audit(session.data)) as log:
         times += [datetime.fromisoformat(entry.time) for entry in log.entries()[-1:]]
     return max(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from localmed.domain import Kind, message
-from localmed.errors import Damaged, LibraryError
+from localmed.errors import Damaged, LibraryError, UnknownName
 from localmed.files import open_regular, told_if_full
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
@@ -73,18 +73,17 @@ class Salvage(Builder):
         """The folder with that catalogue alone; nothing else is shared with any other generation."""
         building = generations.abandon_build(self._data)
         building.mkdir(parents=True, mode=0o700)
-        damaged = generations.path_of(self._data, self._number)
-        generations.copy_checked(damaged, CATALOGUE, building)
-        if GRAPH in generations.read_manifest(damaged).files:
-            with suppress(Damaged):
-                generations.copy_checked(damaged, GRAPH, building)
+        with generations.lease(self._data, self._number) as damaged:
+            generations.copy_checked(damaged, CATALOGUE, building)
+            if GRAPH in generations.read_manifest(damaged).files:
+                with suppress(Damaged):
+                    generations.copy_checked(damaged, GRAPH, building)
         return building, 0
 
 
 def possible(data: Path, number: int) -> bool:
     """Whether generation ``number`` can be made anew: every byte of its catalogue and its originals is read."""
-    with suppress(LibraryError, OSError):
-        generation = generations.path_of(data, number)
+    with suppress(LibraryError, UnknownName, OSError), generations.lease(data, number) as generation:
         entry = generations.read_manifest(generation).files[CATALOGUE]
         if sha256_of(generation / CATALOGUE) == entry.sha256:
             return all(sha256_of(data / layout.FILES / sha256) == sha256 for sha256 in originals_of(generation))

@@ -27,7 +27,7 @@ from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations, layout
 from localmed.library.withdrawals import Entry, Withdrawals
-from localmed.operations import alerts, canary_gate, fit, gpus, holds, integrity, nights, packs, rebuild
+from localmed.operations import alerts, canary_gate, fit, gpus, holds, integrity, nights, packs, rebuild, stored
 from localmed.operations.cited import count_citing
 from localmed.operations.importing import Intake, import_together, imported, manifest_of
 
@@ -159,11 +159,10 @@ def _checked(session: Session, night: Night, hooks: Hooks) -> Night:
     else:
         alerts.clear(session.data, "damage")
     with suppress(NoLibrary):
-        served = generations.current(session.data)
-        if problems := generations.check(served, whole=False):
-            number = int(served.name)
+        number = generations.served_number(session.data)
+        if problems := stored.of_generation(session.data, None, whole=False):
             if not rebuild.possible(session.data, number):
-                raise Damaged("generation.damaged", name=served.name, problem=problems[0])
+                raise Damaged("generation.damaged", name=f"{number:04d}", problem=problems[0])
             rebuild.rebuild(session, number, hooks)
             mended += (message("generation.made.rebuild", number=number),)
     return replace(night, faults=found_faults, mended=mended)
@@ -214,7 +213,7 @@ def _intake(
 
 def _number(data: Path) -> int:
     with suppress(NoLibrary):
-        return int(generations.current(data).name)
+        return generations.served_number(data)
     return 0
 
 

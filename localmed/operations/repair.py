@@ -61,8 +61,10 @@ def plan(data: Path) -> Step | None:
     ``Damaged`` where no generation is.
     """
     try:
-        path = generations.current(data)
-        fault = _problem(path)
+        number = generations.served_number(data)
+        fault = _problem(data, number)
+        if fault is None and not generations.leased(data, number):
+            fault = message("generation.incomplete.what", name=f"{number:04d}")
         if fault is None:
             return None
     except NoLibrary:
@@ -71,7 +73,7 @@ def plan(data: Path) -> Step | None:
         fault = error.messages[0]
     lost: list[Message] = []
     for number in _candidates(data):
-        problem = _problem(generations.path_of(data, number))
+        problem = _problem(data, number)
         if problem is None or rebuild.possible(data, number):
             return Step(fault, number, tuple(loss for loss in lost if loss != fault), problem is not None)
         lost += [problem, _undone(data, number)]
@@ -81,7 +83,7 @@ def plan(data: Path) -> Step | None:
 def _undone(data: Path, number: int) -> Message:
     """What is undone where generation ``number``, which is damaged, is not served."""
     try:
-        manifest = generations.read_manifest(generations.path_of(data, number))
+        manifest = generations.manifest_of(data, number)
     except Damaged:
         return message("generation.repair_undoes_unknown", number=number)
     return message(
@@ -306,7 +308,8 @@ def _documents(data: Path, ids: Sequence[str]) -> dict[str, Document]:
     for number in generations.numbers(data):
         with (
             suppress(LocalmedError, sqlite3.Error),
-            closing(Catalogue(generations.path_of(data, number) / CATALOGUE)) as catalogue,
+            generations.lease(data, number) as generation,
+            closing(Catalogue(generation / CATALOGUE)) as catalogue,
         ):
             known |= catalogue.by_ids(ids)
     return known
@@ -329,17 +332,15 @@ def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:
         return
     with session.change("repair", f"generation {step.number}") as change:
         with generations.lock_writer(session.data):
+            generations.make_lease(session.data, step.number)
             generations.switch(session.data, step.number)
         change.generation, change.outcome = step.number, "served"
 
 
-def _problem(generation: Path) -> Message | None:
-    """What is wrong with ``generation``, if anything."""
-    try:
-        problems = generations.check(generation, whole=True)
-    except Damaged as error:
-        return error.messages[0]
-    return message("generation.damaged.what", name=generation.name, problem=problems[0]) if problems else None
+def _problem(data: Path, number: int) -> Message | None:
+    """What is wrong with generation ``number``, if anything."""
+    problems = generations.whole(data, number)
+    return message("generation.damaged.what", name=f"{number:04d}", problem=problems[0]) if problems else None
 
 
 def _candidates(data: Path) -> list[int]:

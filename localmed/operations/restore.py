@@ -104,9 +104,9 @@ def _sign_everybody_out(fresh: Path) -> None:
 
 def _verify(fresh: Path) -> None:
     """Raise ``Damaged`` unless what was written is a library that can be served."""
-    generation = generations.current(fresh)
-    if problems := generations.check(generation, whole=True):
-        raise Damaged("generation.damaged", name=generation.name, problem=problems[0])
+    with generations.lease(fresh) as generation:
+        if problems := generations.check(generation, whole=True):
+            raise Damaged("generation.damaged", name=generation.name, problem=problems[0])
     Withdrawals(fresh).changed()
 
 
@@ -117,11 +117,8 @@ def _unused(data: Path | None) -> Iterator[None]:
         yield
         return
     with closing(generations.lock_writer(data)):
-        for number in generations.numbers(data):
-            lease = generations.path_of(data, number) / generations.LEASE
-            with suppress(OSError), files.open_own(lease) as stream:
-                if not files.lock(stream):
-                    raise Busy("restore.in_use", data=str(data))
+        if generations.in_use(data):
+            raise Busy("restore.in_use", data=str(data))
         yield
 
 

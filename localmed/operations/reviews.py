@@ -115,8 +115,10 @@ def _answered(session: Session, setup: Setup, shown: Callable[[Answer], str], ho
     for system, configuration in zip(SYSTEMS, setup.configurations, strict=True):
         if not setup.questions:
             break
-        path = generations.path_of(session.data, configuration.generation)
-        with session.site.candidate(path, _hidden(session, setup.reviewers)) as workspace:
+        with (
+            generations.lease(session.data, configuration.generation) as path,
+            session.site.candidate(path, _hidden(session, setup.reviewers)) as workspace,
+        ):
             for number, question in enumerate(setup.questions):
                 texts[number][system] = shown(session.tried(question, workspace, configuration.preset or None))
                 advance(1, "")

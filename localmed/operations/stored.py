@@ -21,7 +21,7 @@ from pathlib import Path
 from localmed import files as disk
 from localmed.domain import Message, message
 from localmed.domain.codec import FORMAT, AlteredAnswer, answer_of
-from localmed.errors import Damaged, LocalmedError
+from localmed.errors import Damaged, LocalmedError, UnknownName
 from localmed.ingest import manifest as manifests
 from localmed.library import generations, layout, originals, served, vectors
 from localmed.library.access import Access
@@ -64,13 +64,27 @@ def last_whole_check(data: Path) -> WholeCheck | None:
         return None
 
 
-def of_generation(path: Path) -> list[Message]:
-    """What is wrong with the files of a generation, every byte of them read."""
+def of_generation(data: Path, number: int | None, whole: bool = True) -> list[Message]:
+    """What is wrong with the files of generation ``number`` (None: the one that is served), every byte of them read.
+
+    Without ``whole`` only what can be told at a glance. Raise ``UnknownName`` where it was pruned.
+    """
     try:
-        extra = [message("stored.unlisted", file=str(file)) for file in generations.unlisted(path)]
-        return generations.check(path, whole=True) + extra
+        with generations.lease(data, number) as path:
+            listed = generations.unlisted(path) if whole else ()
+            extra = [message("stored.unlisted", file=str(file)) for file in listed]
+            return generations.check(path, whole) + extra
     except Damaged as error:
         return [error.messages[0]]
+
+
+def of_generations(data: Path, whole: bool = True) -> dict[int, tuple[Message, ...]]:
+    """What is wrong with each generation that is kept, by its number, oldest first."""
+    faults: dict[int, tuple[Message, ...]] = {}
+    for number in generations.numbers(data):
+        with suppress(UnknownName):  # pruned meanwhile, which is no damage
+            faults[number] = tuple(of_generation(data, number, whole))
+    return faults
 
 
 def beside(data: Path) -> list[LocalmedError]:
@@ -98,7 +112,8 @@ def files(data: Path) -> Iterator[LocalmedError]:
             yield Damaged("stored.extra", file=str(path))
     needed: set[str] = set()
     for number in generations.numbers(data):
-        needed |= originals_of(generations.path_of(data, number))
+        with suppress(UnknownName), generations.lease(data, number) as generation:
+            needed |= originals_of(generation)
     for sha256 in sorted(needed - there.keys()):
         yield Damaged("library.original_missing", sha256=sha256[:12], folder=str(data / layout.FILES))
 

@@ -42,6 +42,11 @@ def another(settings: Settings, corpus: Path, number: int) -> int:
     return import_into(settings, corpus).generation
 
 
+def name_of_served(data: Path) -> str:
+    with generations.lease(data) as generation:
+        return generation.name
+
+
 def path_of(settings: Settings, number: int) -> Path:
     return generations.path_of(settings.data, number)
 
@@ -288,9 +293,8 @@ def test_no_lease_is_given_on_what_is_being_removed(filled: Settings, corpus: Pa
 
     def read() -> None:
         while not done.is_set():
-            generation, lease = generations.lease_current(filled.data)
-            problems.extend(generations.check(generation, whole=False))
-            lease.close()
+            with generations.lease(filled.data) as generation:
+                problems.extend(generations.check(generation, whole=False))
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
@@ -308,15 +312,13 @@ def test_a_reader_that_comes_while_its_generation_is_removed_takes_the_next(fill
     generations.switch(filled.data, 1)
     with (path_of(filled, 1) / "lease").open("rb") as pruning, ThreadPoolExecutor(1) as reader:
         fcntl.flock(pruning, fcntl.LOCK_EX)
-        leased = reader.submit(generations.lease_current, filled.data)
+        leased = reader.submit(name_of_served, filled.data)
         time.sleep(0.2)
         assert not leased.done()
         generations.switch(filled.data, 2)
         (path_of(filled, 1) / "lease").unlink()
         pruning.close()
-        generation, lease = leased.result(10)
-    lease.close()
-    assert generation.name == "0002"
+        assert leased.result(10) == "0002"
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def restored(folder: Path, tmp_path: Path, settings: Settings) -> Settings:
     data = tmp_path / "restored"
     restore(folder, data, "", False, SILENT)
     verify(data)
-    assert not stored.of_generation(generations.current(data))
+    assert not stored.of_generation(data, None)
     assert [fault.what for fault in stored.beside(data)] == []
     return replace(settings, data=data)
 
