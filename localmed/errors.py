@@ -179,7 +179,7 @@ class Cancelled(ModelError):
     exit_code = 130  # as of a command that Ctrl-C ended
 
 
-def reason(error: Exception) -> Message:
+def reason(error: BaseException) -> Message:
     """What went wrong, as a parameter in the reader's words; what a library calls it is a detail for ``--debug``."""
     if isinstance(error, OSError) and error.errno in _KNOWN_REASONS:
         return message(f"system.{errno.errorcode[error.errno]}")

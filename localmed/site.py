@@ -29,7 +29,7 @@ from localmed.library.access import Access
 from localmed.library.holding import today
 from localmed.library.library import Library
 from localmed.library.pool import Answering, Pool
-from localmed.library.reading import reading, unaltered
+from localmed.library.reading import named, unaltered
 from localmed.models import choice
 from localmed.models.checkpoint import ENGLISH
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
@@ -366,7 +366,7 @@ class Site(Models):
             try:
                 if pooled:
                     unaltered(path)
-                with reading(path):
+                with named(path):
                     yield opened
                 whole = True
             finally:

@@ -25,7 +25,7 @@ from localmed.domain import Collection, Document, Kind, Message, Status, message
 from localmed.errors import Damaged, UnknownName, reason
 from localmed.library.governed import GOVERNANCE, Governed, governance_of
 from localmed.library.migrations import LIBRARY, open_database
-from localmed.library.reading import Checked
+from localmed.library.reading import Checked, stored_bytes
 from localmed.library.summaries import Summaries
 from localmed.messages import as_json, from_json
 
@@ -137,7 +137,8 @@ class Catalogue:
         rows = self._database.execute(
             "SELECT name, title, priority, language, source, licence, kind FROM collections ORDER BY priority, name"
         )
-        return [replace(Collection(*row), kind=Kind(row[-1])) for row in rows]
+        with stored_bytes("library.database_damaged"):
+            return [replace(Collection(*row), kind=Kind(row[-1])) for row in rows]
 
     def collection(self, name: str) -> Collection:
         """The collection ``name``; raise ``UnknownName`` with the names there are."""
@@ -229,7 +230,8 @@ class Catalogue:
     def not_current(self) -> dict[str, tuple[Status, str]]:
         """The status of every document that is not current, and what replaces it, whoever may read them."""
         rows = self._database.execute(f"SELECT id, status, replaced_by FROM {self._every} WHERE status <> 'current'")  # noqa: S608
-        return {row[0]: (Status(row[1]), row[2]) for row in rows}
+        with stored_bytes("library.database_damaged"):
+            return {row[0]: (Status(row[1]), row[2]) for row in rows}
 
     def pending(self, day: str) -> set[str]:
         """The documents that are not yet effective on ``day``, whoever may read them."""
@@ -353,8 +355,11 @@ class Catalogue:
 
     def _documents(self, where: str, values: tuple[Any, ...]) -> list[Document]:
         query = f"SELECT {', '.join(_DIGESTED)}, digest FROM documents WHERE {where}"  # noqa: S608  (no input in the text)
-        stored = [_document(row) for row in self._database.execute(query, values)]
-        return [replace(row, replaced_by=self._shown(row.replaced_by)) for row in stored] if self._hidden else stored
+        with stored_bytes("library.database_damaged"):
+            documents = [_document(row) for row in self._database.execute(query, values)]
+        if not self._hidden:
+            return documents
+        return [replace(document, replaced_by=self._shown(document.replaced_by)) for document in documents]
 
 
 def _row_digest(*values: Any) -> str:

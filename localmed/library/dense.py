@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from localmed.domain import Passage, SearchFilter
 from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
+from localmed.library.reading import stored_bytes
 from localmed.library.tantivy_index import edition_number, edition_range
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class DenseIndex:
             ]
         )
         if (folder / FOLDER).exists():
-            self._table = self._connection.open_table(TABLE)
+            with stored_bytes("library.index", kind="dense"):
+                self._table = self._connection.open_table(TABLE)
         else:
             self._table = self._connection.create_table(TABLE, schema=self._schema)
 
@@ -74,7 +76,8 @@ class DenseIndex:
         query = query.select(["id", "document", "_distance"]).limit(limit)
         if condition := _condition(filters):
             query = query.where(condition, prefilter=True)
-        rows = self.tuned(query).to_arrow()
+        with stored_bytes("library.index", kind="dense"):
+            rows = self.tuned(query).to_arrow()
         columns = (rows["id"].to_pylist(), rows["document"].to_pylist(), rows["_distance"].to_pylist())
         return [(passage, document, 1.0 - distance) for passage, document, distance in zip(*columns, strict=True)]
 

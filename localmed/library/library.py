@@ -39,7 +39,7 @@ from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Found, Holding, Search, allowed, today
 from localmed.library.lexical import LexicalIndex
-from localmed.library.reading import missing, reading, unaltered
+from localmed.library.reading import missing, named, stored_bytes, unaltered
 from localmed.library.sparse import SparseIndex
 from localmed.library.state import State
 from localmed.library.summaries import SummaryTable
@@ -95,7 +95,7 @@ class Library:
         try:
             if not checked:
                 unaltered(generation)
-            with reading(generation):
+            with named(generation), stored_bytes("library.unreadable", path=str(generation)):
                 return cls(data, generation, lease, hidden, day)
         except BaseException:
             lease.close()
@@ -185,7 +185,7 @@ class Library:
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages of ``ids`` that exist."""
-        with reading(self.path):
+        with named(self.path):
             return self.lexical.passages(ids)
 
     def cited(self, document: Document) -> Document:
@@ -212,7 +212,7 @@ class Library:
     def _allowed(self, search: Search, limit: int, filters: SearchFilter) -> Found:
         """The best ``limit`` passages of ``search`` whose documents may answer (``holding.allowed``)."""
         statuses = self.holding.statuses()
-        with reading(self.path):
+        with named(self.path):
             return allowed(search, limit, filters, statuses, lambda: self.catalogue.passages_by_document())
 
 

@@ -1,14 +1,23 @@
-"""What is stored, read: whatever an engine says of damage becomes ``Damaged``, which names the file and the repair."""
+"""What is stored, read: whatever an engine says of damage becomes ``Damaged``, which names the file and the repair.
+
+Damage is told by what reads stored bytes (``stored_bytes``), not by the kind of an exception: a fault of the program in
+a question is no reason to read the whole library. Whoever opens a generation has ``named`` around what it is asked,
+which finds the damaged file by reading everything, once for all who ask at that time.
+"""
 
 from __future__ import annotations
 
+import errno
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from localmed.domain import message
+from localmed.domain import Message, Parameter, message
 from localmed.errors import Damaged, LocalmedError, reason
 from localmed.library import generations
 
@@ -20,6 +29,8 @@ _UNNAMED = (
     "library.unreadable",
 )
 _ENGINES = (ValueError, RuntimeError, OSError, KeyError, TypeError, IndexError, OverflowError, sqlite3.Error)
+_OF_THE_MACHINE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
+AGAIN = 60.0  # seconds for which a generation that was read whole and is sound is not read again
 
 
 class _Cursor(sqlite3.Cursor):
@@ -54,34 +65,63 @@ def _sound(read: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def reading(generation: Path) -> Iterator[None]:
-    """Raise ``Damaged`` in place of what the engines say of a damaged file of ``generation``, with its name.
+def stored_bytes(code: str, /, **parameters: Parameter) -> Iterator[None]:
+    """What the block does is read stored bytes: raise ``Damaged`` in place of what engines and decoders say of them.
 
-    They say it in many ways, down to a panic, which is no ``Exception``; what is no damage is left as it is.
+    They say it in many ways, down to a panic, which is no ``Exception``.
     """
     try:
         yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except LocalmedError:
         raise
     except BaseException as error:
-        if not _of_damage(error):
+        of_engine = isinstance(error, _ENGINES) or type(error).__name__ == "PanicException"
+        if not of_engine or (isinstance(error, OSError) and error.errno in _OF_THE_MACHINE):
             raise
-        problems = generations.check(generation, whole=True)
+        raise Damaged(code, error=reason(error), **parameters) from error
+
+
+@contextmanager
+def named(generation: Path) -> Iterator[None]:
+    """Name the damaged file of ``generation`` in an error that does not; where none is found it is raised as it is."""
+    try:
+        yield
+    except LocalmedError as error:
+        if error.message.code not in _UNNAMED:
+            raise
+        problems = _WHOLE.problems(generation)
         if not problems:
             raise
         raise Damaged("generation.damaged", name=generation.name, problem=problems[0]) from error
 
 
-def _of_damage(error: BaseException) -> bool:
-    """Whether ``error`` may come of damage, and does not name the file yet."""
-    if isinstance(error, LocalmedError):
-        return error.message.code in _UNNAMED
-    return isinstance(error, _ENGINES) or type(error).__name__ == "PanicException"
+class _Whole:
+    """What reading generations whole came to: one reading for all threads that ask meanwhile."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._generation, self._ended, self._problems = Path(), -inf, list[Message]()
+
+    def problems(self, generation: Path) -> list[Message]:
+        """What is wrong with the files of ``generation``, every byte read since this was asked.
+
+        Of one that was sound up to ``AGAIN`` seconds ago nothing is read.
+        """
+        asked = time.monotonic()
+        with self._lock:
+            since = asked if self._problems else asked - AGAIN
+            if generation != self._generation or self._ended < since:
+                self._problems = generations.check(generation, whole=True)
+                self._generation, self._ended = generation, time.monotonic()
+            return self._problems
+
+
+_WHOLE = _Whole()
 
 
 def missing(generation: Path, what: str) -> Damaged:
     """An index names what another part of the generation does not hold."""
-    problems = generations.check(generation, whole=True)
+    problems = _WHOLE.problems(generation)
     problem = problems[0] if problems else message("library.disagree", id=what[:12])
     return Damaged("generation.damaged", name=generation.name, problem=problem)
 

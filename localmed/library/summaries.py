@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localmed.domain import Kind
+from localmed.library.reading import stored_bytes
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors
@@ -78,9 +79,10 @@ class Summaries:
         if not row:
             return None
         known, content, recipe, text, places, words = row
-        return Summary(
-            known, content, recipe, text, tuple(Place(*load) for load in json.loads(places)), tuple(words.split())
-        )
+        with stored_bytes("library.database_damaged"):
+            return Summary(
+                known, content, recipe, text, tuple(Place(*load) for load in json.loads(places)), tuple(words.split())
+            )
 
     def recipes(self) -> dict[str, tuple[str, str]]:
         """Document -> (content, recipe) of every summary."""
@@ -106,8 +108,9 @@ class Summaries:
             FROM summaries JOIN documents ON documents.id = summaries.document ORDER BY documents.id
         """
         rows = self._database.execute(query).fetchall()
-        documents = tuple(Summarised(*row[:4]) for row in rows)
-        return SummaryTable(documents, _stacked([row[5] for row in rows]), [row[4] for row in rows])
+        with stored_bytes("library.database_damaged"):
+            documents = tuple(Summarised(*row[:4]) for row in rows)
+            return SummaryTable(documents, _stacked([row[5] for row in rows]), [row[4] for row in rows])
 
 
 class SummaryTable:

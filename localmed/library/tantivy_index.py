@@ -12,14 +12,37 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import tantivy
 
 from localmed.domain import Message, Passage, SearchFilter
 from localmed.errors import Busy, Damaged, reason
+from localmed.library.reading import stored_bytes
 
 RAW = ("id", "document", "collection", "language")  # fields matched as a whole
 STORED = ("id", "document")
+
+
+class _Searcher:
+    """Tantivy's searcher; whatever it says while it reads what is stored is ``Damaged``."""
+
+    def __init__(self, searcher: Any, kind: str) -> None:
+        self._searcher, self._kind = searcher, kind
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of the searcher, its methods so that they tell damage."""
+        with stored_bytes("library.index", kind=self._kind):
+            value = getattr(self._searcher, name)
+        if not callable(value):
+            return value
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            with stored_bytes("library.index", kind=self._kind):
+                return value(*arguments, **options)
+
+        setattr(self, name, call)
+        return call
 
 
 class TantivyIndex:
@@ -39,7 +62,7 @@ class TantivyIndex:
             self._index = tantivy.Index(schema, path=path) if make else tantivy.Index.open(path)
         except ValueError as error:
             raise Damaged("library.index", kind=kind, error=reason(error)) from None
-        self._searcher = self._index.searcher()
+        self._searcher = _Searcher(self._index.searcher(), kind)
 
     def __len__(self) -> int:
         """The number of passages."""
@@ -59,7 +82,7 @@ class TantivyIndex:
     def reload(self) -> None:
         """See what a writer has committed."""
         self._index.reload()
-        self._searcher = self._index.searcher()
+        self._searcher = _Searcher(self._index.searcher(), self._kind)
 
     def _writer(self, memory: int) -> tantivy.IndexWriter:
         """Tantivy's writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
