@@ -24,7 +24,17 @@ from typing import TYPE_CHECKING, Any
 from localmed import files
 from localmed.config import Settings, file_of, load
 from localmed.domain import Answer, digest, message
-from localmed.errors import CanariesLost, LibraryError, LocalmedError, NoLibrary, UnknownName, UsageError
+from localmed.errors import (
+    Busy,
+    CanariesLost,
+    Damaged,
+    LocalmedError,
+    ModelError,
+    NoLibrary,
+    UnknownName,
+    UsageError,
+    WrongEncoder,
+)
 from localmed.library import generations, layout
 from localmed.library.anchors import access_extent, ledger_extent
 from localmed.library.candidate import differences
@@ -68,14 +78,15 @@ def look(session: Session, candidate: Path) -> Comparison:
 def _before(session: Session) -> dict[str, Asked]:
     """What is served now, asked or remembered; nothing where no canary holds, or there is no library yet.
 
-    Of a damaged library, which going back must be able to leave, what was remembered. Where nobody answers, such as a
-    model host that has ended or is busy, the error is raised: what was not asked is not served.
+    Of a library that is damaged or of another encoder, which a change must be able to leave, what was remembered. Where
+    nobody answers, such as a model host that has ended or is busy, the error is raised: what was not asked is not
+    served.
     """
     try:
         return baseline(session) if of_served(session) else {}
     except NoLibrary:
         return {}
-    except LibraryError:
+    except (Damaged, WrongEncoder):
         return _known(session.data)[1]
 
 
@@ -119,12 +130,18 @@ def before_serving(session: Session) -> Settings:
     """The settings to serve by: the session's, or those under which the canaries passed where these lose one.
 
     They are asked only where settings, models, prompts or version are others than then. Raise ``CanariesLost`` where
-    models, prompts or version lose one.
+    models, prompts or version lose one, and what kept them from being asked where there are no settings of before.
     """
     try:
         if _noted(session.data, "answering") in ("", _answering(session)):
             return session.settings
         compared = standing(session)
+    except (ModelError, Busy) as error:  # nobody answers: what was not asked does not begin to serve
+        earlier = _earlier(session)
+        if earlier is None:
+            raise
+        alerts.tell(session.settings, "settings", message("canary.unasked", reason=error.full_message))
+        return earlier
     except LocalmedError:  # nothing whole is served: the pages say so
         return session.settings
     alerts.clear(session.data, "settings")
@@ -142,14 +159,21 @@ def before_serving(session: Session) -> Settings:
 
 def _better(session: Session, compared: Comparison) -> Settings | None:
     """The settings under which the canaries passed, if fewer are lost by them."""
+    earlier = _earlier(session)
+    if earlier is None:
+        return None
+    with session.site.with_models({}, earlier) as other:
+        after = _ask(session, other, None)
+    return earlier if len(Comparison(compared.before, after, compared.accepted).lost) < len(compared.lost) else None
+
+
+def _earlier(session: Session) -> Settings | None:
+    """The settings under which the canaries passed; None where these are the ones of now."""
     file = session.data / PASSED
     if not file.exists() or files.own_bytes(file) == _settings_file(session):
         return None
     own = {name: getattr(session.settings, name) for name in UNSETTLED}
-    earlier = dataclasses.replace(load(session.data, file=file), **own)
-    with session.site.with_models({}, earlier) as other:
-        after = _ask(session, other, None)
-    return earlier if len(Comparison(compared.before, after, compared.accepted).lost) < len(compared.lost) else None
+    return dataclasses.replace(load(session.data, file=file), **own)
 
 
 def _settings_file(session: Session) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from localmed.config import Settings
-from localmed.errors import Busy, Damaged, LocalmedError, ModelError
+from localmed.errors import Busy, Damaged, LibraryError, LocalmedError, ModelError
 from localmed.library import generations
 from localmed.operations import canary_gate, changes, importing
 from tests.fakes import HashedWords, described, opened, write
@@ -75,4 +75,21 @@ def test_what_is_served_may_be_left_when_it_is_damaged(
         monkeypatch.setattr(canary_gate, "baseline", damaged)
         assert canary_gate._before(session).keys() == remembered.keys()
         changes.rollback(session, 1)
+    assert generations.current(settings.data).name == "0001"
+
+
+def test_a_disk_that_is_full_lets_nothing_pass_unasked(
+    settings: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(settings, HashedWords()) as session:
+        importing.import_paths(session, [write(corpus, {"sepsis.txt": SEPSIS})], described("ward"))
+        (settings.data / "canaries.toml").write_text(CITED)
+
+        def full(*_: object) -> object:
+            raise LibraryError("library.full", data="x")
+
+        monkeypatch.setattr(canary_gate, "baseline", full)
+        write(corpus, {"fever.txt": "Fever\n\nRest.\n"})
+        with pytest.raises(LibraryError):
+            importing.import_paths(session, [corpus], described("ward"))
     assert generations.current(settings.data).name == "0001"

@@ -12,11 +12,12 @@ import pytest
 
 from localmed import config
 from localmed.config import Settings
-from localmed.errors import CanariesLost
+from localmed.errors import Busy, CanariesLost, LocalmedError, ModelError
 from localmed.operations import alerts, canary_gate, changes, importing
 from localmed.session import Session
 from tests.fakes import HashedWords, described, documents, opened, write
 from tests.operations.asked import CITED, SEPSIS
+from tests.operations.test_canary_gate import Failing
 
 LOSING = '[ask]\npreset = "leaflets"\n[tiers.presets]\nleaflets = [["leaflet"]]\n'  # nothing of the ward is searched
 
@@ -101,3 +102,22 @@ def test_a_library_that_cannot_be_asked_keeps_no_service_from_beginning(served: 
     other = replace(served, ask=replace(served.ask, passages=7))
     with opened(other, HashedWords()) as session:
         assert canary_gate.before_serving(session) == other
+
+
+@pytest.mark.parametrize("error", [ModelError("host.ended"), Busy("model.waiting", waiting=1)], ids=["ended", "busy"])
+def test_settings_that_nobody_could_be_asked_by_do_not_begin_to_serve(served: Settings, error: LocalmedError) -> None:
+    (served.data / "localmed.toml").write_text("[ask]\npassages = 7\n")
+    with opened(config.load(served.data), Failing(error, times=99)) as session:
+        chosen = canary_gate.before_serving(session)
+    assert chosen.ask.passages == served.ask.passages
+    assert [one.kind for one in alerts.alerts(served.data)] == ["settings"]
+    chosen, raised = begun(served.data)
+    assert (chosen.ask.passages, raised) == (7, []), "once they were asked"
+
+
+def test_another_version_that_nobody_could_be_asked_by_does_not_begin(served: Settings) -> None:
+    kept = served.data / canary_gate.KEPT
+    changed = dict.fromkeys(("basis", "answering", "made"), "of another version")
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), **changed}))
+    with opened(served, Failing(ModelError("host.ended"), times=99)) as session, pytest.raises(ModelError):
+        canary_gate.before_serving(session)
