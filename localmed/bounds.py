@@ -20,6 +20,7 @@ LEAST = {
     "web.password_characters": 8,  # what NIST SP 800-63B asks for at least
     "web.body_bytes": 100_000,
     "refresh.settle_seconds": 0,
+    "refresh.wait_seconds": 0,
     "chunk.characters": 100,  # a sentence has about 100
     "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
     "read.ocr_memory_bytes": 2 * 2**30,  # an A4 page takes 1.3 GiB

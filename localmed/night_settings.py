@@ -13,6 +13,7 @@ class RefreshSettings:
     folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by collection, beside those of its imports
     packs: tuple[str, ...] = ()  # folders in which content packs are looked for: where sticks are mounted, or a share
     settle_seconds: float = 60.0  # a file written to more recently is left for the next night: it may not be whole
+    wait_seconds: float = 14_400.0  # for a change that a librarian makes at night, such as an import, to end
     free_bytes: int = 2 * 2**30  # with less left on the disk nothing is begun
     keep_reports: int = 400  # nights; a year and a month
     verify: bool = True  # every byte that is stored is read and compared with its hash first

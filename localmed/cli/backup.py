@@ -53,7 +53,8 @@ def listed(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
     with opened(ctx) as session:
         session.may_change()
         place = _folder(folder, session.settings.backup.folder)
-        rows = [backup.read(place, name) for name in backup.backups(place)]
+        with backup.reading(place):
+            rows = [backup.read(place, name) for name in backup.backups(place)]
     if as_json:
         print_json([{"name": one.name, "created": one.created, "generation": one.generation, "bytes": one.bytes,
                      "audit": one.audit} for one in rows])  # fmt: skip
@@ -73,9 +74,10 @@ def verify(ctx: click.Context, name: str, folder: Path | None) -> None:
     with opened(ctx) as session:
         session.may_change()
         place = _folder(folder, session.settings.backup.folder)
-        chosen = backup.read(place, name)
-        if problems := list(backup.damaged(place, chosen)):
-            raise Damaged("backup.damaged", file=problems[0], folder=str(place))
+        with backup.reading(place):
+            chosen = backup.read(place, name)
+            if problems := list(backup.damaged(place, chosen)):
+                raise Damaged("backup.damaged", file=problems[0], folder=str(place))
     say("backup.whole", name=chosen.name, count=len(chosen.files))
 
 

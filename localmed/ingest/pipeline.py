@@ -39,6 +39,7 @@ from localmed.ingest.report import Line, Report
 from localmed.ingest.sources import Source, absolute, empty, find, missing
 from localmed.library import layout
 from localmed.library.catalogue import ImportedFile
+from localmed.library.generations import AT_ONCE, Patience
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache
@@ -353,11 +354,12 @@ def together(
     started: Started | None = None,
     progress: Progress | None = None,
     whole: bool = False,
+    patience: Patience = AT_ONCE,
 ) -> dict[str, UsageError]:
     """Run ``importers``, each after its ``find``, in one generation; return why collections were left as they are.
 
     One whose folder is empty now does not stop the others, unless ``whole``; any other error leaves everything as it
-    was.
+    was. ``patience`` is for another change of the library to end.
     """
     failed: dict[str, UsageError] = {}
     total = 0
@@ -368,7 +370,8 @@ def together(
         if started:
             started(total)
 
-    with build(settings.data, encoder.identity, settings.library) as builder, State(settings.data) as state:
+    changing = build(settings.data, encoder.identity, settings.library, patience=patience)
+    with changing as builder, State(settings.data) as state:
         runs = []
         for importer in importers:
             name, builder.changed = importer.report.collection, False

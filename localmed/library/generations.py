@@ -44,6 +44,7 @@ LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
 LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
+WAITING = 0.2  # seconds between two looks whether another change has ended
 LEFT_OUT = (MANIFEST, LEASE, intact.FILE)
 _Read = TypeVar("_Read")
 
@@ -225,23 +226,49 @@ def unlisted(generation: Path) -> list[Path]:
 # --- locks ---------------------------------------------------------------------------------------------------------
 
 
-def lock_writer(data: Path) -> IO[str]:
-    """Take the one writer lock (held until the file is closed or the process ends); raise ``Busy`` if it is taken."""
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a change waits for another one to end; ``told`` hears once, and from whom, that it does."""
+
+    seconds: float = LOOKED_AT
+    told: Callable[[str], object] = lambda _: None
+
+
+AT_ONCE = Patience()
+
+
+def lock_writer(data: Path, patience: Patience = AT_ONCE) -> IO[str]:
+    """Take the one writer lock (held until the file is closed or the process ends).
+
+    Raise ``Busy`` if somebody else has it for longer than ``patience`` says.
+    """
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     stream = (data / layout.WRITER_LOCK).open("a+")
-    deadline = time.monotonic() + LOOKED_AT
-    while not files.lock(stream) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    if not files.lock(stream):
-        stream.seek(0)
-        holder = stream.read().strip() or "unknown"
+    try:
+        _lock_patiently(stream, data, patience)
+    except BaseException:
         stream.close()
-        raise Busy("library.busy", holder=holder, data=str(data)) from None
+        raise
     stream.seek(0)
     stream.truncate()
     stream.write(f"process {os.getpid()}")
     stream.flush()
     return stream
+
+
+def _lock_patiently(stream: IO[str], data: Path, patience: Patience) -> None:
+    began, told = time.monotonic(), False
+    while not files.lock(stream):
+        waited = time.monotonic() - began
+        stream.seek(0)
+        holder = stream.read().strip() or "unknown"
+        if waited >= patience.seconds:
+            raise Busy("library.busy", holder=holder, data=str(data))
+        if waited >= LOOKED_AT and not told:
+            told = True
+            patience.told(holder)
+        hooks.check()
+        time.sleep(WAITING if told else 0.01)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from localmed.library.catalogue import Catalogue, totals
 from localmed.library.definitions import with_prefix
 from localmed.library.dense import FOLDER as DENSE
 from localmed.library.dense import DenseIndex
+from localmed.library.generations import Patience
 from localmed.library.graph import FILE as GRAPH
 from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
@@ -395,12 +396,19 @@ def _require(data: Path, encoder: EncoderIdentity) -> None:
 
 
 @contextmanager
-def build(data: Path, encoder: EncoderIdentity, settings: LibrarySettings, reindex: bool = False) -> Iterator[Builder]:
+def build(
+    data: Path,
+    encoder: EncoderIdentity,
+    settings: LibrarySettings,
+    reindex: bool = False,
+    patience: Patience = generations.AT_ONCE,
+) -> Iterator[Builder]:
     """The writer lock and a builder; whatever is not published is discarded, also on Ctrl-C.
 
     ``reindex`` drops the vectors and the weights of the clone, whoever made them: every passage must be encoded again.
+    ``patience`` is for another change to end.
     """
-    with told_if_full(data), closing(generations.lock_writer(data)):
+    with told_if_full(data), closing(generations.lock_writer(data, patience)):
         try:
             builder = Builder(data, encoder, settings, reindex)
         except BaseException:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 BLOCK = 4 * 2**20  # bytes; a database of which some pages changed shares the others with the backup before
+READING = "reading.lock"  # held by whoever reads backups, so that none is removed meanwhile
 NAME = re.compile(r"\d{8}T\d{6}(-\d+)?")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -104,7 +105,7 @@ class _Writing:
     def _block(self, piece: bytes) -> str:
         sha256 = hashlib.sha256(piece).hexdigest()
         target = _block_path(self._folder, sha256)
-        if not target.exists() or target.stat().st_size != len(piece):
+        if not _holds(target, piece):
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fresh = target.with_suffix(".new")
             with fresh.open("wb") as stream:
@@ -191,14 +192,15 @@ def damaged(folder: Path, backup: Backup) -> Iterator[str]:
 
 def fetch(folder: Path, sha256: str, target: Path) -> None:
     """Write the file with this hash anew at ``target``; raise ``UnknownName`` where no backup holds it whole."""
-    for name in reversed(backups(folder)):
-        for file in read(folder, name).files:
-            if file.sha256 == sha256:
-                fresh = target.with_name(f"{target.name}.mended")
-                write(folder, file, fresh)
-                fresh.replace(target)
-                files.sync(target.parent)
-                return
+    with reading(folder):
+        for name in reversed(backups(folder)):
+            for file in read(folder, name).files:
+                if file.sha256 == sha256:
+                    fresh = target.with_name(f"{target.name}.mended")
+                    write(folder, file, fresh)
+                    fresh.replace(target)
+                    files.sync(target.parent)
+                    return
     raise UnknownName("backup.not_held", folder=str(folder))
 
 
@@ -295,6 +297,19 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """No backup is removed within the block; of a folder that may not be written to nobody here removes any."""
+    try:
+        stream = (folder / READING).open("a+")
+    except OSError:
+        yield
+        return
+    with stream:
+        files.lock(stream, shared=True, wait=True)  # until somebody has removed old ones, which takes seconds
+        yield
+
+
+@contextmanager
 def explained(folder: Path) -> Iterator[None]:
     """Say of a folder that is full, read-only or gone what it is."""
     try:
@@ -319,7 +334,13 @@ def _written(backup: Backup) -> bytes:
 
 
 def _retain(folder: Path, keep: int) -> None:
-    """Remove all but the newest ``keep`` backups, and pieces that no other names."""
+    """Remove all but the newest ``keep`` backups, and pieces that no other names; not while somebody reads any."""
+    with (folder / READING).open("a+") as stream:
+        if files.lock(stream):
+            _remove_old(folder, keep)
+
+
+def _remove_old(folder: Path, keep: int) -> None:
     for name in backups(folder)[:-keep]:
         (folder / f"{name}.json").unlink()
     try:
@@ -329,6 +350,14 @@ def _retain(folder: Path, keep: int) -> None:
     for path in (folder / "blocks").glob("*/*"):
         if path.name not in named:
             path.unlink()
+
+
+def _holds(target: Path, piece: bytes) -> bool:
+    """Whether the block is there and is ``piece``: one that has decayed is as long, and later backups name it too."""
+    try:
+        return target.stat().st_size == len(piece) and target.read_bytes() == piece
+    except OSError:
+        return False
 
 
 def _block_path(folder: Path, sha256: str) -> Path:

@@ -19,6 +19,7 @@ from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.leaving import Leaving
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report, together
+from localmed.library.generations import AT_ONCE, Patience
 
 NOTHING_LEFT = Leaving()
 AHEAD = 2  # batches of passages a worker: one that it encodes, one that waits for it
@@ -126,11 +127,12 @@ def import_together(
     hooks: Hooks = SILENT,
     action: str = "update",
     whole: bool = False,
+    patience: Patience = AT_ONCE,
 ) -> dict[str, Report | LocalmedError]:
     """Import into several collections (by name) as **one** generation, which the canaries see before it is served.
 
     A collection that cannot be brought in step is left as it is, with the reason in the place of its report; with
-    ``whole`` that is raised, and nothing changes.
+    ``whole`` that is raised, and nothing changes. ``patience`` is for another change of the library to end.
     """
     with session.change(action, f"{len(intakes)} collections") as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
@@ -148,7 +150,7 @@ def import_together(
                     raise
                 outcomes[name] = error
         outcomes |= together(
-            list(importers.values()), session.settings, session.encoder, retry, started, advance, whole
+            list(importers.values()), session.settings, session.encoder, retry, started, advance, whole, patience
         )
         change.generation = max((it.generation for it in outcomes.values() if isinstance(it, Report)), default=0)
     for name, outcome in outcomes.items():

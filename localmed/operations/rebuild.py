@@ -28,6 +28,7 @@ from localmed.ingest.sources import Source
 from localmed.library import generations, layout, originals
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, ImportedFile, originals_of
+from localmed.library.generations import AT_ONCE, Patience
 from localmed.library.graph import FILE as GRAPH
 from localmed.library.intact import sha256_of
 from localmed.library.library import Builder
@@ -90,14 +91,14 @@ def possible(data: Path, number: int) -> bool:
     return False
 
 
-def rebuild(session: Session, number: int, hooks: Hooks = SILENT) -> int:
+def rebuild(session: Session, number: int, hooks: Hooks = SILENT, patience: Patience = AT_ONCE) -> int:
     """Make generation ``number`` anew and serve it; return the new generation's number.
 
     Raise ``Damaged``, with nothing changed, where not every document could be read again.
     """
     with session.change("repair", f"generation {number}") as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
-        with _salvaging(session, number) as builder, State(session.data) as state:
+        with _salvaging(session, number, patience) as builder, State(session.data) as state:
             names = [collection.name for collection in builder.catalogue.collections()]
             listed = {name: list(_marked_unread(builder.catalogue, name)) for name in names}
             started(sum(_kept(session.data, file).bytes for files in listed.values() for file in files))
@@ -110,8 +111,8 @@ def rebuild(session: Session, number: int, hooks: Hooks = SILENT) -> int:
 
 
 @contextmanager
-def _salvaging(session: Session, number: int) -> Iterator[Salvage]:
-    with told_if_full(session.data), closing(generations.lock_writer(session.data)):
+def _salvaging(session: Session, number: int, patience: Patience) -> Iterator[Salvage]:
+    with told_if_full(session.data), closing(generations.lock_writer(session.data, patience)):
         try:
             builder = Salvage(session, number)
         except BaseException:

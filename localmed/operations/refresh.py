@@ -4,7 +4,8 @@ In this order: content packs that lie ready are verified and copied, and their w
 is stored is compared with its hash, and what is damaged is mended or the night ends; the watched folders of all
 collections and the packs' documents become **one** generation, built and opened without being served; the canaries are
 asked of it (``canary_gate.py``); it is served; a backup is made, where one is set; the report is kept. Whatever ends it
-before the swap leaves what was served, and the next refresh does not encode again what this one has. What costs time is
+before the swap leaves what was served, of which a backup is made all the same, and the next refresh does not encode
+again what this one has. Another change of the library that goes on is waited for (``wait_seconds``). What costs time is
 what has changed, beside reading every byte once. Withdrawals do not wait for it: they hold from the next question on.
 """
 
@@ -21,11 +22,12 @@ from typing import TYPE_CHECKING
 from localmed import files
 from localmed.domain import Message, message
 from localmed.domain.nights import CHANGES, FAILED, KEPT_BACK, SERVED, UNCHANGED, FileLine, Night
-from localmed.errors import Busy, CanariesLost, Damaged, LibraryError, LocalmedError, NoLibrary
+from localmed.errors import Busy, CanariesLost, Cancelled, Damaged, LibraryError, LocalmedError, NoLibrary
 from localmed.hooks import SILENT, Hooks
 from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations, layout
+from localmed.library.generations import Patience
 from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.operations import alerts, canary_gate, fit, gpus, holds, integrity, nights, packs, rebuild, stored
 from localmed.operations.cited import count_citing
@@ -71,8 +73,9 @@ def refresh(session: Session, hooks: Hooks = SILENT) -> Night:
             night = _round(session, begun, stages)
         except LocalmedError as error:
             outcome = KEPT_BACK if isinstance(error, CanariesLost) else FAILED
-            _end(session, replace(begun, outcome=outcome, errors=(error.full_message,)), stages)
             _tell(session, error)
+            night = replace(begun, outcome=outcome, errors=(error.full_message,))
+            _end(session, night if isinstance(error, Cancelled) else _backed_up(session, night, stages), stages)
             raise
         except KeyboardInterrupt:
             _end(session, begun, stages)
@@ -93,14 +96,14 @@ def _alone(data: Path) -> Iterator[None]:
 def _round(session: Session, night: Night, stages: _Stages) -> Night:
     gpus.watch(session.settings, fit.look())
     _room(session)
-    refused = _new_packs(session, stages)
+    refused, patience = _new_packs(session, stages), _patience(session, stages.hooks)
     if session.settings.refresh.verify:
         with stages.stage("check"):
-            night = _checked(session, night, stages.hooks)
+            night = _checked(session, night, stages.hooks, patience)
     before, known, scans = _number(session.data), _known(session), _scans(session.data)
     with stages.stage("import"):
         intakes, failures = intakes_of(session)
-        outcomes = import_together(session, intakes, hooks=stages.hooks, action="refresh")
+        outcomes = import_together(session, intakes, hooks=stages.hooks, action="refresh", patience=patience)
         reports = {name: one for name, one in outcomes.items() if isinstance(one, Report)}
         errors = failures | {name: one for name, one in outcomes.items() if isinstance(one, LocalmedError)}
         _packs_served(session, reports)
@@ -118,10 +121,17 @@ def _round(session: Session, night: Night, stages: _Stages) -> Night:
         moved=nights.lines_of(canary_gate.last(session.data) if now != before else compared),
     )
     _settle(session, night)  # before the backup, which would bring alerts back that are over
-    if session.settings.backup.folder:
-        with stages.stage("backup"):
-            night = _backed_up(session, night, stages.hooks)
+    night = _backed_up(session, night, stages)
     return replace(night, counts=_counts(night.files))
+
+
+def _patience(session: Session, hooks: Hooks) -> Patience:
+    """A librarian's import is waited for."""
+
+    def waits(holder: str) -> None:
+        hooks.started(message("refresh.waiting", holder=holder))
+
+    return Patience(session.settings.refresh.wait_seconds, waits)
 
 
 def _room(session: Session) -> None:
@@ -151,7 +161,7 @@ def _packs_served(session: Session, imported_names: Collection[str]) -> None:
             packs.finish(session, name)
 
 
-def _checked(session: Session, night: Night, hooks: Hooks) -> Night:
+def _checked(session: Session, night: Night, hooks: Hooks, patience: Patience) -> Night:
     """Compare every byte with its hash, mend or make anew what can be; raise ``Damaged`` if what is served stays so."""
     found_faults, mended, left = integrity.verify_and_mend(session, hooks)
     if left:
@@ -163,7 +173,7 @@ def _checked(session: Session, night: Night, hooks: Hooks) -> Night:
         if problems := stored.of_generation(session.data, None, whole=False):
             if not rebuild.possible(session.data, number):
                 raise Damaged("generation.damaged", name=f"{number:04d}", problem=problems[0])
-            rebuild.rebuild(session, number, hooks)
+            rebuild.rebuild(session, number, hooks, patience)
             mended += (message("generation.made.rebuild", number=number),)
     return replace(night, faults=found_faults, mended=mended)
 
@@ -251,18 +261,25 @@ def _withdrawn_since(data: Path, since: str) -> list[Entry]:
     return [entry for entry in Withdrawals(data).entries if entry.withdrawn and entry.time >= since]
 
 
-def _backed_up(session: Session, night: Night, hooks: Hooks) -> Night:
-    """Make the backup; that it failed is an error of the report and an alert, the library is served all the same."""
+def _backed_up(session: Session, night: Night, stages: _Stages) -> Night:
+    """Make the backup, where one is set, however the night went.
+
+    That it failed is an error of the report and an alert; the library is served all the same.
+    """
     from localmed.operations import backup
 
-    try:
-        made = backup.make(session, Path(session.settings.backup.folder), hooks)
-    except (LocalmedError, OSError) as error:
-        text = (
-            error.full_message if isinstance(error, LocalmedError) else message("backup.failed", kind=str(error.errno))
-        )
-        alerts.tell(session.settings, "backup", text)
-        return replace(night, errors=(*night.errors, text))
+    if not session.settings.backup.folder:
+        return night
+    with stages.stage("backup"):
+        try:
+            made = backup.make(session, Path(session.settings.backup.folder), stages.hooks)
+        except (LocalmedError, OSError) as error:
+            if isinstance(error, LocalmedError):
+                text = error.full_message
+            else:
+                text = message("backup.failed", kind=str(error.errno))
+            alerts.tell(session.settings, "backup", text)
+            return replace(night, errors=(*night.errors, text))
     alerts.clear(session.data, "backup")
     return replace(night, backup=made.name)
 

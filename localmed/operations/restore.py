@@ -59,7 +59,11 @@ def restore(folder: Path, data: Path, name: str, replace: bool, hooks: Hooks) ->
     Raise ``UsageError`` for a data folder that is not empty, unless it is to be replaced; ``Damaged`` for a backup that
     is not whole, ``Busy`` where the data folder is in use.
     """
-    chosen = backups_of.read(folder, name)
+    with backups_of.reading(folder):
+        return _restored(folder, data, backups_of.read(folder, name), replace, hooks)
+
+
+def _restored(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Hooks) -> Restored:
     existing = data.exists() and any(data.iterdir())
     if existing and not replace:
         raise UsageError("restore.not_empty", data=str(data))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,41 @@ def test_a_backup_while_others_withdraw_is_whole(
     finally:
         ended.set()
         busy.join(60)
+
+
+def test_a_block_that_has_decayed_is_written_again(session: Session, folder: Path) -> None:
+    first = backup.make(session, folder, SILENT)
+    largest = max(first.files, key=lambda file: file.bytes)
+    block = folder / "blocks" / largest.blocks[0][:2] / largest.blocks[0]
+    content = bytearray(block.read_bytes())
+    content[len(content) // 2] ^= 1
+    block.write_bytes(content)
+    assert largest.path in list(backup.damaged(folder, first))
+    again = backup.make(session, folder, SILENT)
+    assert not list(backup.damaged(folder, first))
+    assert not list(backup.damaged(folder, again))
+
+
+def test_what_is_being_read_is_not_removed(
+    filled: Settings, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup is made, of which only the newest stay, while an older one is restored."""
+    one = replace(filled, backup=BackupSettings(keep=1))
+    with opened(one, HashedWords()) as session:
+        first, write = backup.make(session, folder, SILENT), backup.write
+        made: list[backup.Backup] = []
+
+        def meanwhile(*arguments: Any) -> None:
+            if not made:
+                changes.set_access(session, "other", ["nurses"])
+                made.append(backup.make(session, folder, SILENT))
+            write(*arguments)
+
+        monkeypatch.setattr(backup, "write", meanwhile)
+        restore(folder, tmp_path / "restored", first.name, False, SILENT)
+        assert backup.backups(folder) == [first.name, made[0].name]
+        last = backup.make(session, folder, SILENT)
+    assert backup.backups(folder) == [last.name], "once nobody reads it"
 
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "remove", "manifest"])

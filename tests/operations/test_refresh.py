@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter
+from localmed.domain import Message, SearchFilter
 from localmed.domain.nights import INTERRUPTED, KEPT_BACK, SERVED, UNCHANGED, Night
-from localmed.errors import Busy, CanariesLost, Damaged, LibraryError, UnknownName
-from localmed.hooks import Hooks
+from localmed.errors import Busy, CanariesLost, Cancelled, Damaged, LibraryError, UnknownName
+from localmed.hooks import Cancel, Hooks
 from localmed.library import generations
-from localmed.night_settings import RefreshSettings
-from localmed.operations import alerts, canary_gate, changes, holds, importing, nights
+from localmed.night_settings import BackupSettings, RefreshSettings
+from localmed.operations import alerts, backup, canary_gate, changes, holds, importing, nights
 from localmed.operations.audit import Audit
 from localmed.operations.refresh import refresh
 from localmed.session import Session
@@ -285,3 +285,43 @@ def test_a_setting_that_loses_a_canary_is_told(watched: Settings) -> None:
     with opened(watched, HashedWords()) as session:
         assert not canary_gate.standing(session).lost
     assert not alerts.alerts(watched.data)
+
+
+@pytest.mark.slow
+def test_a_night_that_is_kept_back_makes_its_backup_too(watched: Settings, corpus: Path, tmp_path: Path) -> None:
+    nightly = replace(watched, backup=BackupSettings(folder=str(tmp_path / "backups")))
+    (corpus / "ward" / "sepsis.txt").unlink()
+    with opened(nightly, HashedWords()) as session, pytest.raises(CanariesLost):
+        refresh(session)
+    made = backup.read(tmp_path / "backups")
+    night = nights.nights(watched.data)[0]
+    assert (night.outcome, night.backup) == (KEPT_BACK, made.name)
+    assert made.generation == int(generations.current(watched.data).name), "of what is served"
+    assert not list(backup.damaged(tmp_path / "backups", made))
+
+
+def test_a_librarians_import_is_waited_for(watched: Settings, corpus: Path) -> None:
+    write(corpus, {"ward/new.txt": "Gout\n\nColchicine is given in gout.\n"})
+    busy, told = generations.lock_writer(watched.data), list[str]()
+
+    def started(step: Message) -> None:
+        told.append(step.code)
+        if step.code == "refresh.waiting":
+            threading.Timer(0.5, busy.close).start()
+
+    with opened(watched, HashedWords()) as session:
+        assert refresh(session, Hooks(started=started)).outcome == SERVED
+    assert told.count("refresh.waiting") == 1
+
+
+def test_an_import_that_does_not_end_is_not_waited_for_for_ever(watched: Settings) -> None:
+    hasty = replace(watched, refresh=replace(watched.refresh, wait_seconds=0.7))
+    with generations.lock_writer(watched.data), opened(hasty, HashedWords()) as session, pytest.raises(Busy):
+        refresh(session)
+
+
+def test_whoever_gives_up_does_not_wait(watched: Settings) -> None:
+    cancel = Cancel()
+    hooks = Hooks(started=lambda step: cancel.cancel() if step.code == "refresh.waiting" else None, cancel=cancel)
+    with generations.lock_writer(watched.data), opened(watched, HashedWords()) as session, pytest.raises(Cancelled):
+        refresh(session, hooks)
