@@ -62,6 +62,10 @@ class RoleTable:
             return "rules" if role.name in self.rules else "off"
         return by
 
+    def model(self, role: Role) -> str:
+        """Which model serves ``role``: the role's name where it has one of its own, else "chat"."""
+        return role.name if role.name in self.own else "chat"
+
     def _writer(self, role: Role) -> Performer | None:
         return self.own.get(role.name, self.chat)
 

@@ -4,9 +4,9 @@ A flow is a generator: it yields requests, receives their results and returns an
 command line, the web and the tests (which replay a list of results) run the same one. Several requests that do not wait
 for each other are yielded as a tuple and come back as one. A model's reply that cannot be used is thrown into the flow
 as ``Rejected``, which ``attempt`` answers by asking the rules. A model that fails (its server is gone, its process
-ends) is not asked again in that run: rules serve its roles, what it should have judged is not judged, and the answer's
-last note says so. The driver times every request and keeps the trace: names, counts and ids, never a question's or a
-patient's text.
+ends) is not asked again in that run, while the others are: rules serve its roles, what it should have judged is not
+judged, and the answer's last note says so. The driver times every request and keeps the trace: names, counts and ids,
+never a question's or a patient's text.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class Driver:
     def __init__(self, services: Services, hooks: Hooks = SILENT) -> None:
         """After ``hooks.models_until`` no chat model is asked any more: rules finish the answer, and that is told."""
         self.services, self.hooks = services, hooks
-        self._failures: dict[str, Message] = {}  # how the chat model or the judge failed, or that it took too long
+        self._failures: dict[str, Message] = {}  # how a model failed, or that it took too long
         self._began = time.monotonic()
 
     def run(self, flow: Flow) -> Answer:
@@ -287,18 +287,19 @@ class Driver:
         if not isinstance(request, Perform):
             service = getattr(services, request.name)
             return service(*(getattr(request, field.name) for field in fields(request)))
-        if not request.by_rules and services.roles.by(request.role) == "chat" and self._in_time("chat"):
+        model = services.roles.model(request.role)
+        if not request.by_rules and services.roles.by(request.role) == "chat" and self._in_time(model):
             try:
                 return services.roles.perform(request.role, request.task)
             except Rejected:
                 raise
             except Cancelled:
-                self._out_of_time("chat")
+                self._out_of_time(model)
             except (ModelError, Busy) as error:
                 if error.message.code in TOO_LONG:  # the model is well, it was the request
                     raise Rejected(error.message) from None
-                self._failures["chat"] = message(FAILED, role=step_name(request), reason=error.full_message)
-        rules, failure = services.roles.without_chat(), self._failures.get("chat")
+                self._failures[model] = message(FAILED, role=step_name(request), reason=error.full_message)
+        rules, failure = services.roles.without_chat(), self._failures.get(model)
         if rules.by(request.role) == "off" and (request.by_rules or failure):
             raise Rejected(failure or message("agents.role_off", role=request.role.name))
         return rules.perform(request.role, request.task)
@@ -329,7 +330,7 @@ class Driver:
         """Who served a role."""
         if not isinstance(request, Perform):
             return ()
-        by_rules = request.by_rules or "chat" in self._failures
+        by_rules = request.by_rules or self.services.roles.model(request.role) in self._failures
         return (("by", "rules" if by_rules else self.services.roles.by(request.role)),)
 
 
