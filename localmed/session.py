@@ -159,9 +159,12 @@ class Session:
 
     def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
         """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
-        return self._run(
-            "verify", lambda workspace: (task.cleaned(), workspace.bounds(), workspace.provenance(judged=True)), hooks
-        )
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan = workspace.plan(SearchFilter())
+            return task.cleaned(), workspace.bounds(), plan, workspace.provenance(judged=True)
+
+        return self._run("verify", arguments, hooks)
 
     def plan_sources(
         self, question: str, filters: SearchFilter, strategy: str = "prompting", hooks: Hooks = SILENT
@@ -274,8 +277,9 @@ class Session:
             forget()
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
-        """See ``Workspace.concept``."""
+        """See ``Workspace.concept``; raise ``UsageError`` with the site's message for somebody in danger."""
         with self.answering() as workspace:
+            workspace.screen(f"{term}\n{question}".strip())
             return workspace.concept(term, question, by_meaning)
 
     def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:

@@ -26,7 +26,7 @@ from localmed.answering.write import scope_spans
 from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
 from localmed.domain.findings import Finding, Question, Reading
-from localmed.errors import BadSettings, ModelError, UnknownName
+from localmed.errors import BadSettings, ModelError, UnknownName, UsageError
 from localmed.hooks import Hooks
 from localmed.language import clean, detect
 from localmed.library.library import Library
@@ -166,6 +166,18 @@ class Workspace:
         site = self.settings.workflows
         chosen = (("en", site.safety_en), ("zh", site.safety_zh))
         return tuple((language, site_message(language, text, site.crisis_line)) for language, text in chosen)
+
+    def screen(self, text: str) -> None:
+        """Raise ``UsageError`` with the site's safety message for a text of somebody in danger, by the rules alone.
+
+        For what is looked up outside a flow; every flow begins with ``screening.screened``.
+        """
+        from localmed.agents.safety import SafetyInput
+        from localmed.agents.safety_rules import screen
+
+        task = SafetyInput(text, self.plan(SearchFilter()).audience)
+        if screen(task).concern:
+            raise UsageError(dict(self._safety()).get(task.language) or site_message(task.language, "", ""))
 
     def tiers(self, preset: str, only: tuple[str, ...] = ()) -> tuple[Tier, ...]:
         """The tiers of ``preset`` ("": by priority) within the collections ``only`` (empty: all)."""

@@ -47,7 +47,7 @@ from localmed.workflows.finding import Notes, Plan, minted
 from localmed.workflows.flow import Cite, Find, Flow, Resolve, Step
 from localmed.workflows.m_eval import Assessment, Bounds, assess, standing
 from localmed.workflows.receipts import PASSAGES
-from localmed.workflows.screening import overdue
+from localmed.workflows.screening import overdue, refused, screened
 from localmed.workflows.thorough import votes_on
 from localmed.workflows.verify_parts import cited_parts, parts, quoted, statement, supported
 
@@ -93,8 +93,10 @@ def _unsupported_one(statement: Statement) -> bool:
     return verdict is not None and verdict.support in (Support.UNSUPPORTED, Support.CONTRADICTED)
 
 
-def verify(task: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
+def verify(task: VerifyInput, bounds: Bounds, plan: Plan, provenance: Provenance) -> Flow:
     """The flow of one answer."""
+    if task.question and (yield from screened(task.question, plan)):
+        return refused(task.question, plan, provenance, "verify")
     marked = read(task.text[:MOST_CHARACTERS])
     language = detect(f"{task.question}\n{task.text[:MOST_CHARACTERS]}")
     notes = _input_notes(task, marked)

@@ -48,6 +48,7 @@ from tests.workflows.verifying import (
     BOUNDS,
     FOR,
     JURY,
+    PLAN,
     QUESTION,
     UNJUDGED,
     Model,
@@ -277,7 +278,7 @@ def test_chinese() -> None:
 def test_a_chat_model_appraises_every_study() -> None:
     """All aspects met, but for the letter's: one answer for each aspect of each study, in order."""
     chat = ChatRoles(ScriptedChat(["yes"] * 4 + ["no"] * 4))
-    arguments = (VerifyInput(QUESTION, ANSWER), BOUNDS, PROVENANCE)
+    arguments = (VerifyInput(QUESTION, ANSWER), BOUNDS, PLAN, PROVENANCE)
     answer, requests = drive("verify", arguments, (FOR, AGAINST), {}, chat, ("appraisal",))
     assert [request.name for request in requests].count("appraisal") == 2
     rows = {row.study.title: row for row in part(answer, StudiesPart).studies}

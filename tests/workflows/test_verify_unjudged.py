@@ -14,6 +14,7 @@ from tests.workflows.verifying import (
     ANSWER,
     FOR,
     JURY,
+    PLAN,
     QUESTION,
     UNJUDGED,
     claims,
@@ -28,7 +29,7 @@ from tests.workflows.verifying import (
 
 def unjudged(text: str = ANSWER, **arguments: Any) -> Answer:
     """Verified where no model judges entailment."""
-    inputs = (VerifyInput(QUESTION, text), UNJUDGED, PROVENANCE)
+    inputs = (VerifyInput(QUESTION, text), UNJUDGED, PLAN, PROVENANCE)
     return drive("verify", inputs, (FOR, AGAINST), arguments.get("known", {}))[0]
 
 

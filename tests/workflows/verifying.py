@@ -17,8 +17,10 @@ from localmed.ports import NOT_JUDGED, Stance
 from localmed.presentation.answer import view
 from localmed.presentation.views import AnswerView
 from localmed.retrieval.studies import Reference, Study
+from localmed.retrieval.tiers import Tier
 from localmed.verification.answer_file import VerifyInput
 from localmed.verification.badge import Criteria, Vote
+from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request, flow_named
 from localmed.workflows.m_eval import Bounds
 from localmed.workflows.recording import Recording, replay
@@ -28,6 +30,7 @@ from tests.values import PROVENANCE, cited, finding, passage
 QUESTION = "Does aspirin prevent stroke?"
 ANSWER = "Aspirin prevents stroke in adults."
 BOUNDS = Bounds(15, 9, ("pubmed",), judge="words")
+PLAN = Plan((Tier(("pubmed",), whole=True),), 8)
 UNJUDGED = Bounds(15, 9, ("pubmed",))
 JURY = Bounds(15, 9, ("pubmed",), judge="words", jury=("badge",), chat=frozenset({"badge"}))
 ROLES = {role.name: role for role in (WRITE, CHECK, *appraisal.ROLES, *judging.ROLES)}
@@ -104,7 +107,7 @@ def verify(
     bounds: Bounds = BOUNDS,
     references: tuple[Reference, ...] = (),
 ) -> Answer:
-    arguments = (VerifyInput(question, text, references), bounds, PROVENANCE)
+    arguments = (VerifyInput(question, text, references), bounds, PLAN, PROVENANCE)
     return drive("verify", arguments, retrieved, known or {}, Model(), tuple(bounds.chat))[0]
 
 
