@@ -56,7 +56,7 @@ def person(user: str, password: str, settings: LdapSettings) -> Person:
     with _looking(settings) as looking:
         entry = _entry(looking, user, settings)
         name, groups = _name(entry, settings), _groups(looking, entry, settings)
-    if _same_name(entry["dn"], settings.bind_dn):
+    if _looks_people_up(entry, settings):
         raise UsageError("account.not_known")
     with _open(settings) as line:
         code = _bind(line, entry["dn"], password)
@@ -115,6 +115,13 @@ def _searched(
     return [entry for entry in response if entry.get("type") == "searchResEntry"], "searchResRef" in kinds
 
 
+def _looks_people_up(entry: Mapping[str, Any], settings: LdapSettings) -> bool:
+    """Whether ``entry`` is the looking account, named by its DN, or as in Active Directory: its name with a domain."""
+    plain = settings.bind_dn.rpartition("\\")[2].partition("@")[0].casefold()
+    names = {name.casefold() for name in _values(entry, settings.name_attribute)}
+    return _same_name(entry["dn"], settings.bind_dn) or plain in names
+
+
 def _same_name(one: str, other: str) -> bool:
     """Whether two DNs name the same entry: their case, and blanks around their parts, mean nothing."""
     from ldap3.core.exceptions import LDAPInvalidDnError
@@ -123,7 +130,7 @@ def _same_name(one: str, other: str) -> bool:
     def parts(name: str) -> list[tuple[str, str]]:
         return [(kind.strip().casefold(), value.strip().casefold()) for kind, value, _ in parse_dn(name)]
 
-    with suppress(LDAPInvalidDnError):  # the looking account of Active Directory may be named in another form
+    with suppress(LDAPInvalidDnError):
         return parts(one) == parts(other)
     return one.casefold() == other.casefold()
 

@@ -178,14 +178,15 @@ def outcomes(data: Path, web: WebSettings, users: list[str], password: str = "wr
     return made
 
 
+@pytest.mark.parametrize("name", [LOOKUP, LOOKUP.upper(), "HOSPITAL\\Lookup", "lookup@hospital.example"])
 def test_two_hundred_guesses_at_the_looking_account_are_throttled_after_five(
-    tmp_path: Path, password_file: str
+    tmp_path: Path, password_file: str, name: str
 ) -> None:
     script = Script()
     with answering(script, password_file) as ldap:
-        tried = outcomes(tmp_path, WebSettings(ldap=ldap), ["lookup"] * 200)
+        tried = outcomes(tmp_path, WebSettings(ldap=replace(ldap, bind_dn=name)), ["lookup"] * 200)
     assert tried == [UsageError] * 5 + [Busy] * 195
-    assert script.binds == [LOOKUP] * 5, "each looked up by the right password; no guess reached the account"
+    assert script.binds == [name] * 5, "each looked up by the right password; no guess reached the account"
 
 
 @real
