@@ -41,6 +41,7 @@ FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: a
 DIGESTS = 4  # the format from which on what is stored has digests, which an older localmed would not check
 MANIFEST = "manifest.json"
 LEASE = "lease"
+GOING = ".going"  # ends the name of a generation that is being removed
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
 LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does

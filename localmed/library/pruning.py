@@ -36,6 +36,8 @@ def prune(data: Path, keep: int) -> list[int]:
     path = generations.current(data)
     folder = generations.folder(data)
     before = {generations.read_manifest(path).parent, served.settled(folder)} if keep > 1 else set()
+    for left in folder.glob(f"*{generations.GOING}"):  # by a removal that was interrupted
+        shutil.rmtree(left, ignore_errors=True)
     numbers = generations.numbers(data)
     kept = {int(path.name), *before, *newest(data, numbers, keep)}
     return [number for number in numbers if number not in kept and _remove(generations.path_of(data, number))]
@@ -71,15 +73,20 @@ def _texts(generation: Path) -> str:
 
 
 def _remove(generation: Path) -> bool:
-    """Remove a generation unless it is leased; its lease is held meanwhile, so that nobody takes one."""
+    """Remove a generation unless it is leased; its lease is held meanwhile, so that nobody takes one.
+
+    It has another name first: one without a lease, or with a part of its files, would be damage to whoever looks then.
+    """
+    going = generation.with_name(f"{generation.name}{generations.GOING}")
     try:
         stream = files.open_own(generation / LEASE)
-    except FileNotFoundError:  # a removal that was interrupted
+    except FileNotFoundError:  # a removal by an older version that was interrupted
         shutil.rmtree(generation, ignore_errors=True)
         return True
     with stream:
         if not files.lock(stream):
             return False
-        (generation / LEASE).unlink()
-        shutil.rmtree(generation, ignore_errors=True)
+        generation.rename(going)
+        (going / LEASE).unlink()  # whoever waits for it sees that it is gone
+        shutil.rmtree(going, ignore_errors=True)
     return True

@@ -180,7 +180,7 @@ def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
     """What was served when can be read, and nothing else lies there."""
     folder = generations.folder(data)
     for path in layout.entries(folder):
-        if not re.fullmatch(r"\d{4,}|building|served\.json", path.name):
+        if not re.fullmatch(rf"\d{{4,}}({re.escape(generations.GOING)})?|building|served\.json", path.name):
             yield Damaged("stored.extra", file=str(path))
     served.swaps(folder)
 

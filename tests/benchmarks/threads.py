@@ -1,7 +1,8 @@
 """Many threads at one site ask, search and look up for two groups of readers while the library changes below them.
 
 Every document of a collection is imported again and again with the same new stamp in all of them, and rolled back; some
-are withdrawn and reinstated, two collections are closed to one group and opened again. Wrong is: any error; a document
+are withdrawn and reinstated, two collections are closed to one group and opened again. Each publication prunes, while
+another thread reads every byte of all generations. Wrong is: any error; damage that is told of any of them; a document
 in an answer that was withdrawn, or whose collection was closed to that reader, from before the question was asked until
 after it was answered; an answer that rests on documents of different stamps, so of different generations. Not wrong is
 a question that is refused because what its answer rests on was withdrawn in each of its runs: it is counted.
@@ -26,7 +27,7 @@ from localmed.domain import Collection, Kind, Passage, SearchFilter
 from localmed.domain.accounts import SessionRole
 from localmed.errors import Busy, UnknownName
 from localmed.ingest.manifest import Manifest
-from localmed.operations import changes, importing, lookups
+from localmed.operations import changes, importing, lookups, stored
 from localmed.ports import Embedder
 from localmed.session import Caller, Session
 from localmed.site import Site
@@ -89,7 +90,8 @@ def hammer(folder: Path, seconds: float, encoder: Embedder | None = None, thread
     with Site(settings, encoder or HashedWords()) as site:
         librarian = Session(site, LIBRARIAN)
         _import(librarian, folder, 1)
-        work = [_Work(log, over, _building(librarian, folder)), _Work(log, over, _forbidding(librarian, log))]
+        steps = (_building(librarian, folder), _forbidding(librarian, log), _looking(librarian, log))
+        work = [_Work(log, over, step) for step in steps]
         for number in range(threads):
             session = Session(site, READERS[number % len(READERS)])
             work.append(_Work(log, over, _reading(session, log, random.Random(number))))
@@ -179,6 +181,20 @@ def _withdrawn(librarian: Session, log: Log, drawn: random.Random) -> str:
     log.allow(*((reader.user, document.id) for reader in READERS))
     changes.withdraw(librarian, document, False, "test")
     return "withdrawals"
+
+
+def _looking(librarian: Session, log: Log) -> Callable[[], str]:
+    """Every byte of every generation read while they come and go, and the list of them: damage is wrong."""
+
+    def step() -> str:
+        rows = lookups.generations_kept(librarian)
+        faults = [fault for faults in stored.of_generations(librarian.data).values() for fault in faults]
+        with log.lock:
+            log.wrong += [f"damage: {fault.code}" for fault in faults]
+            log.wrong += [] if sum(row.served for row in rows) <= 1 else ["two generations are served"]
+        return "whole checks"
+
+    return step
 
 
 # --- readers ---------------------------------------------------------------------------------------------------------

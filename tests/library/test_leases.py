@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,23 @@ def test_a_generation_that_was_listed_and_then_pruned_is_no_damage(
         assert stored.of_generations(two.data).keys() == {1, 2}
         assert [row.number for row in lookups.generations_kept(session)] == [1, 2]
         assert not integrity.verify_and_mend(session, SILENT)[2]
+
+
+def test_a_generation_that_is_being_removed_is_there_no_more(two: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removing takes a while: nobody sees a part of it, and one that is cut off is finished later."""
+    seen: list[set[int]] = []
+
+    def slowly(folder: Path, ignore_errors: bool) -> None:
+        seen.append({number for number, faults in stored.of_generations(two.data).items() if not faults})
+        assert list(stored.folder_of_generations(two.data)) == []
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    assert pruning.prune(two.data, 1) == [1]
+    monkeypatch.undo()
+    assert seen == [{2}]
+    assert [path.name for path in sorted((two.data / "generations").iterdir())] == ["0001.going", "0002", "served.json"]
+    assert pruning.prune(two.data, 1) == []
+    assert [path.name for path in sorted((two.data / "generations").iterdir())] == ["0002", "served.json"]
 
 
 @pytest.mark.parametrize("read", [generations.encoder, lambda data: generations.served_manifest(data).encoder])
