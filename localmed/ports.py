@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 
+STORED = "sentences"  # beside a passage's vector; an index of before has none
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderIdentity:
     """Which encoder made a vector. Two vectors compare only if their identities are equal.
@@ -29,8 +32,8 @@ class EncoderIdentity:
 
     @property
     def slug(self) -> str:
-        """The identity as a file name."""
-        return f"{self.name}-{self.version}-{self.dimensions}".replace("/", "-")
+        """The identity as a file name, with what is stored of a passage: an index without it has to be made anew."""
+        return f"{self.name}-{self.version}-{self.dimensions}-{STORED}".replace("/", "-")
 
 
 class Embedder(Protocol):

@@ -397,8 +397,9 @@ class Site(Models):
     def _opened(self, hidden: frozenset[str], models: Models) -> Workspace:
         library = Library.open(self.data, hidden, self.day())
         try:
-            if models._hosted.nearest:
-                library.searched_by(partial(models._hosted.nearest, library.path.name))
+            if nearest := models._hosted.nearest:
+                name = library.path.name
+                library.searched_by(partial(nearest, name), partial(nearest.similarities, name))
             return Workspace(library, models)
         except BaseException:  # models that cannot be told: its lease would outlive it
             library.close()

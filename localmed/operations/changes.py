@@ -161,7 +161,7 @@ def reindexed(
         started(len(builder.lexical))
         with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
             for passages in _batches(builder.lexical.all_passages(), settings.library.batch):
-                builder.add_vectors(passages, *cache.encode_both([passage.in_context for passage in passages]))
+                builder.add_vectors(passages, cache.encode_passages(passages))
                 progress(len(passages), f"{len(passages)} passages")
         summaries.complete(builder, encoder, settings, progress)
         return builder.publish(message("generation.made.reindex", before=served.encoder, after=encoder.identity.slug))
