@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 
-STORED = "sentences"  # beside a passage's vector; an index of before has none
+STORED = "sentences"  # beside a passage's vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,13 @@ class EncoderIdentity:
 
     @property
     def slug(self) -> str:
-        """The identity as a file name, with what is stored of a passage: an index without it has to be made anew."""
-        return f"{self.name}-{self.version}-{self.dimensions}-{STORED}".replace("/", "-")
+        """The identity as a file name."""
+        return f"{self.name}-{self.version}-{self.dimensions}".replace("/", "-")
+
+    @property
+    def stored_as(self) -> str:
+        """The identity with what is stored of each passage: an index of anything else has to be made anew."""
+        return f"{self.slug}-{STORED}"
 
 
 class Embedder(Protocol):

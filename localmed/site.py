@@ -384,7 +384,7 @@ class Site(Models):
         from localmed.library import candidate
 
         with candidate.opened(self.data, generation, frozenset(hidden), self.day()) as library:
-            same = library.manifest.encoder == self.encoder.identity.slug
+            same = library.manifest.encoder == self.encoder.identity.stored_as
             with nullcontext(self) if same else self.with_models({"encoder": self.chosen["encoder"]}) as other:
                 yield Workspace(library, other)
 

@@ -205,5 +205,5 @@ def overwrite(path: Path, content: bytes) -> None:
 
 def encoded(encoder: Embedder, passages: Sequence[Passage]) -> Encoded:
     """What ``encoder`` makes of ``passages`` and of their sentences, without a cache."""
-    made = [encoder.encode(texts, "passage") for texts in texts_of(passages)]
+    made = [encoder.encode(texts, "passage") for texts in texts_of(passages, encoder.identity)]
     return Encoded(np.stack([one[0] for one in made]), [one[1:] for one in made])

@@ -272,7 +272,8 @@ class Importer:
         batch = self._settings.library.batch
         self._begun.append(self._waiting)
         for part in hooks.pieces(_passages(self._waiting), batch):
-            cache.begin([text for own in texts_of([passage for passage, _ in part]) for text in own])
+            texts = texts_of([passage for passage, _ in part], self._encoder.identity)
+            cache.begin([text for own in texts for text in own])
         self._waiting = []
         while len(self._begun) > ahead:
             pairs = _passages([taken for taken in self._begun.popleft() if self._replace(builder, taken)])

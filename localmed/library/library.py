@@ -142,8 +142,8 @@ class Library:
 
     def require(self, encoder: EncoderIdentity) -> None:
         """Raise ``WrongEncoder`` unless this generation's vectors are ``encoder``'s."""
-        if self.manifest.encoder != encoder.slug:
-            raise WrongEncoder("library.encoder", built_with=self.manifest.encoder, encoder=encoder.slug)
+        if self.manifest.encoder != encoder.stored_as:
+            raise WrongEncoder("library.encoder", built_with=self.manifest.encoder, encoder=encoder.stored_as)
 
     # --- searching -------------------------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ class Builder:
         if not self.parent:
             Withdrawals(self._data).create()
         number = generations.publish(
-            self._data, self.path, self.parent, reason, self._encoder.slug, documents, passages
+            self._data, self.path, self.parent, reason, self._encoder.stored_as, documents, passages
         )
         with suppress(Damaged):  # of what was served when; ``generations prune`` says so
             pruning.prune(self._data, self._settings.keep_generations)
@@ -388,8 +388,8 @@ def _require(data: Path, encoder: EncoderIdentity) -> None:
     """Raise ``WrongEncoder`` if what is served was built with another encoder."""
     with suppress(NoLibrary):
         built_with = generations.read_manifest(generations.current(data)).encoder
-        if built_with != encoder.slug:
-            raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.slug)
+        if built_with != encoder.stored_as:
+            raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.stored_as)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from localmed.library.migrations import VECTORS, as_ours, open_database, require
 from localmed.ports import encode_both
 
 if TYPE_CHECKING:
-    from localmed.ports import Embedder, Vectors, Weights
+    from localmed.ports import Embedder, EncoderIdentity, Vectors, Weights
 
 KEY_BYTES = 16
 KEYS_A_QUERY = 500
@@ -91,7 +91,7 @@ class VectorCache:
 
     def encode_passages(self, passages: Sequence[Passage]) -> Encoded:
         """``passages``, and each one's sentences (or rows) in its context."""
-        texts = texts_of(passages)
+        texts = texts_of(passages, self._encoder.identity)
         vectors, weights = self.encode_both([text for own in texts for text in own])
         starts = np.cumsum([0, *map(len, texts)]).tolist()
         sentences = [vectors[start + 1 : end] for start, end in pairwise(starts)]
@@ -158,9 +158,13 @@ class VectorCache:
         return []
 
 
-def texts_of(passages: Sequence[Passage]) -> list[list[str]]:
-    """What is encoded of each passage: itself, then its sentences or rows in their context."""
-    return [[one.in_context, *(one.line_in_context(*span) for span in line_spans(one))] for one in passages]
+def texts_of(passages: Sequence[Passage], encoder: EncoderIdentity) -> list[list[str]]:
+    """What is encoded of each passage: itself, then its sentences or rows in their context, if in a known language."""
+    spans = (line_spans(one) if one.language in encoder.languages else () for one in passages)
+    return [
+        [one.in_context, *(one.line_in_context(*span) for span in own)]
+        for one, own in zip(passages, spans, strict=True)
+    ]
 
 
 def damaged(path: Path) -> int:

@@ -68,7 +68,6 @@ def test_english_is_searched_both_ways(search: HybridSearch) -> None:
     assert best.lexical_rank == 0
     assert best.similarity is not None
     assert best.lexical_score is not None
-    assert best.nearest == max(hit_.nearest or 0.0 for hit_ in result.hits)
 
 
 def test_chinese_is_searched_by_words_and_says_so(search: HybridSearch, encoder: HashedWords) -> None:
