@@ -42,7 +42,8 @@ def form_page(visit: Visit, status: int = 200, **values: Any) -> Response:
     names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
     if not names:
         return pages.page(visit, "no_library.html")
-    shown = {"collections": names, "presets": tuple(visit.site.settings.tiers.presets), "after": "", "asked_text": ""}
+    shown: dict[str, Any] = {"collections": names, "presets": tuple(visit.site.settings.tiers.presets)}
+    shown |= {"after": "", "asked_text": ""}
     shown |= {"beside": _ways_beside(visit), "last": history.listing(visit.session, LAST)[0]}
     return pages.page(visit, "ask.html", status, **(shown | values))
 
