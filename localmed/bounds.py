@@ -12,6 +12,7 @@ LEAST = {
         ("search.dense_weight", "search.lexical_weight", "search.keyword_weight", "search.sparse_weight"), 0
     ),
     **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
+    **dict.fromkeys(("search.sentences", "search.sentence_fused_weight", "search.sentence_words_weight"), 0),
     **dict.fromkeys(("search.guidelines", "search.guideline_weight", "search.guideline_similarity"), 0),
     "search.guideline_coverage": 0,
     "ingest.children": 0,

@@ -91,6 +91,9 @@ class SearchSettings:
     query_characters: int = 4_000  # of a longer question the first 4,000 count: ~700 words, longer than any vignette
     query_terms: int = 64  # rarest first; bounds the lexical search's work
     results: int = 10
+    sentences: int = 50  # fused passages that are ordered by their nearest sentence; 0: the fused order
+    sentence_fused_weight: float = 0.5  # beside the similarity's 1; 0.25 to 0.75 are alike on nine authors' questions
+    sentence_words_weight: float = 0.3  # the same; from 0.7 on it does harm
     rerank: int = 20  # of the fused passages are read again by the reranker
     rerank_lexical_weight: float = 0.4  # beside the reranker's 1; tuned, 0.2 to 0.4 are within 0.01 of each other
     rerank_fused_weight: float = 0.2  # the same; 0 to 0.4 are alike
@@ -163,7 +166,7 @@ class ModelSettings:
 
 # What serves a role where ``localmed models use`` chose nothing. A role that is not named here is served by none.
 PROFILES: Mapping[str, Mapping[str, str]] = {
-    "starter": {"encoder": "e5", "reranker": "maxsim"},
+    "starter": {"encoder": "e5"},
     "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
 NONE = "none"  # in a model's place: nothing serves the role

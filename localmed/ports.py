@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 
+STORED = "sentences"  # beside a passage's vector
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderIdentity:
     """Which encoder made a vector. Two vectors compare only if their identities are equal.
@@ -31,6 +34,11 @@ class EncoderIdentity:
     def slug(self) -> str:
         """The identity as a file name."""
         return f"{self.name}-{self.version}-{self.dimensions}".replace("/", "-")
+
+    @property
+    def stored_as(self) -> str:
+        """The identity with what is stored of each passage: an index of anything else has to be made anew."""
+        return f"{self.slug}-{STORED}"
 
 
 class Embedder(Protocol):

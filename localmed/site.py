@@ -387,7 +387,7 @@ class Site(Models):
     def candidate(self, generation: Path, hidden: Collection[str] = ()) -> Iterator[Workspace]:
         """The generation in the folder ``generation``, which is not served (yet), by the models that it would have."""
         with Library.of(self.data, generation, frozenset(hidden), self.day(), checked=True) as library:
-            same = library.manifest.encoder == self.encoder.identity.slug
+            same = library.manifest.encoder == self.encoder.identity.stored_as
             with nullcontext(self) if same else self.with_models({"encoder": self.chosen["encoder"]}) as other:
                 yield Workspace(library, other)
 
@@ -400,8 +400,9 @@ class Site(Models):
     def _opened(self, generation: Path, hidden: frozenset[str], models: Models) -> Workspace:
         library = Library.of(self.data, generation, hidden, self.day())
         try:
-            if models._hosted.nearest:
-                library.searched_by(partial(models._hosted.nearest, library.path.name))
+            if nearest := models._hosted.nearest:
+                name = library.path.name
+                library.searched_by(partial(nearest, name), partial(nearest.similarities, name))
             return Workspace(library, models)
         except BaseException:  # models that cannot be told: its lease would outlive it
             library.close()

@@ -328,8 +328,9 @@ class Workspace:
         def document(name: str) -> list[Passage]:
             return documents.setdefault(name, index.of_document(name))
 
-        shown = tuple(in_sections(result.hits, read, index, sections, document))
-        beside = tuple(it for one in across for it in in_sections(one.hits, read, index, OTHERS, document))
+        similar = partial(finder.similarities, read)
+        shown = in_sections(result.hits, read, index, sections, document, similar)
+        beside = tuple(it for one in across for it in in_sections(one.hits, read, index, OTHERS, document, similar))
         standing = self.standing({it.best.passage.document_id for it in (*shown, *beside)})
         return Finding(read, result, shown, beside, standing)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from localmed.config import LibrarySettings, Settings
+from localmed.config import NONE, PROFILES, LibrarySettings, Settings
+from localmed.models import choice
 from localmed.models.bert import BertEncoder, Loaded
 from localmed.models.e5 import E5
 from localmed.models.minilm import MiniLM
@@ -99,3 +101,19 @@ def corpus(tmp_path: Path) -> Path:
     folder = tmp_path / "corpus"
     folder.mkdir()
     return folder
+
+
+class _Lengths:
+    """A ``Reranker`` that prefers short passages."""
+
+    name = "lengths 1"
+
+    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
+        return [1.0 / (1 + len(passage)) for passage in passages]
+
+
+@pytest.fixture
+def reranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The starter has a reranker unless none was chosen."""
+    monkeypatch.setitem(cast(dict[str, str], PROFILES["starter"]), "reranker", "lengths")
+    monkeypatch.setattr(choice, "reranker", lambda chosen, *_: None if chosen["reranker"] == NONE else _Lengths())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from localmed.agents.role_table import RoleTable
 from localmed.config import Settings
-from localmed.domain import Collection, Document, SearchFilter
+from localmed.domain import Collection, Document, Passage, SearchFilter
 from localmed.domain.accounts import SessionRole
 from localmed.domain.findings import Finding, Found, Question
 from localmed.ingest.manifest import Manifest
@@ -24,6 +24,7 @@ from localmed.language import words
 from localmed.library import generations
 from localmed.library.holding import today
 from localmed.library.library import SPARSE, Library
+from localmed.library.vectors import Encoded, texts_of
 from localmed.ports import CountingChat, Embedder, EncoderIdentity, Weights
 from localmed.session import Caller, Session, local_caller
 from localmed.site import Site
@@ -200,3 +201,9 @@ def overwrite(path: Path, content: bytes) -> None:
     """Write ``content`` into ``path`` without emptying it first: an index that still maps the file would crash."""
     with path.open("r+b") as stream:
         stream.write(content)
+
+
+def encoded(encoder: Embedder, passages: Sequence[Passage]) -> Encoded:
+    """What ``encoder`` makes of ``passages`` and of their sentences, without a cache."""
+    made = [encoder.encode(texts, "passage") for texts in texts_of(passages, encoder.identity)]
+    return Encoded(np.stack([one[0] for one in made]), [one[1:] for one in made])

@@ -105,6 +105,7 @@ def test_threads_get_their_models_while_others_are_chosen(settings: Settings) ->
     assert wrong == []
 
 
+@pytest.mark.usefixtures("reranked")
 def test_what_another_process_chose_serves_from_the_next_question_on(settings: Settings, made: list[Closable]) -> None:
     with Site(settings, HashedWords()) as here, Site(settings, HashedWords()) as there:
         assert here.reranker is not None

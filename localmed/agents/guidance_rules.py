@@ -2,8 +2,8 @@
 
 A score adds up: the share of the complaint's weight (inverse document frequency; its own words, and with less weight
 those that ``lay_words`` adds) that the section holds; where the encoder knows the language, the similarity of complaint
-and section and MaxSim's score; and whether the department is for such a person: a child, somebody pregnant. The weights
-and thresholds were chosen on the development cases (tests/workflows/cases).
+and section, and of complaint and nearest sentence; and whether the department is for such a person: a child, somebody
+pregnant. The weights and thresholds were chosen on the development cases (tests/workflows/cases).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from localmed.retrieval.guide import is_emergency
 from localmed.retrieval.weights import Question, searched_text, weigh
 
 WEIGHTS = (1.0, 1.0, 1.0)  # of the coverage of the complaint's own words, of the added ones, of its Chinese characters
-SIMILARITY, MAXSIM = 1.0, 1.0  # of the best section; both lie between about 0 and 0.7
-# Score from which a department fits: with MaxSim, with similarities, by words alone (Chinese counts characters too).
-READ, SIMILAR = 0.5, 0.35
+SIMILARITY, NEAREST = 1.0, 1.0  # of the best section and of its nearest sentence; both lie between about 0 and 0.7
+SIMILAR = 0.5  # score from which a department fits; by words alone see ``WORDS`` (Chinese counts characters too)
 WORDS = {"en": 0.2, "zh": 0.5}
 CLOSE = 0.45  # of the best score: what is further off is not named
 WRONG_PERSON = 0.6  # taken off a department for children or the pregnant where the complaint is of nobody such
@@ -41,7 +40,6 @@ class Group:
     departments: re.Pattern[str]
 
 
-READER = "MaxSim"  # what the name of the starter reranker begins with
 GROUPS = (
     Group(
         re.compile(
@@ -87,7 +85,7 @@ class GuidanceRules:
         more = weigh(added(task.question, task.language), self._index)
         single_words = characters(task.question).split()
         single = Question(dict(zip(single_words, self._index.rarity(single_words), strict=True)))
-        least = (READ if _read(task) else SIMILAR) if task.dense else WORDS[task.language]
+        least = SIMILAR if task.dense else WORDS[task.language]
         scored = [(self.score(department, task, (own, more, single)), department) for department in task.departments]
         scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
         close = [department for score, department in scored[: guidance.SHOWN] if score >= CLOSE * scored[0][0]]
@@ -103,8 +101,7 @@ class GuidanceRules:
         )
         if task.dense:
             total += SIMILARITY * max(hit.similarity or 0.0 for hit in department.hits)
-        if task.dense and _read(task):
-            total += MAXSIM * max(hit.rerank_score or 0.0 for hit in department.hits)
+            total += NEAREST * max(hit.nearest or 0.0 for hit in department.hits)
         for group in GROUPS:
             if group.departments.search(department.name):
                 total += RIGHT_PERSON if group.people.search(task.question) else -WRONG_PERSON
@@ -118,11 +115,6 @@ class GuidanceRules:
             return own.coverage(terms) + more.coverage(terms)
 
         return _best(department, held)
-
-
-def _read(task: guidance.GuidanceInput) -> bool:
-    """Whether MaxSim has read the sections; another reranker's scores are on another scale."""
-    return task.reranker.startswith(READER)
 
 
 def reason(department: guidance.Department, complaint: str) -> Statement:

@@ -201,7 +201,7 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         fault = _self_tested(session) if role == "chat" and name != NONE and not untested else None
         serving = session.site.serving
         built_with = lookups.built_with(session) if role == "encoder" else ""
-        now = session.site.encoder.identity.slug if built_with else ""
+        now = session.site.encoder.identity.stored_as if built_with else ""
         kept = session.site.chosen["encoder"] if built_with and session.site.keeps_encoder else ""
         hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
         unfit = session.site.unfit_roles if role == "chat" else frozenset()

@@ -20,7 +20,7 @@ def command(ctx: click.Context, again: bool, as_json: bool) -> None:
     from localmed.operations import changes
 
     with opened(ctx) as session:
-        encoder = session.site.chosen_encoder.identity.slug
+        encoder = session.site.chosen_encoder.identity.stored_as
         with work_shown(not as_json) as hooks:
             generation = changes.reindex(session, again, hooks)
     if as_json:

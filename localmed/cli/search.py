@@ -65,6 +65,8 @@ def show_finding(answer: Answer) -> None:
         echo_wrapped(seen.follows, "", "    ")
     if seen.read_as:
         echo_wrapped(words(message("finding.read_as", readings=seen.read_as), answer.language), "", "    ")
+    if seen.closeness:
+        echo_wrapped(seen.closeness, "", "    ")
     for number, section in enumerate(seen.sections, 1):
         _show(f"{number:>2}. ", section, answer.language)
     _others(seen, answer.language)

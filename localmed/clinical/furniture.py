@@ -18,6 +18,7 @@ LONGEST = 80  # characters of an imprint
 _PAGE = re.compile(r"\bpage \d+(?: of \d+)?\b|第\s*\d+\s*页(?:\s*[，,]?\s*共\s*\d+\s*页)?", re.IGNORECASE)
 _MONTH = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _BLANK = re.compile(rf"(?:\b(?:{_MONTH})[a-z]*|[第年月日\W\d_])*", re.IGNORECASE)
+_ROW = re.compile(r"[^\n]*\S[^\n]*")
 _NAME = re.compile(rf"(?:(?:[A-Z]\w*|of|and|the|for|in|[{HAN}]+)[\s,，.。&]*)+")
 
 
@@ -31,6 +32,14 @@ def furniture(passage: Passage) -> frozenset[int]:
         if before:
             starts.add(start)
     return frozenset(starts)
+
+
+def line_spans(passage: Passage) -> list[tuple[int, int]]:
+    """Where the sentences of ``passage`` stand, or the rows of a table, without furniture."""
+    if passage.table:
+        return [row.span() for row in _ROW.finditer(passage.text)]
+    around = furniture(passage)
+    return [(start, end) for start, end in sentences(passage.text) if start not in around]
 
 
 def _notice(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from localmed.domain.findings import Reading
+from localmed.domain.findings import Closeness, Reading
 from localmed.domain.messages import Message
 from localmed.domain.parts import Part
 from localmed.domain.sources import Citation, Evidence, Statement
@@ -162,13 +162,15 @@ class ShownSection:
 class Receipts:
     """The sections that speak of a question, best first, and those in ``others`` languages than the question's.
 
-    ``readings`` say how the question was read. Without ``dense`` only words were searched.
+    ``readings`` say how the question was read. Without ``dense`` only words were searched. ``closeness`` is that of the
+    first section.
     """
 
     readings: tuple[Reading, ...] = ()
     sections: tuple[ShownSection, ...] = ()
     others: tuple[ShownSection, ...] = ()
     dense: bool = True
+    closeness: Closeness = Closeness.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from localmed.domain.sources import Hit, Passage, Status
+
+
+class Closeness(StrEnum):
+    """How near the first section is to the question, in words and meaning. It says nothing of an answer."""
+
+    CLOSE = "close"
+    SOME_WAY = "some way off"
+    NOTHING_NEAR = "nothing near"
+    UNKNOWN = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,7 @@ class Found:
     """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody).
 
     ``keywords`` are the searches by keyword, most required first; ``guidelines`` the ids of those the map opened.
+    ``closeness`` is that of the first hit.
     """
 
     hits: tuple[Hit, ...]
@@ -32,6 +43,7 @@ class Found:
     reranker: str = ""
     keywords: tuple[KeywordStep, ...] = ()
     guidelines: tuple[str, ...] = ()
+    closeness: Closeness = Closeness.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,8 +170,15 @@ class Passage:
     @property
     def in_context(self) -> str:
         """What encoders and rerankers read: title, headings, text. The title names what "it" is in the text."""
+        return self._named(self.text)
+
+    def line_in_context(self, start: int, end: int) -> str:
+        """What encoders read of a sentence or row, ``start:end``: title, headings, its words."""
+        return self._named(self.text[start:end])
+
+    def _named(self, text: str) -> str:
         names = dict.fromkeys(name.rstrip(".。") for name in (self.title, *self.headings) if name)
-        return ". ".join((*names, self.text))
+        return ". ".join((*names, text))
 
     @property
     def pages(self) -> tuple[int, ...]:
@@ -188,7 +195,8 @@ class Passage:
 class Hit:
     """A passage that a search found, with its fused score and where each index ranked it (0-based; -1: not found).
 
-    ``rerank_score`` is the reranker's, by which the hits are ordered where there is one.
+    ``rerank_score`` is the reranker's, by which the hits are ordered where there is one. ``nearest`` is the cosine
+    similarity of the question and the sentence nearest to it.
     """
 
     passage: Passage
@@ -198,6 +206,7 @@ class Hit:
     lexical_rank: int = -1
     lexical_score: float | None = None
     rerank_score: float | None = None
+    nearest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from localmed.library.catalogue import ImportedFile
 from localmed.library.generations import AT_ONCE, Patience
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
-from localmed.library.vectors import VectorCache
+from localmed.library.vectors import VectorCache, texts_of
 from localmed.library.withdrawals import Withdrawals
 from localmed.ports import Embedder
 
@@ -273,13 +273,14 @@ class Importer:
         batch = self._settings.library.batch
         self._begun.append(self._waiting)
         for part in hooks.pieces(_passages(self._waiting), batch):
-            cache.begin([passage.in_context for passage, _ in part])
+            texts = texts_of([passage for passage, _ in part], self._encoder.identity)
+            cache.begin([text for own in texts for text in own])
         self._waiting = []
         while len(self._begun) > ahead:
             pairs = _passages([taken for taken in self._begun.popleft() if self._replace(builder, taken)])
             for part in hooks.pieces(pairs, batch):
                 passages = [passage for passage, _ in part]
-                builder.add(passages, *cache.encode_both([passage.in_context for passage in passages]))
+                builder.add(passages, cache.encode_passages(passages))
                 share = sum(taken.bytes / taken.passages for _, taken in part)
                 self._progress(share, f"{len(passages)} passages")
 

@@ -1,10 +1,11 @@
-"""The dense index: LanceDB, one vector a passage and the columns that dense search filters by.
+"""The dense index: LanceDB, one vector a passage, those of its sentences, and the columns that dense search filters by.
 
 Below ``index_above`` rows a search compares with every vector; above it an IVF index of half-precision partitions
 (IVF_HNSW_SQ, Malkov & Yashunin 2018) is built and the candidates are scored again with the full vectors. Rows added
 after an index was built are compared one by one until there are enough of them to extend it.
 
-Vectors have length one, so the dot product is the cosine similarity. Similarities are returned, not distances.
+Vectors have length one, so the dot product is the cosine similarity. Similarities are returned, not distances. The
+vectors of sentences (or rows of a table) are read of candidates only; they are kept as float16, in their order.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from localmed.domain import Passage, SearchFilter
 from localmed.errors import Damaged, NoLibrary
@@ -58,6 +61,7 @@ class DenseIndex:
                 *((name, pyarrow.string()) for name in ("id", "document", "collection", "language")),
                 ("edition", pyarrow.int32()),
                 ("vector", pyarrow.list_(pyarrow.float32(), dimensions)),
+                ("sentences", pyarrow.binary()),
             ]
         )
         if (folder / FOLDER).exists():
@@ -94,8 +98,8 @@ class DenseIndex:
         for start in range(0, len(ids), IDS_A_DELETE):
             self._table.delete(f"document IN ({_quoted(ids[start : start + IDS_A_DELETE])})")
 
-    def add(self, passages: Sequence[Passage], vectors: Vectors) -> None:
-        """Add ``passages`` with their ``vectors`` (N, D)."""
+    def add(self, passages: Sequence[Passage], vectors: Vectors, sentences: Sequence[Vectors]) -> None:
+        """Add ``passages`` with their ``vectors`` (N, D) and those of the ``sentences`` (S, D) of each."""
         arrow = self._arrow
         columns: list[Any] = [
             arrow.array([getattr(passage, name) for passage in passages], arrow.string())
@@ -103,6 +107,7 @@ class DenseIndex:
         ]
         columns.append(arrow.array([edition_number(passage.edition) for passage in passages], arrow.int32()))
         columns.append(arrow.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1]))
+        columns.append(arrow.array([one.astype(np.float16).tobytes() for one in sentences], arrow.binary()))
         self._table.add(arrow.Table.from_arrays(columns, schema=self._schema))
 
     def documents(self) -> dict[str, int]:
@@ -110,6 +115,22 @@ class DenseIndex:
         column = self._table.search().select(["document"]).limit(max(len(self), 1)).to_arrow()["document"]
         counted = column.combine_chunks().value_counts()
         return {str(count["values"]): int(count["counts"]) for count in counted.to_pylist()}
+
+    def similarities(self, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
+        """By passage: how near each of its sentences is to the nearest of ``questions`` (Q, D)."""
+        if not ids:
+            return {}
+        query = self._table.search().where(f"id IN ({_quoted(ids)})").select(["id", "sentences"])
+        with stored_bytes("library.index", kind="dense"):
+            rows = query.limit(len(ids)).to_arrow()
+            stored = [
+                np.frombuffer(row, np.float16).reshape(-1, questions.shape[1]) for row in rows["sentences"].to_pylist()
+            ]
+        # a flipped bit may make a number of none: it may cost a place, not the whole order
+        near = [
+            np.nan_to_num(one.astype(np.float32) @ questions.T, posinf=0.0, neginf=0.0).max(axis=1) for one in stored
+        ]
+        return dict(zip(rows["id"].to_pylist(), (one.tolist() for one in near), strict=True))
 
     def vectors_of(self, ids: Sequence[str]) -> dict[str, Any]:
         """The stored vectors of ``ids``."""
@@ -141,11 +162,12 @@ class DenseIndex:
         return bool(fragments > COMPACT_FRAGMENTS or len(self._table.list_versions()) > COMPACT_VERSIONS)
 
     def _build_index(self) -> None:
-        from lancedb.index import Bitmap, IvfHnswSq
+        from lancedb.index import Bitmap, BTree, IvfHnswSq
 
         self._table.create_index("vector", config=IvfHnswSq(distance_type="dot"))
         for name in ("collection", "language"):
             self._table.create_index(name, config=Bitmap())
+        self._table.create_index("id", config=BTree())
 
 
 def _condition(filters: SearchFilter) -> str:
@@ -189,6 +211,10 @@ class Nearest:
     ) -> list[tuple[str, str, float]]:
         """See ``DenseIndex.search``; raise ``Damaged`` if ``generation`` is none or has no index."""
         return self._index(generation).search(vector, limit, filters)
+
+    def similarities(self, generation: str, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
+        """See ``DenseIndex.similarities``; raise ``Damaged`` as a search does."""
+        return self._index(generation).similarities(questions, ids)
 
     def _index(self, generation: str) -> DenseIndex:
         folder = generations.folder(self._data) / generation

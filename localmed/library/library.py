@@ -45,12 +45,14 @@ from localmed.library.sparse import SparseIndex
 from localmed.library.state import State
 from localmed.library.summaries import SummaryTable
 from localmed.library.tantivy_index import Writer
+from localmed.library.vectors import Encoded
 from localmed.library.withdrawals import Withdrawals
 
 if TYPE_CHECKING:
     from localmed.ports import EncoderIdentity, Vectors, Weights
 
 Nearest = Callable[["Vectors", int, SearchFilter], Found]
+Similarities = Callable[["Vectors", Sequence[str]], dict[str, list[float]]]
 LEXICAL = "lexical"
 SPARSE = "sparse"  # only where the encoder is a sparse one too
 DENSE_BATCH = 4096  # rows written to Lance together: every write adds a fragment, and fragments slow each search
@@ -70,6 +72,7 @@ class Library:
         self.lexical = LexicalIndex(generation / LEXICAL, self._within)
         self._dense: DenseIndex | None = None
         self._nearest: Nearest | None = None
+        self._similarities: Similarities | None = None
         self._sparse: SparseIndex | None = None
         self._guidelines: SummaryTable | None = None
         self._graph: Graph | None = None
@@ -152,8 +155,8 @@ class Library:
 
     def require(self, encoder: EncoderIdentity) -> None:
         """Raise ``WrongEncoder`` unless this generation's vectors are ``encoder``'s."""
-        if self.manifest.encoder != encoder.slug:
-            raise WrongEncoder("library.encoder", built_with=self.manifest.encoder, encoder=encoder.slug)
+        if self.manifest.encoder != encoder.stored_as:
+            raise WrongEncoder("library.encoder", built_with=self.manifest.encoder, encoder=encoder.stored_as)
 
     # --- searching -------------------------------------------------------------------------------------------------
 
@@ -172,9 +175,13 @@ class Library:
         within = self._readable(filters)
         return self._allowed(partial(search, vector), limit, within) if within else []
 
-    def searched_by(self, nearest: Nearest) -> None:
-        """Let ``nearest`` do what ``DenseIndex.search`` does: another process, in which the index is open."""
-        self._nearest = nearest
+    def sentence_similarities(self, questions: Vectors, passages: Sequence[str]) -> dict[str, list[float]]:
+        """See ``DenseIndex.similarities``."""
+        return (self._similarities or self.dense.similarities)(questions, passages)
+
+    def searched_by(self, nearest: Nearest, similarities: Similarities) -> None:
+        """Let another process, in which the index is open, do what ``DenseIndex`` does."""
+        self._nearest, self._similarities = nearest, similarities
 
     def search_sparse(self, weights: Weights, limit: int, filters: SearchFilter) -> Found:
         """The best passages by the dot product of token weights whose documents may answer."""
@@ -246,6 +253,7 @@ class Builder:
         self._doomed: list[str] = []
         self._passages: list[Passage] = []
         self._vectors: list[Vectors] = []
+        self._sentences: list[Vectors] = []
         self._settled = False
         self.changed = False
 
@@ -276,19 +284,20 @@ class Builder:
         self.catalogue.put_document(document)
         self.changed = True
 
-    def add(self, passages: Sequence[Passage], vectors: Vectors, weights: Sequence[Weights] = ()) -> None:
-        """Add passages of documents that were ``put``, with their vectors (N, D) and a sparse encoder's weights."""
+    def add(self, passages: Sequence[Passage], encoded: Encoded) -> None:
+        """Add passages of documents that were ``put``, as they were ``encoded``."""
         self._delete()
         passages = self.catalogue.governed.dated(passages)
         self._writer.add(passages)
-        self.add_vectors(passages, vectors, weights)
+        self.add_vectors(passages, encoded)
 
-    def add_vectors(self, passages: Sequence[Passage], vectors: Vectors, weights: Sequence[Weights] = ()) -> None:
+    def add_vectors(self, passages: Sequence[Passage], encoded: Encoded) -> None:
         """As ``add``, for passages that a reindexing has left without vectors."""
         if self._sparse_writer:
-            self._sparse_writer.add(passages, weights)
+            self._sparse_writer.add(passages, encoded.weights)
         self._passages.extend(passages)
-        self._vectors.append(vectors)
+        self._vectors.append(encoded.vectors)
+        self._sentences += encoded.sentences
         if len(self._passages) >= DENSE_BATCH:
             self._write_dense()
         self.changed = True
@@ -331,8 +340,8 @@ class Builder:
 
     def _write_dense(self) -> None:
         if self._passages:
-            self.dense.add(self._passages, np.concatenate(self._vectors))
-            self._passages, self._vectors = [], []
+            self.dense.add(self._passages, np.concatenate(self._vectors), self._sentences)
+            self._passages, self._vectors, self._sentences = [], [], []
 
     def settle(self) -> None:
         """Write out what was added and removed, so that it can be read; nothing may be added afterwards."""
@@ -359,7 +368,7 @@ class Builder:
         if not self.parent:
             Withdrawals(self._data).create()
         number = generations.publish(
-            self._data, self.path, self.parent, reason, self._encoder.slug, documents, passages
+            self._data, self.path, self.parent, reason, self._encoder.stored_as, documents, passages
         )
         with suppress(Damaged):  # of what was served when; ``generations prune`` says so
             pruning.prune(self._data, self._settings.keep_generations)
@@ -391,8 +400,8 @@ def _require(data: Path, encoder: EncoderIdentity) -> None:
     """Raise ``WrongEncoder`` if what is served was built with another encoder."""
     with suppress(NoLibrary):
         built_with = generations.served_manifest(data).encoder
-        if built_with != encoder.slug:
-            raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.slug)
+        if built_with != encoder.stored_as:
+            raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.stored_as)
 
 
 @contextmanager

@@ -13,17 +13,20 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localmed.clinical.furniture import line_spans
+from localmed.domain import Passage
 from localmed.errors import Damaged
 from localmed.library.migrations import VECTORS, as_ours, open_database, require_file
 from localmed.ports import encode_both
 
 if TYPE_CHECKING:
-    from localmed.ports import Embedder, Vectors, Weights
+    from localmed.ports import Embedder, EncoderIdentity, Vectors, Weights
 
 KEY_BYTES = 16
 KEYS_A_QUERY = 500
@@ -39,6 +42,15 @@ class _Begun:
 
     keys: tuple[bytes, ...]
     waiting: Callable[[], tuple[Vectors, list[Weights]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """What an encoder made of N passages: ``vectors`` (N, D), those of each one's sentences (S, D), token weights."""
+
+    vectors: Vectors
+    sentences: Sequence[Vectors]
+    weights: Sequence[Weights] = ()
 
 
 class VectorCache:
@@ -76,6 +88,14 @@ class VectorCache:
         rows = [rows_by_key[key] for key in keys]
         vectors = np.stack([np.frombuffer(vector, np.float16) for vector, _ in rows]).astype(np.float32)
         return vectors, [_unpacked(weights) for _, weights in rows]
+
+    def encode_passages(self, passages: Sequence[Passage]) -> Encoded:
+        """``passages``, and each one's sentences (or rows) in its context."""
+        texts = texts_of(passages, self._encoder.identity)
+        vectors, weights = self.encode_both([text for own in texts for text in own])
+        starts = np.cumsum([0, *map(len, texts)]).tolist()
+        sentences = [vectors[start + 1 : end] for start, end in pairwise(starts)]
+        return Encoded(vectors[starts[:-1]], sentences, [weights[start] for start in starts[:-1]])
 
     def begin(self, texts: Sequence[str]) -> None:
         """Begin to encode what is not stored of ``texts`` elsewhere, if somebody does; later calls wait for it."""
@@ -136,6 +156,15 @@ class VectorCache:
         self._database.close()
         self._database = _made(self._path)
         return []
+
+
+def texts_of(passages: Sequence[Passage], encoder: EncoderIdentity) -> list[list[str]]:
+    """What is encoded of each passage: itself, then its sentences or rows in their context, if in a known language."""
+    spans = (line_spans(one) if one.language in encoder.languages else () for one in passages)
+    return [
+        [one.in_context, *(one.line_in_context(*span) for span in own)]
+        for one, own in zip(passages, spans, strict=True)
+    ]
 
 
 def damaged(path: Path) -> int:

@@ -139,7 +139,7 @@ def upgrade(session: Session) -> int:
 def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int:
     """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
     encoder = session.site.chosen_encoder
-    with session.change("reindex", encoder.identity.slug) as change, following(hooks.cancel_only()):
+    with session.change("reindex", encoder.identity.stored_as) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         change.generation = reindexed(session.settings, encoder, advance, started, again)
         change.outcome = "served" if change.generation else "unchanged"
@@ -155,16 +155,18 @@ def reindexed(
     Raise ``NoLibrary`` if nothing has been imported.
     """
     served = generations.served_manifest(settings.data)
-    if served.encoder == encoder.identity.slug and not again:
+    if served.encoder == encoder.identity.stored_as and not again:
         return 0
     with build(settings.data, encoder.identity, settings.library, reindex=True) as builder:
         started(len(builder.lexical))
         with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
             for passages in _batches(builder.lexical.all_passages(), settings.library.batch):
-                builder.add_vectors(passages, *cache.encode_both([passage.in_context for passage in passages]))
+                builder.add_vectors(passages, cache.encode_passages(passages))
                 progress(len(passages), f"{len(passages)} passages")
         summaries.complete(builder, encoder, settings, progress)
-        return builder.publish(message("generation.made.reindex", before=served.encoder, after=encoder.identity.slug))
+        return builder.publish(
+            message("generation.made.reindex", before=served.encoder, after=encoder.identity.stored_as)
+        )
 
 
 def _batches(passages: Iterator[Passage], size: int) -> Iterator[list[Passage]]:

@@ -140,7 +140,7 @@ def _apply(builder: Builder, document: Document, values: Mapping[str, str], cach
     builder.put(replace(document, edition=values.get("edition", document.edition), governance=changed))
     for start in range(0, len(passages), batch):
         part = passages[start : start + batch]
-        builder.add(part, *cache.encode_both([passage.in_context for passage in part]))
+        builder.add(part, cache.encode_passages(part))
 
 
 # --- chains of editions -----------------------------------------------------------------------------------------------

@@ -86,12 +86,12 @@ def kept(session: Session, id_: str) -> Kept:
     return _opened(session.data, session.caller.user, *row)
 
 
-def listing(session: Session) -> tuple[list[Kept], int]:
-    """The newest answers of the session's user, and how many of them cannot be opened."""
+def listing(session: Session, most: int = LISTED) -> tuple[list[Kept], int]:
+    """The newest ``most`` answers of the session's user, and how many of them cannot be opened."""
     oldest = time.time() - DAY * max(session.settings.web.history_days, 1)
     with rows(session.data) as state:
         query = "SELECT id, time, sealed FROM answers WHERE user = ? AND time > ? ORDER BY time DESC LIMIT ?"
-        found_rows = state.execute(query, (session.caller.user, oldest, LISTED)).fetchall()
+        found_rows = state.execute(query, (session.caller.user, oldest, most)).fetchall()
     answers = []
     for row in found_rows:
         with suppress(Damaged):

@@ -9,13 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from localmed.domain import Answer, Evidence, Message, Receipts, ShownLine, ShownSection, message
-from localmed.domain.findings import Reading
+from localmed.domain.findings import Closeness, Reading
 from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import pages, warnings
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
 OPEN = 1_200  # characters of a section that stand open
+CLOSENESS = {
+    Closeness.SOME_WAY: message("finding.some_way"),
+    Closeness.NOTHING_NEAR: message("finding.nothing_near"),
+}
 WHOLE = 3  # sections that are shown with their text; of the others a marked sentence
 
 
@@ -68,6 +72,7 @@ class FindingView:
     others_title: str
     note: str
     follows: str = ""  # on which questions before it
+    closeness: str = ""  # how near the first section is, in a sentence
 
 
 def view(answer: Answer, language: str) -> FindingView | None:
@@ -77,16 +82,18 @@ def view(answer: Answer, language: str) -> FindingView | None:
         return None
     known, day = answer.by_marker, answer.provenance.day
     beside = {known[section.best].passage.language for section in found.others} & {*LANGUAGES}
+    whole = 0 if found.closeness is Closeness.NOTHING_NEAR else WHOLE
     titles = (words(message("finding.also", language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
     follows = next((one_line(one.means) for one in found.readings if not one.written), "")
     return FindingView(
         tuple(f"{one_line(one.written)} = {one_line(one.means)}" for one in found.readings if one.written),
-        tuple(_section(section, known, day, language, place < WHOLE) for place, section in enumerate(found.sections)),
+        tuple(_section(section, known, day, language, place < whole) for place, section in enumerate(found.sections)),
         tuple(_section(section, known, day, language) for section in found.others),
         joined(sorted(titles), language),
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
+        words(CLOSENESS[found.closeness], language) if found.sections and found.closeness in CLOSENESS else "",
     )
 
 
@@ -193,6 +200,7 @@ def finding_value(answer: Answer) -> dict[str, object]:
         "notes": [words(note, answer.language) for note in answer.notes],
         "language": answer.language,
         "dense": found.dense,
+        "closeness": found.closeness.value,
         "read_as": [reading(one) for one in found.readings],
         "sections": [section_value(section, known) for section in found.sections],
         "others": [section_value(section, known) for section in found.others],

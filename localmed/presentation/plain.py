@@ -43,6 +43,8 @@ def _sections(finding: FindingView, language: str) -> Iterator[str]:
         yield finding.follows
     if finding.read_as:
         yield words(message("finding.read_as", readings=finding.read_as), language)
+    if finding.closeness:
+        yield finding.closeness
     titles = (words(message("finding.below"), language), finding.others_title)
     for title, sections in zip(titles, (finding.sections, finding.others), strict=True):
         if sections:

@@ -8,7 +8,7 @@ question word for word stays at least where words ranked it. Passages further do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, pstdev
 
@@ -19,35 +19,29 @@ from localmed.ports import Reranker
 
 PHRASE = 5  # words (pairs of Chinese characters) in a row that a passage has as the question has them
 CONTENT = 3  # of them at least are no filler
-FIRST = 5  # passages that are read before it is asked whether the others are worth it
-Worth = Callable[[Sequence[Hit]], bool]
 
 
-def rerank(
-    question: str, hits: Sequence[Hit], reranker: Reranker, settings: SearchSettings, worth: Worth | None = None
-) -> tuple[Hit, ...]:
+def rerank(question: str, hits: Sequence[Hit], reranker: Reranker, settings: SearchSettings) -> tuple[Hit, ...]:
     """``hits`` with the first ``settings.rerank`` ones in their new order.
 
-    A passage that the lexical search did not find counts as the lowest one that it did. ``worth`` says of the
-    ``FIRST``, with their scores, whether the others are read too; it must know what a score of this reranker means.
+    A passage that the lexical search did not find counts as the lowest one that it did.
     """
     read, rest = hits[: settings.rerank], hits[settings.rerank :]
-    scores = list(
-        reranker.score(question, [hit.passage.in_context for hit in read[: FIRST if worth else None]], keep=True)
-    )
-    if worth and not worth([replace(hit, rerank_score=float(score)) for hit, score in zip(read, scores, strict=False)]):
-        read, rest = hits[:FIRST], hits[FIRST:]
-    scores += reranker.score(question, [hit.passage.in_context for hit in read[len(scores) :]], keep=True)
+    scores = list(reranker.score(question, [hit.passage.in_context for hit in read], keep=True))
     parts = (
         (1.0, scores),
         (settings.rerank_lexical_weight, _lexical(read)),
         (settings.rerank_fused_weight, [hit.score for hit in read]),
     )
+    order = _kept(best_first(parts), [_verbatim_rank(question, hit) for hit in read])
+    return (*(replace(read[place], rerank_score=float(scores[place])) for place in order), *rest)
+
+
+def best_first(parts: Sequence[tuple[float, Sequence[float]]]) -> list[int]:
+    """The places by the sum of weighted scores, each made comparable; equal ones stay as they were."""
     weighted = [[weight * score for score in standardised(scores)] for weight, scores in parts]
     together = [sum(column) for column in zip(*weighted, strict=True)]
-    order = sorted(range(len(read)), key=lambda place: -together[place])  # equal ones stay as they were
-    order = _kept(order, [_verbatim_rank(question, hit) for hit in read])
-    return (*(replace(read[place], rerank_score=float(scores[place])) for place in order), *rest)
+    return sorted(range(len(together)), key=lambda place: -together[place])
 
 
 def _kept(order: Sequence[int], most: Sequence[int | None]) -> list[int]:

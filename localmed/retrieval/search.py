@@ -12,6 +12,9 @@ from. Each index gives two rankings: its passages, and their documents by best p
 ``weight / (k + rank)`` over all of them. Passages of one document otherwise crowd the list and push the right document
 of the other index down: on MedQuAD's known items the second level raised MRR@10 by 0.07 on the questions it was chosen
 on (held-out figures, and what is known of that sample: tests/benchmarks/RESULTS.md).
+
+The first fused passages are then ordered by the sentence, in its context of title and headings, that is nearest to the
+question, with the fused score and the share of the question's rare words that the passage holds beside it.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from localmed import hooks, language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
-from localmed.domain.findings import Found, KeywordStep
+from localmed.domain.findings import Closeness, Found, KeywordStep
 from localmed.errors import ModelError
 from localmed.library.library import Library
 from localmed.library.reading import missing
@@ -32,12 +37,18 @@ from localmed.ports import Embedder, Reranker, encode_both
 from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.keywords import Rows, degrade
-from localmed.retrieval.rerank import Worth, rerank
+from localmed.retrieval.rerank import best_first, rerank
 from localmed.retrieval.topics import other_names
+from localmed.retrieval.weights import of_terms, searched_text
 
 if TYPE_CHECKING:
     from localmed.domain.findings import Question
     from localmed.ports import Vectors, Weights
+HELD = 0.4  # of the share of rare words that the first hit holds, beside the similarity of its nearest sentence
+# By encoder: from which sum of both a first hit is close, and below which nothing is near. Chosen on 580 questions of
+# nine authors, so that 2 % of those with an answer have nothing near and 25 % are some way off. Of questions on a
+# subject that the library lacks, a quarter have nothing near and 85 % are not close (tests/benchmarks/sections.py).
+LIMITS = {"multilingual-e5-small-q4": (0.60, 0.44)}
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
 
 
@@ -60,14 +71,13 @@ class HybridSearch:
         limit: int,
         keywords: Sequence[str] = (),
         reranked: bool = True,
-        worth: Worth | None = None,
         read: Question | None = None,
     ) -> Found:
         """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first.
 
         Without ``reranked`` in the order of the fused rankings, which a window shows at once; by words alone where the
-        encoder does not answer, so that a window finds passages while its models are down. ``worth`` says whether more
-        than the first are reranked (see ``rerank``). How the question was ``read`` is searched for besides.
+        encoder does not answer, so that a window finds passages while its models are down. How the question was
+        ``read`` is searched for besides.
         """
         settings = self._settings
         text = question[: settings.query_characters]
@@ -102,13 +112,49 @@ class HybridSearch:
         fused = fuse(rankings, settings.rrf_k, self._map.bonus(opened))
         # One by meaning knows the encoder's languages, but ranks those of another no better than the fusion does.
         reranker = self._reranker if known and reranked and not across else None
-        hits = self._hits(
-            fused[: max(limit, settings.rerank) if reranker else limit], (lexical, _merged(dense, besides)), inside
-        )
+        closeness = Closeness.UNKNOWN
+        taken = max(limit, settings.rerank if reranker else 0, settings.sentences if vector is not None else 0)
+        hits = self._hits(fused[:taken], (lexical, _merged(dense, besides)), inside)
+        if vector is not None and settings.sentences and not across:
+            questions = np.stack([vector] if written_out is None else [vector, written_out])
+            hits, closeness = self._by_sentence(f"{text} {further}", questions, hits)
         if reranker:
-            hits = rerank(read.written_out or text if read else text, hits, reranker, settings, worth)[:limit]
+            hits = rerank(read.written_out or text if read else text, hits, reranker, settings)
+        hits = hits[:limit]
         use_dense = vector is not None and bool(settings.dense_weight)
-        return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened)
+        return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened, closeness)
+
+    def similarities(self, read: Question, passages: Sequence[str]) -> Mapping[str, Sequence[float]]:
+        """How near each line of ``passages`` is to the question as it was ``read``; {} where nobody can tell."""
+        texts = [one[: self._settings.query_characters] for one in (read.typed, read.written_out) if one]
+        if language.detect(read.typed) not in self._encoder.identity.languages:
+            return {}
+        with suppress(ModelError):
+            return self._library.sentence_similarities(self._encoder.encode(texts, "query"), passages)
+        return {}
+
+    def _by_sentence(self, text: str, questions: Vectors, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], Closeness]:
+        """``hits`` with the first ones in the order of the sentence nearest to one of ``questions`` (Q, D)."""
+        settings, index = self._settings, self._library.lexical
+        near, rest = hits[: settings.sentences], hits[settings.sentences :]
+        found = self._library.sentence_similarities(questions, [hit.passage.id for hit in near])
+        nearest = [max(found.get(hit.passage.id, ()), default=hit.similarity or 0.0) for hit in near]
+        weights = of_terms(text, index)
+        held = [weights.coverage(index.analyse(searched_text(hit.passage))) for hit in near]
+        parts = (
+            (1.0, nearest),
+            (settings.sentence_fused_weight, [hit.score for hit in near]),
+            (settings.sentence_words_weight, held),
+        )
+        order = best_first(parts)
+        ordered = (*(replace(near[place], nearest=nearest[place]) for place in order), *rest)
+        return ordered, self._closeness(nearest[order[0]] + HELD * held[order[0]]) if order else Closeness.UNKNOWN
+
+    def _closeness(self, score: float) -> Closeness:
+        if self._encoder.identity.name not in LIMITS:
+            return Closeness.UNKNOWN
+        close, near = LIMITS[self._encoder.identity.name]
+        return Closeness.CLOSE if score >= close else Closeness.SOME_WAY if score >= near else Closeness.NOTHING_NEAR
 
     def _by_keywords(
         self, keywords: Sequence[str], number: int, filters: SearchFilter

@@ -1,42 +1,59 @@
 """What a search shows: sections, each whole, with the sentences nearest to the question marked.
 
 A section is the passages of one heading of one document in reading order; its place is that of its best passage. What
-only stands around the text (running heads, foot lines) is left out. The marks are chosen by the question's rare words
-alone and may be wrong; they hide nothing.
+only stands around the text (running heads, foot lines) is left out. The sentences nearest to the question are marked,
+by meaning and by the question's rare words; the marks may be wrong and hide nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from localmed.clinical.furniture import furniture
+from localmed.clinical.furniture import line_spans
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
-from localmed.language import sentences
 from localmed.library.lexical import LexicalIndex
+from localmed.retrieval.weights import of_terms
 
 LONGEST = 6_000  # characters of a section; of a longer one, what stands around its best passage
 MARKS = 3  # in one section
-NEAR = 0.6  # of the best sentence's weight: less is not marked
+WORDS = 0.2  # of a line's share of the question's rare words, beside its similarity; 0.1 to 0.3 are alike
+FEWER = 0.6  # by words alone: of the most that a line holds
+NEAR = 0.15  # below the nearest line: what is further away is not marked; 0.1 to 0.2 are alike
+
+Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
 
 def sections(
-    found: Sequence[Hit], read: Question, index: LexicalIndex, most: int, document: Callable[[str], Sequence[Passage]]
-) -> Iterator[Section]:
+    found: Sequence[Hit],
+    read: Question,
+    index: LexicalIndex,
+    most: int,
+    document: Callable[[str], Sequence[Passage]],
+    similar: Similar,
+) -> tuple[Section, ...]:
     """The first ``most`` sections that ``found`` stand in, best first; ``document`` gives a document's passages."""
     seen: set[str] = set()
-    count = 0
+    taken: list[tuple[Hit, tuple[Line, ...], bool]] = []
     for hit in found:
-        if hit.passage.id in seen or count == most:
+        if hit.passage.id in seen or len(taken) == most:
             continue
         whole = section_of(hit.passage, document(hit.passage.document_id))
         seen |= {passage.id for passage in whole}
         shown = _around(hit.passage, whole)
-        lines = _marked(tuple(_lines(shown)), read, index)
-        if lines:
-            count += 1
-            yield Section(hit, lines, len(shown) < len(whole))
+        if lines := tuple(_lines(shown)):
+            taken.append((hit, lines, len(shown) < len(whole)))
+    near = similar(list(dict.fromkeys(line.passage.id for _, lines, _ in taken for line in lines)))
+    weights = of_terms(f"{read.typed} {read.further}", index)
+
+    def scored(lines: tuple[Line, ...]) -> list[float]:
+        of_passage = {passage: iter(values) for passage, values in near.items()}
+        nearest = [next(of_passage.get(line.passage.id, iter(())), 0.0) for line in lines]
+        held = [weights.coverage(index.analyse(line.text)) for line in lines]
+        return [one + WORDS * share for one, share in zip(nearest, held, strict=True)]
+
+    return tuple(Section(hit, _marked(lines, scored(lines), bool(near)), cut) for hit, lines, cut in taken)
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:
@@ -61,32 +78,18 @@ def _around(best: Passage, whole: Sequence[Passage]) -> tuple[Passage, ...]:
 
 def _lines(passages: Iterable[Passage]) -> Iterator[Line]:
     for passage in passages:
-        around, last = furniture(passage), 0
-        spans = _rows(passage.text) if passage.table else sentences(passage.text)
-        for start, end in spans:
-            if start not in around:
-                breaks = last == 0 or "\n" in passage.text[last:start]
-                yield Line(passage, start, end, breaks=breaks)
+        last = 0
+        for start, end in line_spans(passage):
+            yield Line(passage, start, end, breaks=last == 0 or "\n" in passage.text[last:start])
             last = end
 
 
-def _rows(text: str) -> list[tuple[int, int]]:
-    spans, at = [], 0
-    for line in text.split("\n"):
-        if line.strip():
-            spans.append((at, at + len(line)))
-        at += len(line) + 1
-    return spans
-
-
-def _marked(lines: tuple[Line, ...], read: Question, index: LexicalIndex) -> tuple[Line, ...]:
-    """``lines`` with those marked that hold most of the question's words, each weighed by how rare it is."""
-    terms = list(dict.fromkeys(index.analyse(f"{read.typed} {read.further}", for_query=True)))
-    weights = dict(zip(terms, index.rarity(terms), strict=True))
-    scores = [sum(weights[term] for term in weights.keys() & set(index.analyse(line.text))) for line in lines]
+def _marked(lines: tuple[Line, ...], scores: Sequence[float], by_meaning: bool) -> tuple[Line, ...]:
+    """``lines`` with the best marked; without similarities those that hold the most of the question's rare words."""
     best = max(scores, default=0.0)
+    least = best - NEAR if by_meaning else FEWER * best
     order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
-    chosen = {place for place in order if best > 0 and scores[place] >= NEAR * best}
+    chosen = {place for place in order if best > 0 and scores[place] >= least}
     return tuple(
         Line(line.passage, line.start, line.end, place in chosen, line.breaks) for place, line in enumerate(lines)
     )

@@ -25,7 +25,12 @@ class Question:
 
 def weigh(question: str, index: LexicalIndex) -> Question:
     """The terms of ``question`` as ``index`` weighs them; a word the index has never seen weighs most."""
-    terms = list(dict.fromkeys(index.analyse(" ".join(question_words(question)), for_query=True)))
+    return of_terms(" ".join(question_words(question)), index)
+
+
+def of_terms(text: str, index: LexicalIndex) -> Question:
+    """All terms of ``text`` that a search looks for, as ``index`` weighs them."""
+    terms = list(dict.fromkeys(index.analyse(text, for_query=True)))
     return Question(dict(zip(terms, index.rarity(terms), strict=True)))
 
 

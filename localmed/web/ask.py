@@ -25,6 +25,7 @@ from localmed.presentation import finding, neutral, verify
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
 from localmed.presentation.views import AnswerView
+from localmed.retrieval.suggesting import suggestions
 from localmed.web import pages, streams
 from localmed.web.admission import Queue
 from localmed.web.streams import Event, Work
@@ -32,6 +33,8 @@ from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
 EVENT_STREAM = "text/event-stream"
+LAST = 3  # answers of before that stand below the empty box
+TYPED = 100  # characters of what is being typed; a longer text is a question, and suggests nothing
 
 
 def form_page(visit: Visit, status: int = 200, **values: Any) -> Response:
@@ -39,8 +42,17 @@ def form_page(visit: Visit, status: int = 200, **values: Any) -> Response:
     names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
     if not names:
         return pages.page(visit, "no_library.html")
-    shown = {"collections": names, "presets": tuple(visit.site.settings.tiers.presets), "after": "", "asked_text": ""}
+    shown: dict[str, Any] = {"collections": names, "presets": tuple(visit.site.settings.tiers.presets)}
+    shown |= {"after": "", "asked_text": ""}
+    shown |= {"beside": _ways_beside(visit), "last": history.listing(visit.session, LAST)[0]}
     return pages.page(visit, "ask.html", status, **(shown | values))
+
+
+def _ways_beside(visit: Visit) -> list[pages.Place]:
+    """The other ways to ask; concepts only where the library has any."""
+    with visit.session.workspace() as workspace:
+        graph = bool(workspace.library.graph.counts())
+    return [place for place in pages.BESIDE if graph or place.path != "/concepts"]
 
 
 @router.post("/ask")
@@ -63,6 +75,13 @@ def ask(
         return session.ask(text, filters, preset or None, earlier, hooks, check)
 
     return respond(visit, request, text, work, earlier)
+
+
+@router.post("/ask/suggestions")
+def suggested(visit: Asking, question: Annotated[str, Form()] = "") -> list[str]:
+    """Headings, titles and medicines of the library that begin as ``question`` does; nothing is kept."""
+    with visit.session.workspace() as workspace:
+        return list(suggestions(workspace.library, clean(question)[:TYPED]))
 
 
 @router.post("/ask/identifiers")

@@ -45,14 +45,16 @@ class Place(NamedTuple):
         return area != "admin" and bool(area) and path.startswith(f"/{area}/")
 
 
+BESIDE = (  # ways to ask that stand under the box of the first page, not in the bar
+    Place("/practice", "web.nav.practice", Right.ASK),
+    Place("/search", "web.nav.search", Right.ASK),
+    Place("/concepts", "web.nav.concepts", Right.ASK),
+)
 NAVIGATION = (
     # work of the ward
     Place("/", "web.nav.ask", Right.ASK),
-    Place("/practice", "web.nav.practice", Right.ASK),
     Place("/orders", "web.nav.orders", Right.ASK),
     Place("/departments", "web.nav.departments", Right.ASK),
-    Place("/search", "web.nav.search", Right.ASK),
-    Place("/concepts", "web.nav.concepts", Right.ASK),
     Place("/history", "web.nav.history", Right.ASK),
     # work of librarians
     Place("/library/collections", "web.nav.library", Right.LIBRARY),

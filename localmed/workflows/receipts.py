@@ -72,7 +72,7 @@ def receipts(
         status=AnswerStatus.SECTIONS if both else AnswerStatus.ABSTAINED,
         language=found.found.language,
         evidence=evidence,
-        receipts=Receipts(found.read.readings, own, others, found.found.dense),
+        receipts=Receipts(found.read.readings, own, others, found.found.dense, found.found.closeness),
         conflicts=tuple(conflicts(own[:COMPARED], evidence))[:CONFLICTS],
     )
 

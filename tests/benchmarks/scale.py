@@ -23,6 +23,7 @@ from localmed.agents.keyword_rules import KeywordRules
 from localmed.config import KeywordSettings, LibrarySettings, SearchSettings
 from localmed.domain import Document, Passage, SearchFilter, digest, message
 from localmed.library.library import Library, build
+from localmed.library.vectors import Encoded
 from localmed.models.bert import MaxSim
 from localmed.models.minilm import MiniLM
 from localmed.ports import EncoderIdentity
@@ -80,6 +81,9 @@ def copies(source: Library, vectors: dict[str, Vectors]) -> Iterator[tuple[list[
         turn += 1
 
 
+SENTENCES = 6  # of a passage
+
+
 def grow(source: Path, target: Path) -> float:
     """Build the large library; the seconds that publishing (index included) took."""
     identity = MiniLM().identity
@@ -91,7 +95,7 @@ def grow(source: Path, target: Path) -> float:
             for documents, passages, matrix in copies(small, vectors):
                 for document in documents:
                     builder.put(document)
-                builder.add(passages, matrix)
+                builder.add(passages, Encoded(matrix, [np.repeat(row[None], SENTENCES, axis=0) for row in matrix]))
             began = time.perf_counter()
             builder.publish(message("generation.made.upgrade"))
     return time.perf_counter() - began

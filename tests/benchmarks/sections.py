@@ -1,10 +1,10 @@
 """Whether the section that answers a ward's question is among the first that are shown.
 
 Each set: documents of one author beside the starter corpus, asked without a chat model. A question counts as found in
-the first n sections if one of them holds every one of the words that answer (``must``, ``evidence``). ``elsewhere``
-are questions that the documents do not answer: of all pairs of a question with an answer and one without it is counted
-how often the first section of the former has the higher score. All sets were looked at before: the figures compare ways
-of searching with each other and are no forecast.
+the first n sections if one of them holds every one of the words that answer (``must``, ``evidence``); ``rare`` are
+questions with an exact rare name. What is said of closeness is counted for questions with an answer, for those that the
+documents do not answer (``elsewhere``), and for those of other authors, whose subject the library lacks. All sets were
+looked at before: the figures compare ways of searching with each other and are no forecast.
 
     python -m tests.benchmarks.sections [FOLDER ...]   (documents, plain.toml and elsewhere.toml of another author)
 """
@@ -22,7 +22,7 @@ from typing import Any
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter
-from localmed.domain.findings import Section
+from localmed.domain.findings import Closeness, Section
 from localmed.ingest import manifest
 from localmed.operations import importing
 from localmed.session import Session
@@ -47,32 +47,31 @@ SETS = {
     "ward6_held": "eighth author, held back",
     "ward7_held": "ninth author, held back",
 }
+STRANGERS = {  # whose questions are asked of a library that lacks their subject
+    "ward7_held": ("ward2_held", "ward3_held", "ward4_held", "ward5_held"),
+    "ward4_held": ("ward2_held", "ward6_held", "ward7_held"),
+}
+STEP = 3  # every third of their questions
 PLACES = (1, 3, 5, 10)
 
 
 @dataclass
 class Measured:
-    """Of the questions in one language: the place of the section that answers (99: none), and the first one's score."""
+    """Of the questions in one language: the place of the section that answers (99: none), and what is said to be near.
+
+    ``near`` has the questions with an answer, without one, and on a subject that the library lacks.
+    """
 
     places: list[int] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    elsewhere: list[float] = field(default_factory=list)  # scores of questions without an answer
+    rare: list[int] = field(default_factory=list)
+    near: dict[str, list[Closeness]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, other: Measured) -> None:
         """Count ``other`` in."""
         self.places += other.places
-        self.scores += other.scores
-        self.elsewhere += other.elsewhere
-
-    def among(self, most: int) -> int:
-        """How many were found in the first ``most`` sections."""
-        return sum(at <= most for at in self.places)
-
-    @property
-    def told_apart(self) -> float:
-        """The share of pairs in which the question with an answer has the higher score; a tie is half of one."""
-        pairs = [(one, other) for one in self.scores for other in self.elsewhere]
-        return sum((one > other) + (one == other) / 2 for one, other in pairs) / len(pairs) if pairs else 0.0
+        self.rare += other.rare
+        for kind, said in other.near.items():
+            self.near[kind] += said
 
 
 def imported(session: Session, work: Path, folder: Path) -> None:
@@ -111,35 +110,42 @@ def measured(folder: Path, work: Path) -> dict[str, Measured]:
     found: dict[str, Measured] = defaultdict(Measured)
     with opened(Settings(Path(tempfile.mkdtemp(dir=work)))) as session:
         imported(session, Path(tempfile.mkdtemp(dir=work)), folder)
-        for one in (*questions("plain", folder), *questions("answerable", folder)):
-            sections = _sections(session, one["text"])
+
+        def asked(one: dict[str, Any], kind: str) -> tuple[Measured, int]:
+            finding = session.find(one["text"], SearchFilter(), 50, max(PLACES))
             of_language = found[one.get("language", "en")]
-            of_language.places.append(place(sections, one.get("must", one.get("evidence", ()))))
-            of_language.scores.append(_score(sections))
+            of_language.near[kind].append(finding.found.closeness)
+            return of_language, place(finding.sections, one.get("must", one.get("evidence", ())))
+
+        for one in (*questions("plain", folder), *questions("answerable", folder)):
+            of_language, at = asked(one, "with an answer")
+            of_language.places.append(at)
+        for one in questions("rare", folder):
+            of_language, at = asked(one, "with an answer")
+            of_language.rare.append(at)
         for one in questions("elsewhere", folder):
-            found[one.get("language", "en")].elsewhere.append(_score(_sections(session, one["text"])))
+            asked(one, "without an answer")
+        for name in STRANGERS.get(folder.name, ()):
+            for one in questions("plain", HERE / name)[::STEP]:
+                asked(one, "on another subject")
     return found
-
-
-def _sections(session: Session, text: str) -> Sequence[Section]:
-    return session.find(text, SearchFilter(), 50, max(PLACES)).sections
-
-
-def _score(sections: Sequence[Section]) -> float:
-    return sections[0].best.score if sections else 0.0
 
 
 def rows(called: str, found: dict[str, Measured], how: str) -> Iterator[Row]:
     """The rows of one set, or of all."""
     for language, one in sorted(found.items()):
         name = {"en": "English", "zh": "Chinese"}[language]
-        total = len(one.places)
-        if not total:
-            continue
-        shares = "; ".join(f"first {most}: {one.among(most)} ({one.among(most) / total:.1%})" for most in PLACES)
-        yield Row(f"section that answers, {name}, {called}", "", f"{shares}; of {total}", "-", how)
-        yield Row(f"questions with an answer told from those without by score, {name}, {called}", "",
-                  f"{one.told_apart:.2f} of pairs", "-", f"{how}; {len(one.elsewhere)} without")  # fmt: skip
+        for what, places in (("section that answers", one.places), ("section that has the rare name", one.rare)):
+            if places:
+                yield Row(f"{what}, {name}, {called}", "", _shares(places), "-", how)
+        for kind, said in one.near.items():
+            counts = "; ".join(f"{word.value}: {said.count(word)}" for word in Closeness if word in said)
+            yield Row(f"closeness of questions {kind}, {name}, {called}", "", f"{counts}; of {len(said)}", "-", how)
+
+
+def _shares(places: Sequence[int]) -> str:
+    total, among = len(places), {most: sum(at <= most for at in places) for most in PLACES}
+    return "; ".join(f"first {most}: {count} ({count / total:.1%})" for most, count in among.items()) + f"; of {total}"
 
 
 def run(place: Place) -> list[Row]:

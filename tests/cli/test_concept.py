@@ -48,7 +48,7 @@ def test_no_definition_is_said(graph: Localmed) -> None:
 
 def test_by_meaning(graph: Localmed) -> None:
     card = graph.ok("concept", "alphadrug", "-q", "with gammadrug?", "--by-meaning", "--json").json
-    assert "MaxSim over multilingual-e5-small" in card["ordered_by"]
+    assert "cosine of multilingual-e5-small" in card["ordered_by"]
 
 
 def test_an_unknown_term_ends_with_2_and_near_names(graph: Localmed) -> None:

@@ -190,7 +190,7 @@ def test_what_is_built_in_is_chosen_but_not_added(empty: Localmed, tmp_path: Pat
     )
     assert empty.ok("models", "use", "reranker", "none").out == "none serves reranker\n"
     assert "reranker: none" in empty.ok("models", "list").out
-    assert empty.ok("models", "use", "reranker", "default").out == "maxsim serves reranker\n"
+    assert empty.ok("models", "use", "reranker", "default").out == "none serves reranker\n"
     assert empty("models", "use", "encoder", "none").code == 2  # nothing works without
     for name in ("minilm", "none", "default", "chat"):
         bad = make(tmp_path / f"{name}.gguf", files.gguf())

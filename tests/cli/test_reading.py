@@ -26,7 +26,7 @@ def test_import_reports_every_file(imported: tuple[Localmed, Ran]) -> None:
 
 def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
     result = localmed.ok("search", "maximum paracetamol dose", "--json").json
-    assert set(result) == {"status", "notes", "language", "dense", "read_as", "sections", "others"}
+    assert set(result) == {"status", "notes", "language", "dense", "closeness", "read_as", "sections", "others"}
     best = result["sections"][0]
     assert (best["title"], best["collection"], best["passages"]) == ("Paracetamol", "ward", [best["passage"]])
     assert "4 g" in best["text"]

@@ -14,7 +14,7 @@ from localmed.domain import Collection, SearchFilter, Status, message
 from localmed.errors import InputError, UsageError
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.library import Library, build
-from tests.fakes import HashedWords, answers, described, documents, import_into, jsonl, verify, write
+from tests.fakes import HashedWords, answers, described, documents, encoded, import_into, jsonl, verify, write
 from tests.words import words
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
@@ -267,7 +267,7 @@ def test_removing_and_adding_the_same_document_leaves_the_new_passages(settings:
     with Library.open(settings.data) as library:
         document = next(document for document in library.catalogue.documents() if document.title == "Sepsis")
         passages = library.lexical.of_document(document.id)
-    vectors = encoder.encode([passage.text for passage in passages], "passage")
+    vectors = encoded(encoder, passages)
     with build(settings.data, encoder.identity, settings.library) as builder:
         for _ in range(3):
             builder.remove([document.id])

@@ -209,7 +209,7 @@ def test_ctrl_c_leaves_the_old_generation_and_the_next_import_goes_on(settings: 
     import_into(settings, corpus)
     write(corpus, {f"{number}.txt": f"Title {number}\n\nText {number}.\n" for number in range(40)})
     fresh = Settings(settings.data, library=type(settings.library)(batch=1, writer_memory_bytes=15_000_000))
-    encoder = _Interrupting(after=10)
+    encoder = _Interrupting(after=20)
     with pytest.raises(KeyboardInterrupt):
         import_into(fresh, corpus, encoder=encoder)
     assert set(documents(settings)) == {"a.txt"}
@@ -218,7 +218,7 @@ def test_ctrl_c_leaves_the_old_generation_and_the_next_import_goes_on(settings: 
         row = state._database.execute("SELECT outcome FROM imports ORDER BY id DESC").fetchone()
     assert row == ("interrupted",)
     report = import_into(settings, corpus)
-    assert report.encoded == 40 - 10
+    assert report.encoded == 2 * (40 - 10), "each passage and its one sentence"
     verify(settings.data)
 
 

@@ -49,7 +49,7 @@ def test_a_guideline_is_summarised_by_its_own_sentences(settings: Settings, corp
 def test_only_guidelines_are(settings: Settings, corpus: Path, encoder: HashedWords) -> None:
     import_into(settings, write(corpus, {"sepsis.md": SEPSIS}), encoder=encoder)
     assert stored(settings) == {}
-    assert len(encoder.encoded) == 1  # its passage
+    assert len(encoder.encoded) == 3  # its passage and two sentences
 
 
 def test_chinese_is_not_encoded_for_its_summary(settings: Settings, corpus: Path, encoder: HashedWords) -> None:

@@ -25,7 +25,7 @@ from localmed.library.generations import Manifest, lock_writer
 from localmed.library.intact import FileEntry
 from localmed.library.library import Library, build
 from localmed.messages import from_text, render
-from tests.fakes import HashedWords, answers, hashes, import_into, overwrite, titles, verify, write
+from tests.fakes import HashedWords, answers, encoded, hashes, import_into, overwrite, titles, verify, write
 
 TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
 
@@ -121,12 +121,12 @@ def test_many_small_additions_are_compacted(filled: Settings) -> None:
     with Library.open(filled.data) as library:
         document = library.catalogue.documents()[0]
         passage = library.lexical.of_document(document.id)[0]
-    vector = HashedWords().encode([passage.text], "passage")
+    vectors = encoded(HashedWords(), [passage])
     with build(filled.data, HashedWords().identity, filled.library) as builder:
         builder.remove([document.id])
         builder.put(replace(document, passages=COMPACT_FRAGMENTS + 5))
         for number in range(COMPACT_FRAGMENTS + 5):
-            builder.add([replace(passage, id=f"{number:032}")], vector)
+            builder.add([replace(passage, id=f"{number:032}")], vectors)
             builder._write_dense()
         builder.publish(message("generation.made.upgrade"))
     verify(filled.data)

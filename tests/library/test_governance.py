@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,8 @@ def paths(library: Library, settings: Settings, filters: SearchFilter) -> Iterat
     }
     yield from ((name, {document for _, document, _ in rows_}) for name, rows_ in rows.items())
     host = Nearest(library.data)
-    library.searched_by(lambda vector, limit, filters_: host(library.path.name, vector, limit, filters_))
+    name = library.path.name
+    library.searched_by(partial(host, name), partial(host.similarities, name))
     yield "host", {document for _, document, _ in library.search_dense(vectors[0], 100, filters)}
     result = HybridSearch(library, encoder, settings.search).search(QUESTION, filters, 100, ("sepsis", "antibiotics"))
     yield "hybrid", {hit.passage.document_id for hit in result.hits}

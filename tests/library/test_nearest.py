@@ -26,8 +26,15 @@ def test_it_finds_what_the_library_finds(settings: Settings, corpus: Path) -> No
             expected = library.dense.search(VECTOR, 5, filters)
             assert nearest(library.path.name, VECTOR, 5, filters) == expected
         assert library.search_dense(VECTOR, 5, ANY) == nearest(library.path.name, VECTOR, 5, ANY)
-        library.searched_by(lambda vector, limit, filters: [("another", "process", 1.0)])
+        ids = [passage for passage, _, _ in library.search_dense(VECTOR, 5, ANY)]
+        similar = library.sentence_similarities(VECTOR[None], ids)
+        assert similar == nearest.similarities(library.path.name, VECTOR[None], ids)
+        assert {*similar} == {*ids}
+        library.searched_by(
+            lambda vector, limit, filters: [("another", "process", 1.0)], lambda questions, ids: {"another": [1.0]}
+        )
         assert library.search_dense(VECTOR, 5, ANY) == [("another", "process", 1.0)]
+        assert library.sentence_similarities(VECTOR[None], ids) == {"another": [1.0]}
 
 
 def test_generations_one_after_another(settings: Settings, corpus: Path) -> None:

@@ -27,7 +27,7 @@ def chosen(profile: str, uses: Mapping[str, str] | None = None, registered: tupl
 
 def test_the_profiles_own() -> None:
     assert chosen("starter") == {
-        "chat": "none", "encoder": "e5", "reranker": "maxsim", "entailment": "none", "terms": "none",
+        "chat": "none", "encoder": "e5", "reranker": "none", "entailment": "none", "terms": "none",
         "planner": "none",
     }  # fmt: skip
     workstation = chosen("workstation", registered=(NLI,))

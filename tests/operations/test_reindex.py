@@ -85,11 +85,11 @@ def test_every_passage_is_encoded_anew_and_no_file_is_read(imported: Settings) -
     encoder = Narrow()
     number, steps = run(imported, encoder)
     assert (number, steps) == (2, [10, 4, 4, 2])
-    assert len(encoder.encoded) == 10
+    assert len(encoder.encoded) == 20, "each passage and its one sentence"
     assert documents(imported) == before
     verify(imported.data)
     with Library.open(imported.data) as library:
-        assert library.manifest.encoder == encoder.identity.slug
+        assert library.manifest.encoder == encoder.identity.stored_as
         library.require(encoder.identity)
         passage = next(library.lexical.all_passages())
         vector = encoder.encode([passage.in_context], "query")[0]
@@ -145,14 +145,14 @@ def test_the_encoders_own_library_is_left_alone(imported: Settings) -> None:
 
 def test_interrupted_it_changes_nothing_and_goes_on(imported: Settings) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(imported, Narrow(texts=9))
+        run(imported, Narrow(texts=18))
     assert generations.current(imported.data).name == "0001"
     assert not (imported.data / "generations" / "building").exists()
     with opened(imported, HashedWords()) as session:
         assert session.find("sepsis", ANY, 20, 20).found.dense
     encoder = Narrow()
     assert run(imported, encoder)[0] == 2
-    assert len(encoder.encoded) == 2, "two batches of four were in the cache"
+    assert len(encoder.encoded) == 4, "two batches of four passages were in the cache"
     verify(imported.data)
 
 
@@ -162,7 +162,7 @@ def test_killed_it_changes_nothing_and_goes_on(imported: Settings) -> None:
         "import os, signal, sys; from pathlib import Path; from localmed.config import LibrarySettings, Settings\n"
         "from tests.operations.test_reindex import BATCH, Narrow, run\n"
         "settings = Settings(Path(sys.argv[1]), library=LibrarySettings(batch=BATCH, writer_memory_bytes=15_000_000))\n"
-        "try: run(settings, Narrow(texts=5))\n"
+        "try: run(settings, Narrow(texts=10))\n"
         "except KeyboardInterrupt: pass\n"
         "class Killed(Narrow):\n"
         "    def encode(self, texts, kind):\n"
@@ -176,7 +176,7 @@ def test_killed_it_changes_nothing_and_goes_on(imported: Settings) -> None:
     verify(imported.data)
     encoder = Narrow()
     assert run(imported, encoder)[0] == 2
-    assert len(encoder.encoded) == 6
+    assert len(encoder.encoded) == 12
     verify(imported.data)
 
 
@@ -186,7 +186,7 @@ def test_an_import_afterwards_reads_what_is_new(settings: Settings, corpus: Path
     write(corpus, {"new.txt": "New\n\nA new text about burns.\n"})
     encoder = WeighedWords()
     report = import_into(settings, corpus, encoder=encoder)
-    assert (report.counts["read"], report.counts["unchanged"], len(encoder.encoded)) == (1, 10, 1)
+    assert (report.counts["read"], report.counts["unchanged"], len(encoder.encoded)) == (1, 10, 2)
     verify(settings.data)
 
 

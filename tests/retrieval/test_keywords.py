@@ -145,7 +145,7 @@ def test_keywords_raise_what_holds_them_all(library: Library, search: HybridSear
     question = "shock"
     plain = [hit.passage.title for hit in search.search(question, ANY, 5).hits]
     assert plain[0] == "Shock"
-    heavy = HybridSearch(library, HashedWords(), SearchSettings(keyword_weight=5.0))
+    heavy = HybridSearch(library, HashedWords(), SearchSettings(keyword_weight=5.0, sentences=0))
     assert heavy.search(question, ANY, 5, ("lactate",)).hits[0].passage.title == "Sepsis"
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from localmed.config import SearchSettings
 from localmed.domain import Hit
-from localmed.retrieval.rerank import FIRST, rerank, standardised
-from tests.values import hit, passage
+from localmed.retrieval.rerank import rerank, standardised
+from tests.values import passage
 
 
 @dataclass(frozen=True)
@@ -113,36 +113,3 @@ class Constant:
 
     def score(self, question: str, passages: Sequence[str], keep: bool = False) -> Sequence[float]:
         return [float(-place) for place, _ in enumerate(passages)]
-
-
-class Reading:
-    """A ``Reranker`` that keeps what it read."""
-
-    name = "reading 1"
-
-    def __init__(self) -> None:
-        self.read: list[str] = []
-
-    def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
-        del question
-        self.read += passages
-        return [1.0 / (1 + len(passage)) for passage in passages]
-
-
-@pytest.mark.parametrize(("chance", "read"), [(False, FIRST), (True, 12)])
-def test_a_search_without_a_chance_is_left_before_all_of_it_is_read(chance: bool, read: int) -> None:
-    hits = tuple(hit(f"Passage {number}" + "." * number) for number in range(12))
-    first: list[Hit] = []
-
-    def worth(hits: Sequence[Hit]) -> bool:
-        first.extend(hits)
-        return chance
-
-    reranker = Reading()
-    result = rerank("question", hits, reranker, SearchSettings(), worth)
-    assert len(reranker.read) == len(set(reranker.read)) == read  # none twice
-    assert [one.passage for one in first] == [one.passage for one in hits[:FIRST]]
-    assert all(one.rerank_score is not None for one in first)
-    assert {one.passage.id for one in result} == {one.passage.id for one in hits}
-    assert sum(one.rerank_score is not None for one in result) == read
-    assert (result == rerank("question", hits, Reading(), SearchSettings())) == chance

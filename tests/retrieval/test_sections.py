@@ -1,8 +1,8 @@
-"""Sections of a finding: whole, in reading order, marked by rare words, bounded, without running heads."""
+"""Sections of a finding: whole, in reading order, nearest sentences marked, bounded, without running heads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from localmed.library.library import Library, build
 from localmed.presentation import finding as shown
 from localmed.retrieval.sections import LONGEST, MARKS, sections
 from localmed.workflows.receipts import shown_section
-from tests.fakes import HashedWords
+from tests.fakes import HashedWords, encoded
 from tests.values import PROVENANCE, hit, passage
 
 DOSE = "Give adrenaline 0.5 mg into the thigh. Repeat after five minutes. Lay the patient flat."
@@ -58,16 +58,22 @@ def index(document: tuple[Passage, ...], tmp_path_factory: pytest.TempPathFactor
         builder.put_collection(Collection("c", "C"))
         builder.put(Document(first.document_id, "c", "a", "Anaphylaxis", "en", "a", "0" * 64, digest("a"), "text/plain",
                              passages=3))  # fmt: skip
-        builder.add(document, encoder.encode([one.text for one in document], "passage"))
+        builder.add(document, encoded(encoder, document))
         builder.publish(message("generation.made.upgrade"))
     with Library.open(data) as library:
         yield library.lexical
 
 
-def made(index: LexicalIndex, document: Sequence[Passage], typed: str, *places: int) -> list[Section]:
+def made(
+    index: LexicalIndex,
+    document: Sequence[Passage],
+    typed: str,
+    *places: int,
+    similar: Mapping[str, Sequence[float]] | None = None,
+) -> list[Section]:
     hits = [hit(document[place].text) for place in places]
     hits = [replace(one, passage=document[place]) for one, place in zip(hits, places, strict=True)]
-    return list(sections(hits, Question(typed), index, 10, lambda _: document))
+    return list(sections(hits, Question(typed), index, 10, lambda _: document, lambda _: similar or {}))
 
 
 def test_the_passages_of_one_heading_are_one_section_in_their_order(
@@ -84,6 +90,16 @@ def test_the_sentence_with_the_rare_words_is_marked(index: LexicalIndex, documen
     assert [line.text for line in section.marks] == ["Give adrenaline 0.5 mg into the thigh."]
     assert not made(index, document, "xylophone", 0)[0].marks
     assert len(made(index, document, "give adrenaline oxygen help repeat flat", 0)[0].marks) <= MARKS
+
+
+def test_the_sentence_nearest_by_meaning_is_marked_where_the_encoder_knows(
+    index: LexicalIndex, document: tuple[Passage, ...]
+) -> None:
+    near = {document[0].id: (0.3, 0.3, 0.6), document[1].id: (0.2, 0.5)}
+    section = made(index, document, "how much adrenaline", 0, similar=near)[0]
+    assert [line.text for line in section.marks] == ["Lay the patient flat.", "Give oxygen by mask."]
+    without = made(index, document, "xylophone", 0, similar=near)[0]
+    assert [line.text for line in without.marks] == ["Lay the patient flat.", "Give oxygen by mask."]
 
 
 def test_of_a_long_section_what_stands_around_the_best_passage_is_shown(index: LexicalIndex) -> None:

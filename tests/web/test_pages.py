@@ -97,7 +97,7 @@ def test_an_error_page_keeps_the_navigation_of_whoever_is_signed_in(client: Clie
     for path, status in (("/nowhere", 404), ("/library/collections", 403)):
         reply = client("reader").get(path)
         assert reply.status_code == status
-        assert 'href="/search"' in reply.text, path
+        assert 'href="/departments"' in reply.text, path
         assert 'href="/account"' in reply.text, path
 
 

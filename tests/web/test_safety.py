@@ -49,6 +49,7 @@ def test_a_stopped_collection_is_found_by_nobody(copied_clients: Clients) -> Non
     assert session.find("antibiotics in septic shock", SearchFilter(), 5, 5).found.hits
 
 
+@pytest.mark.usefixtures("reranked")
 def test_a_stopped_model_serves_nothing(copied_clients: Clients) -> None:
     safety = copied_clients("safety")
     assert copied_clients.site.reranker is not None

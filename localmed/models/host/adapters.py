@@ -268,6 +268,16 @@ class HostNearest:
             raise unexpected()
         return [(str(passage), str(document), float(similarity)) for passage, document, similarity in rows]
 
+    def similarities(self, generation: str, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
+        """See ``DenseIndex.similarities``."""
+        values = {"generation": generation, "questions": len(questions), "passages": list(ids)}
+        blob = np.ascontiguousarray(questions, "<f4").tobytes()
+        answer = self._client.ask("similarities", values, seconds=self._seconds, blob=blob)
+        rows = answer.values.get("similarities")
+        if not isinstance(rows, dict):
+            raise unexpected()
+        return {str(passage): [float(one) for one in row] for passage, row in rows.items()}
+
 
 def _conversation(messages: Sequence[Message]) -> dict[str, Any]:
     return {"roles": [message.role for message in messages], "contents": [message.content for message in messages]}

@@ -30,7 +30,7 @@ from localmed.errors import LocalmedError, ModelError
 if TYPE_CHECKING:
     from localmed.ports import Vectors, Weights
 
-VERSION = 2  # of the messages; both sides must have the same, and the same version of localmed
+VERSION = 3  # of the messages; both sides must have the same, and the same version of localmed
 MAGIC = b"LMh1"
 FOLDER = "host"  # in the data folder, for its owner only
 SOCKET = "host.sock"
@@ -215,7 +215,7 @@ def vectors_of(frame: Frame, count: int, dimensions: int) -> tuple[Vectors, list
 
 
 def vector_of(frame: Frame) -> Vectors:
-    """The one vector (D,) that comes with a search; raise ``ModelError`` where there is none."""
+    """The vector (D,) that comes with a search, or several in a row; raise ``ModelError`` where there is none."""
     if not frame.blob or len(frame.blob) % 4:
         raise unexpected()
     return np.frombuffer(frame.blob, "<f4")

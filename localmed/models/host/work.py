@@ -6,7 +6,7 @@ A job runs in the owner's thread and returns the frame that answers. Whatever a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
@@ -39,6 +39,10 @@ class Nearest(Protocol):
         self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
     ) -> list[tuple[str, str, float]]:
         """The nearest passages as ``(id, document, similarity)``."""
+        ...
+
+    def similarities(self, generation: str, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
+        """By passage: how near each of its sentences is to the nearest of ``questions`` (Q, D)."""
         ...
 
 
@@ -171,6 +175,17 @@ def _near(owned: Owned, request: Frame) -> Job:
     return lambda _: Frame("found", {"found": [list(row) for row in nearest(generation, vector, limit, filters)]})
 
 
+def _similar(owned: Owned, request: Frame) -> Job:
+    values, nearest = request.values, owned.nearest
+    generation, count = _typed(values, "generation", str), _typed(values, "questions", int)
+    passages = _texts(values, "passages")
+    vectors = vector_of(request)
+    if nearest is None or count <= 0 or len(vectors) % count:
+        raise _refused()
+    questions = vectors.reshape(count, -1)
+    return lambda _: Frame("similar", {"similarities": nearest.similarities(generation, questions, passages)})
+
+
 JOBS: dict[str, tuple[Owner, Callable[[Owned, Frame], Job]]] = {
     "encode": ("small", _encode),
     "score": ("small", _score),
@@ -179,6 +194,7 @@ JOBS: dict[str, tuple[Owner, Callable[[Owned, Frame], Job]]] = {
     "choose": ("chat", _choose),
     "count": ("chat", _count),
     "nearest": ("index", _near),
+    "similarities": ("index", _similar),
 }
 
 

@@ -179,6 +179,7 @@
             sections("");
             localmed.put(answer, value.html);
             find("ended").textContent = value.said;
+            document.querySelector("[data-before]")?.remove();
             if (form.isConnected) form.hidden = true; // its place is the answer's page now, with a form to follow on
             history.replaceState(null, "", value.path);
             const heading = answer.querySelector("[data-focus]");
@@ -196,6 +197,73 @@
   localmed.wirings.push((root) => {
     for (const form of root.querySelectorAll("form[data-ask]"))
       if (document.querySelector("[data-progress]")) form.addEventListener("submit", (event) => { event.preventDefault(); ask(form); });
+  });
+
+  // Enter asks. While one types, what the library has on it is listed; a choice fills the box.
+  localmed.wirings.push((root) => {
+    for (const box of root.querySelectorAll("#question[data-identifiers], #follow-up")) box.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.defaultPrevented) return;
+      event.preventDefault();
+      box.form.requestSubmit();
+    });
+    for (const box of root.querySelectorAll("[data-suggest]")) {
+      const list = document.getElementById(box.dataset.suggest);
+      let timer, asked = 0, chosen = -1;
+      const close = () => { asked += 1; clearTimeout(timer); list.hidden = true; chosen = -1; box.setAttribute("aria-expanded", "false"); box.removeAttribute("aria-activedescendant"); };
+      const take = (option) => { box.value = option.textContent; close(); box.focus(); };
+      const mark = (place) => {
+        chosen = (place + list.children.length) % list.children.length;
+        [...list.children].forEach((option, at) => option.setAttribute("aria-selected", at === chosen));
+        box.setAttribute("aria-activedescendant", list.children[chosen].id);
+      };
+      const show = (names) => {
+        list.replaceChildren(...names.map((name, at) => {
+          const option = document.createElement("span");
+          Object.assign(option, { id: `${list.id}-${at}`, textContent: name, role: "option" });
+          option.setAttribute("aria-selected", "false");
+          option.addEventListener("mousedown", (event) => { event.preventDefault(); take(option); });
+          return option;
+        }));
+        chosen = -1;
+        list.hidden = !names.length;
+        box.setAttribute("aria-expanded", String(!list.hidden));
+        box.removeAttribute("aria-activedescendant");
+      };
+      box.addEventListener("input", () => {
+        close(); // what was chosen is not what is typed now
+        const turn = asked;
+        timer = setTimeout(async () => {
+          const body = new URLSearchParams({ form: box.form.elements.namedItem("form").value, question: box.value });
+          const reply = await fetch("/ask/suggestions", { method: "POST", body, headers: { accept: "application/json" } }).catch(() => null);
+          if (turn === asked && reply && reply.ok) show(await reply.json());
+        }, 80);
+      });
+      box.addEventListener("keydown", (event) => {
+        if (list.hidden || event.isComposing) return;
+        if (event.key === "ArrowDown" || event.key === "ArrowUp") mark(event.key === "ArrowDown" ? chosen + 1 : Math.max(chosen, 0) - 1);
+        else if (event.key === "Enter" && chosen >= 0) take(list.children[chosen]);
+        else if (event.key === "Escape") close();
+        else return;
+        event.preventDefault();
+      }, { capture: true });
+      box.addEventListener("blur", close);
+      box.form.addEventListener("submit", close);
+    }
+  });
+
+  // Keys: "/" leads to the box; from the heading of an answer, or a section, up and down lead to the next section.
+  document.addEventListener("keydown", (event) => {
+    const field = event.target.closest("input, textarea, select"), box = [...document.querySelectorAll("#question, #follow-up")].find((one) => one.offsetParent);
+    if (field || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/" && box) { event.preventDefault(); return box.focus(); }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], links = [...document.querySelectorAll(".card h3 a[data-source]")];
+    const at = links.indexOf(event.target);
+    if (!step || (at < 0 && !event.target.matches("[data-focus]"))) return;
+    const next = links[at + step];
+    if (!next) return;
+    event.preventDefault();
+    next.focus({ preventScroll: true });
+    next.closest(".card").scrollIntoView({ block: "nearest" });
   });
 
   // What looks like a patient's name is told while it is typed, before it is sent.
