@@ -47,6 +47,7 @@ def test_a_project_without_a_fault(project: Path, capsys: pytest.CaptureFixture[
         ("localmed/site/site.py", '"a.c"', '"it broke"', "it broke has no words"),
         ("localmed/messages/en.toml", "@a.d", "Run localmed repair", "a.c.remedy: names a command"),
         ("localmed/site/site.py", "def say", "PATH = generations.current\ndef say", "gives a folder without a lease"),
+        ("localmed/site/site.py", "def say", "PATH = FOLDER / f'{7:04d}'\ndef say", "gives a folder without a lease"),
         (
             "localmed/site/site.py",
             "def say",

@@ -84,7 +84,7 @@ def _remove(generation: Path) -> bool:
         shutil.rmtree(generation, ignore_errors=True)
         return True
     with stream:
-        if not files.lock(stream):
+        if not files.lock(stream) or going.exists():  # what is left of an earlier one cannot be removed
             return False
         generation.rename(going)
         (going / LEASE).unlink()  # whoever waits for it sees that it is gone

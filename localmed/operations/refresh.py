@@ -80,6 +80,11 @@ def refresh(session: Session, hooks: Hooks = SILENT) -> Night:
         except KeyboardInterrupt:
             _end(session, begun, stages)
             raise
+        except Exception as error:  # of the program: the night is told and backed up like any that failed
+            why = message("job.unforeseen", kind=type(error).__name__)
+            alerts.tell(session.settings, "refresh", message("refresh.failed", why=why))
+            _end(session, _backed_up(session, replace(begun, outcome=FAILED, errors=(why,)), stages), stages)
+            raise
         return _end(session, night, stages)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Message, SearchFilter
-from localmed.domain.nights import INTERRUPTED, KEPT_BACK, SERVED, UNCHANGED, Night
+from localmed.domain.nights import FAILED, INTERRUPTED, KEPT_BACK, SERVED, UNCHANGED, Night
 from localmed.errors import Busy, CanariesLost, Cancelled, Damaged, LibraryError, UnknownName
 from localmed.hooks import Cancel, Hooks
 from localmed.library import generations
@@ -325,3 +325,20 @@ def test_whoever_gives_up_does_not_wait(watched: Settings) -> None:
     hooks = Hooks(started=lambda step: cancel.cancel() if step.code == "refresh.waiting" else None, cancel=cancel)
     with generations.lock_writer(watched.data), opened(watched, HashedWords()) as session, pytest.raises(Cancelled):
         refresh(session, hooks)
+
+
+def test_a_fault_of_the_program_at_night_is_told_and_a_backup_made(
+    watched: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a patient's name")
+
+    monkeypatch.setattr(canary_gate, "standing", fail)
+    nightly = replace(watched, backup=BackupSettings(folder=str(tmp_path / "backups")))
+    with opened(nightly, HashedWords()) as session, pytest.raises(RuntimeError):
+        refresh(session)
+    night = nights.nights(watched.data)[0]
+    assert (night.outcome, night.backup) == (FAILED, backup.read(tmp_path / "backups").name)
+    told = alerts.alerts(watched.data)
+    assert [one.kind for one in told] == ["refresh"]
+    assert "patient" not in repr((night, told))
