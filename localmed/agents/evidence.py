@@ -83,9 +83,9 @@ def _bearing(evidence: Sequence[Evidence], text: str) -> list[Evidence]:
     return [piece for piece, share in zip(evidence, shares, strict=True) if share >= BEARING * max(shares)]
 
 
-def _nearest_span(source: str, text: str, among: Sequence[tuple[int, int]] = ()) -> tuple[int, int]:
+def _nearest_span(source: str, text: str) -> tuple[int, int]:
     words = set(language.words(text))
-    spans = among or language.sentences(source) or [(0, len(source))]
+    spans = language.sentences(source) or [(0, len(source))]
     return max(spans, key=lambda span: len(words & set(language.words(source[span[0] : span[1]]))))
 
 

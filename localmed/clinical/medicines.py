@@ -22,9 +22,6 @@ _SETTINGS = ("reviewed", "salts", "combinations")
 _NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir", "phenazone"])
 
 
-_TOGETHER = ("/", "+", "-")  # between the ingredients of one medicine: amoxicillin/clavulanate
-
-
 @dataclass(frozen=True, slots=True)
 class Mention:
     """Where a text names medicines: ``start:end`` of the folded text, as ``written`` there.
@@ -47,7 +44,6 @@ class _Table:
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     endings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    related: dict[str, tuple[str, ...]] = field(default_factory=dict)
     names: Names = field(default_factory=lambda: Names(()))
     salts: Names = field(default_factory=lambda: Names(()))
     unlisted: re.Pattern[str] = re.compile("(?!)")
@@ -60,7 +56,6 @@ def _table() -> _Table:
         if section in _SETTINGS:
             continue
         mixed, shown = entry.get("mixed", False), () if entry.get("measured") else (section,)
-        made.related[section] = tuple(listed(entry.get("related", "")))
         for name in listed(entry.get("named", "")):
             made.ingredients[key(name)] = ()
             made.classes[key(name)] = (key(name),) if mixed else (section,)
@@ -158,37 +153,13 @@ def names(text: str) -> frozenset[str]:
     return frozenset(name for mention in mentions(text) for name in (*mention.ingredients, *mention.classes))
 
 
-def places(text: str) -> list[tuple[int, str]]:
-    """Where the folded text names a medicine, in order, by one name each: its ingredients, or the class it names."""
-    folded, spans = fold(text), list[tuple[int, int, str]]()
-    for mention in mentions(text):
-        name = " + ".join(mention.ingredients or mention.classes)
-        if spans and folded[spans[-1][1] : mention.start].strip() in _TOGETHER:
-            start, _, before = spans.pop()
-            spans.append((start, mention.end, f"{before} + {name}"))
-        else:
-            spans.append((mention.start, mention.end, name))
-    return [(start, name) for start, _, name in spans if name]
-
-
-def known(name: str) -> bool:
-    """Whether ``name`` as a whole is a listed name of a medicine."""
-    return key(fold(name)) in _table().ingredients
-
-
-def met_by(allergy: str, text: str) -> dict[str, bool]:
-    """The names in ``text`` that an ``allergy`` speaks against, each with whether it is of a related class only."""
-    made, allergic = _table(), mentions(allergy)
+def met_by(allergy: str, text: str) -> tuple[str, ...]:
+    """The names in ``text`` of an ingredient that an ``allergy`` names, or of its class."""
+    allergic = mentions(allergy)
     own = {name for mention in allergic for name in mention.classes}
     taken = {name for mention in allergic for name in mention.ingredients}
-    related = {name for one in own for name in made.related.get(one, ())}
-    against: dict[str, bool] = {}
-    for mention in mentions(text):
-        if own & {*mention.classes} or taken & {*mention.ingredients}:
-            against[mention.written] = False
-        elif related & {*mention.classes}:
-            against.setdefault(mention.written, True)
-    return against
+    met = (it for it in mentions(text) if own & {*it.classes} or taken & {*it.ingredients})
+    return tuple(dict.fromkeys(mention.written for mention in met))
 
 
 def members(name: str) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ def _entry(section: str) -> Mapping[str, str]:
 
 
 @cache
-def _cues(section: str) -> re.Pattern[str]:
-    entry = _entry(section)
+def _denies() -> re.Pattern[str]:
+    entry = _entry("denies")
     return re.compile(rf"\b(?:{in_words(entry['en'])})|n't\b|{in_characters(entry['zh'])}")
 
 
@@ -52,17 +52,7 @@ def without_limits(folded: str) -> str:
 
 def denies(folded: str) -> bool:
     """Whether a folded clause denies or forbids, other than by a limit."""
-    return bool(_cues("denies").search(without_limits(folded)))
-
-
-def without_denials(folded: str) -> str:
-    """``folded`` text without what denies."""
-    return _cues("denies").sub(" ", _twice().sub(" ", folded))
-
-
-def doubtful(folded: str) -> frozenset[str]:
-    """The cues of a folded clause that deny in one wording and not in another."""
-    return frozenset(match[0] for match in _cues("may_deny").finditer(without_denials(folded)))
+    return bool(_denies().search(without_limits(folded)))
 
 
 def warns(text: str) -> bool:

@@ -15,8 +15,7 @@ from localmed.language import fold
 class Named:
     """A thing that a text names at ``start:end``, ``written`` so; ``names`` are its names, its own among them.
 
-    ``asking`` says that it is no subject, but what is asked of one; ``thing`` that it is a complaint, a condition, a
-    treatment or a test, not a place or somebody.
+    ``asking`` says that it is no subject, but what is asked of one.
     """
 
     start: int
@@ -24,7 +23,6 @@ class Named:
     written: str
     names: tuple[str, ...]
     asking: bool = False
-    thing: bool = True
 
 
 def named(text: str) -> list[Named]:
@@ -54,8 +52,7 @@ def named(text: str) -> list[Named]:
                     match.end,
                     written,
                     groups[match.name],
-                    match.name in _asking(),
-                    match.name not in _others(),
+                    match.name in _in_section("asking"),
                 )
             )
     return sorted(mentioned, key=lambda thing: thing.start)
@@ -86,17 +83,6 @@ def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
 def is_condition(written: str) -> bool:
     """Whether ``written`` is the name of a condition in the table."""
     return key(fold(written)) in _in_section("conditions")
-
-
-@cache
-def _others() -> frozenset[str]:
-    """The names of places and of people."""
-    return _in_section("places_and_people") | _asking()
-
-
-@cache
-def _asking() -> frozenset[str]:
-    return _in_section("asking")
 
 
 @cache

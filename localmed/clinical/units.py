@@ -65,12 +65,6 @@ def rates() -> tuple[str, ...]:
     return tuple(listed(table("units")["rates"]))
 
 
-@cache
-def rate(name: str) -> str:
-    """The time that an amount is divided by under ``name``; "" of what is no time."""
-    return next((unit.name for unit in units("times") if name in (*unit.written, *unit.in_orders)), "")
-
-
 def shown(name: str) -> str:
     """A unit read in small letters as it is usually written."""
     return str(table("units")["shown"].get(name, name))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from localmed.domain.messages import Message
 
 SERVED, UNCHANGED, KEPT_BACK, FAILED, INTERRUPTED = "served", "unchanged", "kept_back", "failed", "interrupted"
-OUTCOMES = (SERVED, UNCHANGED, KEPT_BACK, FAILED, INTERRUPTED)
 CHANGES = ("added", "changed", "removed", "quarantined", "left", "note")  # of files, as the report orders them
 
 

@@ -23,7 +23,6 @@ from localmed.domain.findings import KeywordStep
 Rows = list[tuple[str, str, float]]  # (passage id, document id, score), best first
 
 LONGEST = 3  # words of an n-gram; "type 2 diabetes", "shortness of breath"
-READ = 4_000  # characters of a question that keywords are taken from; as many as are searched (search.query_characters)
 _BREAK = re.compile(r"[.?!](?=\s|$)|[,;:()\[\]\"，。；：？！、（）]")  # no n-gram runs over these
 
 

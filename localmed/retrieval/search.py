@@ -27,10 +27,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localmed import hooks, language
+from localmed.clinical import synonyms
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
 from localmed.domain.findings import Closeness, Found, KeywordStep
 from localmed.errors import ModelError
+from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.ports import Embedder, Reranker, encode_both
@@ -38,7 +40,6 @@ from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.keywords import Rows, degrade
 from localmed.retrieval.rerank import best_first, rerank
-from localmed.retrieval.topics import other_names
 from localmed.retrieval.weights import of_terms, searched_text
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ HELD = 0.4  # of the share of rare words that the first hit holds, beside the si
 # nine authors, so that 2 % of those with an answer have nothing near and 25 % are some way off. Of questions on a
 # subject that the library lacks, a quarter have nothing near and 85 % are not close (tests/benchmarks/sections.py).
 LIMITS = {"multilingual-e5-small-q4": (0.60, 0.44)}
+MOST_NAMES = 60  # of a thing: a medicine with all its brands, a class with its members
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
 
 
@@ -204,6 +206,20 @@ class HybridSearch:
                 raise missing(self._library.path, passage)
             hits.append(Hit(passages[passage], score, similarity, dense_rank, lexical_rank, lexical_score))
         return tuple(hits)
+
+
+def other_names(question: str, index: LexicalIndex) -> str:
+    """The names that the library has of what it does not know by the name in ``question``, "" where there are none.
+
+    In the question's language only.
+    """
+    unknown = (named for named in synonyms.named(question) if not named.asking and not index.holds(named.written))
+    names = (name for named in unknown for name in named.names[:MOST_NAMES] if _same_script(name, named.written))
+    return " ".join(name for name in names if index.holds(name))
+
+
+def _same_script(one: str, other: str) -> bool:
+    return language.detect(one) == language.detect(other)
 
 
 def _merged(rows: Rows, further: Rows) -> Rows:

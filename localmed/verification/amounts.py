@@ -54,7 +54,7 @@ _LATIN = re.compile(r"[a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """``low`` to ``high`` (equal if it is no range) of ``kind``'s unit; as ``written``, ``at:end`` of its ``clause``.
+    """``low`` to ``high`` (equal if it is no range) of ``kind``'s unit, as ``written``.
 
     A pair such as a blood pressure has its second number as ``low`` and its first as ``high``, and a kind of its own.
     """
@@ -63,9 +63,6 @@ class Amount:
     high: float
     kind: str
     written: str
-    clause: str
-    at: int
-    end: int
 
     def agrees(self, other: Amount) -> bool:
         """Whether the two may mean the same: equal pairs, or ranges that meet."""
@@ -93,9 +90,7 @@ def _of_clause(clause: str) -> Iterator[Amount]:
         second = _value(match["second"]) * scale if match["second"] else first
         pair = " pair" if match["joint"] == "/" else ""
         written = _LATIN.sub(lambda name: units.shown(name[0]), _SPACES.sub(" ", match[0]).strip())
-        yield Amount(
-            min(first, second), max(first, second), "/".join((kind, *divisors)) + pair, written, clause, *match.span()
-        )
+        yield Amount(min(first, second), max(first, second), "/".join((kind, *divisors)) + pair, written)
 
 
 def _value(number: str) -> float:

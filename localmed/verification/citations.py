@@ -51,16 +51,6 @@ def cited(statements: Iterable[Statement], evidence: Sequence[Evidence]) -> tupl
     return tuple(piece for piece in evidence if piece.marker in markers)
 
 
-def both(one: Verification, other: Verification) -> Verification:
-    """``one`` with the sentences that were checked for ``other`` counted in."""
-    return replace(
-        one,
-        statements_checked=one.statements_checked + other.statements_checked,
-        statements_withheld=one.statements_withheld + other.statements_withheld,
-        markers_rejected=one.markers_rejected + other.markers_rejected,
-    )
-
-
 def exact(citation: Citation, evidence: Evidence) -> bool:
     """Whether ``citation`` quotes its evidence to the character, and marks no box that these do not stand in."""
     passage = evidence.passage

@@ -208,14 +208,10 @@ def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterato
     """The record's allergies that sentences shown speak against, with these sentences."""
     for entry in record.entries:
         if entry.kind is EntryKind.ALLERGY:
-            named = [(statement, _same(entry.text, statement.text)) for statement in statements]
+            named = [(statement, medicines.met_by(entry.text, statement.text)) for statement in statements]
             names = dict.fromkeys(name for _, matches in named for name in matches)
             if names:
                 yield AllergyPart(entry, tuple(names), tuple(statement for statement, matches in named if matches))
-
-
-def _same(allergy: str, text: str) -> list[str]:
-    return [name for name, related in medicines.met_by(allergy, text).items() if not related]
 
 
 def interactions(record: PatientRecord, named: str, relations: Sequence[Relation]) -> Iterator[InteractionPart]:

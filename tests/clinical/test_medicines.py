@@ -33,16 +33,16 @@ def test_pairs_of_names() -> None:
 @pytest.mark.parametrize(
     ("allergy", "text", "expected"),
     [
-        ("Tylenol", "Give paracetamol 1 g.", {"paracetamol": False}),
-        ("Augmentin", "Give amoxicillin 500 mg.", {"amoxicillin": False}),
-        ("安美汀", "头孢呋辛 0.5 g", {"头孢呋辛": True}),
-        ("penicillin", "Keflex 500 mg", {"keflex": True}),
-        ("阿司匹林", "芬必得", {"芬必得": True}),
-        ("Lanoxin", "digoxin or amiodarone", {"digoxin": False}),
-        ("peanuts", "paracetamol", {}),
+        ("Tylenol", "Give paracetamol 1 g.", ("paracetamol",)),
+        ("Augmentin", "Give amoxicillin 500 mg.", ("amoxicillin",)),
+        ("安美汀", "头孢呋辛 0.5 g", ()),
+        ("penicillin", "Keflex 500 mg", ()),
+        ("阿司匹林", "芬必得", ()),
+        ("Lanoxin", "digoxin or amiodarone", ("digoxin",)),
+        ("peanuts", "paracetamol", ()),
     ],
 )
-def test_an_allergy_meets_every_name_of_the_medicine(allergy: str, text: str, expected: dict[str, bool]) -> None:
+def test_an_allergy_meets_every_name_of_the_medicine(allergy: str, text: str, expected: tuple[str, ...]) -> None:
     assert medicines.met_by(allergy, text) == expected
 
 
@@ -74,13 +74,6 @@ def test_names_that_are_everyday_words_too(text: str) -> None:
 def test_a_short_everyday_name_counts_where_it_stands_alone() -> None:
     assert medicines.ingredients("对安定过敏") == {"diazepam"}
     assert medicines.ingredients("可定 10mg 每晚") == {"rosuvastatin"}
-
-
-def test_places_name_each_medicine_once() -> None:
-    assert medicines.places("Amoxicillin/clavulanate 625 mg, then Tylenol") == [
-        (0, "amoxicillin + clavulanic acid"),
-        (37, "paracetamol"),
-    ]
 
 
 def test_names_by_ending_alone() -> None:

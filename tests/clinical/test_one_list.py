@@ -65,7 +65,7 @@ def named_units(text: str) -> set[str]:
 
 
 def named_negations(text: str) -> set[str]:
-    cues = [cue.rstrip("*") for entry in ("denies", "may_deny", "denied", "record") for language in ("en", "zh")
+    cues = [cue.rstrip("*") for entry in ("denies", "denied", "record") for language in ("en", "zh")
             for cue in listed(table("negation")[entry][language])]  # fmt: skip
     strong = {
         "never",

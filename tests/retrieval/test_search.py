@@ -11,8 +11,7 @@ from localmed.domain import Collection, Document, Passage, SearchFilter, digest,
 from localmed.domain.findings import Closeness
 from localmed.errors import WrongEncoder
 from localmed.library.library import Library, build
-from localmed.retrieval.search import HybridSearch
-from localmed.retrieval.topics import other_names
+from localmed.retrieval.search import HybridSearch, other_names
 from localmed.retrieval.weights import weigh
 from tests.fakes import HashedWords, encoded
 from tests.values import passage
