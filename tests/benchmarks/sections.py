@@ -46,6 +46,7 @@ SETS = {
     "ward5_held": "seventh author, held back",
     "ward6_held": "eighth author, held back",
     "ward7_held": "ninth author, held back",
+    "ward8_held": "tenth author, held back, as typed on a ward",
 }
 STRANGERS = {  # whose questions are asked of a library that lacks their subject
     "ward7_held": ("ward2_held", "ward3_held", "ward4_held", "ward5_held"),
@@ -157,7 +158,7 @@ def run(place: Place) -> list[Row]:
         made += rows(name, found, author)
         for language, one in found.items():
             total[language].add(one)
-    return [*rows("all sets", total, f"{len(SETS)} sets of nine authors, all spent"), *made]
+    return [*rows("all sets", total, f"{len(SETS)} sets of ten authors, all spent"), *made]
 
 
 if __name__ == "__main__":
