@@ -28,7 +28,6 @@ from localmed.operations import signing
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-MODE = "wb"
 
 
 @dataclass(frozen=True)

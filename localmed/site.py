@@ -448,6 +448,16 @@ class Site(Models):
 
     # --- changes ---------------------------------------------------------------------------------------------------
 
+    def find_out_features(self) -> None:
+        """Note what the chat server of the settings can do, where that is news; its self-test is to be made then."""
+        from localmed.agents.role_table import ROLES
+
+        if not self.settings.chat.server or self.chat is None:
+            return
+        found = choice.server(self.settings.chat, self.registry).probe()
+        if found != tested.features(self.registry.folder, self.chat.identity.name):
+            self.keep_unfit(ROLES, {}, found)
+
     def keep_unfit(
         self, roles: Collection[str], questions: Mapping[str, str] | None, features: tested.Features | None = None
     ) -> None:

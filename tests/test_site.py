@@ -22,9 +22,12 @@ from localmed.models.host.adapters import HostEncoder
 from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.registry import tested
 from localmed.models.registry.registry import silent
+from localmed.operations import changes
 from localmed.site import Site
 from tests.fakes import HashedWords, import_into, opened, write
+from tests.models.chat_server import serving
 from tests.models.host.house import House
+from tests.models.test_openai_server import without_schema
 from tests.scripted import ScriptedChat
 
 SERVER = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
@@ -129,6 +132,19 @@ def test_a_chat_model_is_closed_when_the_last_answer_that_uses_it_has_ended(
         assert made[0].closed
         assert not made[1].closed
     assert made[1].closed
+
+
+def test_what_a_chat_server_can_do_is_found_out_before_its_self_test(filled: Settings) -> None:
+    """A server that takes no schema is asked without one from then on, by the self-test already."""
+    with serving(without_schema) as (address, requests):
+        chat = ChatSettings(server=address, servers=(address,), server_model="m")
+        with opened(replace(filled, chat=chat), HashedWords()) as session:
+            unfit = changes.test_chat(session, lambda done, total: None)
+            registry = session.site.registry
+            assert tested.features(registry.folder, "m") == tested.Features(schema=False, logprobs=False)
+            assert unfit, "it says no to everything"
+        with_schema = [body["messages"][-1]["content"] for _, _, body in requests if "response_format" in body]
+        assert {*with_schema} == {"Write a short greeting."}, "the look at it alone"
 
 
 def test_an_answer_keeps_the_models_that_it_began_with(filled: Settings, made: list[Closable]) -> None:

@@ -18,6 +18,7 @@ from localmed.models.checkpoint import ENGLISH, Checkpoint
 
 if TYPE_CHECKING:
     from localmed.models.llama.adapter import ChatFile, LlamaChat
+    from localmed.models.openai_server import OpenAIServer
     from localmed.models.registry.registration import Model, Registrations
     from localmed.models.registry.registry import Registry
     from localmed.ports import CountingChat, Embedder, Entailment, Reranker
@@ -169,15 +170,20 @@ def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) 
     Raise ``ModelError`` for a model that is not registered, ``BadSettings`` for a server that may not be dialled.
     """
     if settings.server:
-        from localmed.models.openai_server import OpenAIServer
-        from localmed.models.registry.tested import features
-
-        if not settings.server_model:
-            raise BadSettings("settings.server_model")
-        key = os.environ.get(KEY, "").strip()  # a file that it was read from may end in a line's end
-        known = partial(features, registry.folder, server_name(settings))
-        return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key, known)
+        return server(settings, registry)
     return written_by(chosen.get("chat", NONE), settings, registry)
+
+
+def server(settings: ChatSettings, registry: Registry) -> OpenAIServer:
+    """The server that the settings name; raise ``BadSettings`` for one that may not be dialled."""
+    from localmed.models.openai_server import OpenAIServer
+    from localmed.models.registry.tested import features
+
+    if not settings.server_model:
+        raise BadSettings("settings.server_model")
+    key = os.environ.get(KEY, "").strip()  # a file that it was read from may end in a line's end
+    known = partial(features, registry.folder, server_name(settings))
+    return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key, known)
 
 
 def server_name(settings: ChatSettings) -> str:

@@ -309,6 +309,7 @@ def test_chat(session: Session, progress: Callable[[int, int], object]) -> froze
     if model is None:
         raise UsageError("site.no_chat")
     session.may_change()
+    session.site.find_out_features()
     unfit = self_test.failed(ChatRoles(model), progress)
     with session.change("model use", model.identity.name) as change:
         session.site.keep_unfit(unfit, self_test.questions())

@@ -73,11 +73,10 @@ class LinkInput:
 
 @dataclass(frozen=True, slots=True)
 class LinkBasis:
-    """What it is evaluated by: the judge's name and languages, and the score above which a reference is valid."""
+    """What it is evaluated by: the judge's name and languages."""
 
     judge: str
     languages: tuple[str, ...]
-    valid_from: float = VALID_FROM
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +231,7 @@ def counted(
     open_ids = {source.passage.id for set_ in sets if not set_.judged for source in set_.sources} - right
     scored = _scores(task, scores)
     known = {name: score for name, score in scored.items() if score is not None and name not in open_ids}
-    valid = {name for name, score in known.items() if score > basis.valid_from}
+    valid = {name for name, score in known.items() if score > VALID_FROM}
     compared, all_pairs = len(contradiction_pairs(task, basis.languages)) // 2, len(_texts(task))
     return LinkCounts(
         statements=len(task.statements),

@@ -232,7 +232,7 @@ class _Interrupting(HashedWords):
     def encode(self, texts, kind):  # type: ignore[no-untyped-def]
         if len(self.encoded) >= self._after:
             threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
-            time.sleep(5)
+            time.sleep(60)  # until it comes, however busy the machine
         return super().encode(texts, kind)
 
 

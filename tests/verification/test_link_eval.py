@@ -19,7 +19,7 @@ from localmed.verification import link_eval
 from localmed.verification.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkSource, LinkStatement, of_answer
 from tests.values import PROVENANCE, evidence, passage, quotation
 
-BASIS = LinkBasis("words", ("en",), 0.5)
+BASIS = LinkBasis("words", ("en",))
 YES, NEUTRAL, NO = Stance(1.0, 0.0, 0.0), Stance(0.0, 1.0, 0.0), Stance(0.0, 0.0, 1.0)
 
 

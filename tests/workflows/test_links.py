@@ -30,7 +30,7 @@ from tests.values import PROVENANCE, finding, passage
 from tests.verification.test_link_eval import SCORES, SOURCES, WORKED, by_words, link_statement
 
 SECRET = "Patientname Zyxwvut"
-BASIS = LinkBasis("words 1", ("en",), 0.5)
+BASIS = LinkBasis("words 1", ("en",))
 PLAN = Plan((Tier(("guidelines",), whole=True),), 8)
 JUDGED = replace(PLAN, chat=frozenset({RELEVANCE.name, FLUENCY.name}))
 ROLES = {role.name: role for role in (RELEVANCE, FLUENCY)}
