@@ -216,8 +216,6 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         _tell_roles(serving[role], unfit - outdated, *roles)
     if outdated:
         echo_wrapped(text("models.test_outdated", roles=tuple(sorted(outdated))))
-    if serving["reranker"] == "none" and role == "encoder":
-        say("models.no_reranker")
     if built_with != now:
         say("models.reindex", built_with=built_with)
     if kept:

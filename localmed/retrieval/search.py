@@ -117,7 +117,7 @@ class HybridSearch:
         closeness = Closeness.UNKNOWN
         taken = max(limit, settings.rerank if reranker else 0, settings.sentences if vector is not None else 0)
         hits = self._hits(fused[:taken], (lexical, _merged(dense, besides)), inside)
-        if vector is not None and settings.sentences and not across:
+        if vector is not None and settings.dense_weight and settings.sentences and not across:
             questions = np.stack([vector] if written_out is None else [vector, written_out])
             hits, closeness = self._by_sentence(f"{text} {further}", questions, hits)
         if reranker:

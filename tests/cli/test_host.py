@@ -79,7 +79,7 @@ def test_the_whole_life_of_a_host(copied: Localmed) -> None:
         limits = " ".join(Path(f"/proc/{process.pid}/limits").read_text().split())
         assert "Max core file size 0 0" in limits  # questions would be in it
         assert status["served"]["encode"] > 0
-        assert status["served"]["score"] > 0
+        assert status["served"]["similarities"] > 0
         assert status["served"]["nearest"] > 0
         assert status["failed"] == {}
         assert status["others"] == []

@@ -84,7 +84,7 @@ def check_after(settings: Settings, corpus: Path, before: dict[str, str]) -> Non
         assert (report.generation, report.encoded) == (0, 0)
     else:
         assert report.generation > int(served)
-        assert report.encoded == 4 + 4 - cached
+        assert report.encoded == 2 * (4 + 4) - cached  # each passage and its one sentence
     assert not any("version 1" in text for text in encoder.encoded)
     verify(settings.data)
     assert set(documents(settings)) == new
