@@ -36,6 +36,7 @@ from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.question import read as understood
 from localmed.retrieval.search import HybridSearch
+from localmed.retrieval.sections import Similar
 from localmed.retrieval.sections import sections as in_sections
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.verification.prompt_injection import has_injection
@@ -328,7 +329,7 @@ class Workspace:
         def document(name: str) -> list[Passage]:
             return documents.setdefault(name, index.of_document(name))
 
-        similar = partial(finder.similarities, read)
+        similar: Similar = partial(finder.similarities, read) if result.dense else lambda _: {}
         shown = in_sections(result.hits, read, index, sections, document, similar)
         beside = tuple(it for one in across for it in in_sections(one.hits, read, index, OTHERS, document, similar))
         standing = self.standing({it.best.passage.document_id for it in (*shown, *beside)})

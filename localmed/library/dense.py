@@ -117,8 +117,11 @@ class DenseIndex:
         return {str(count["values"]): int(count["counts"]) for count in counted.to_pylist()}
 
     def similarities(self, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
-        """By passage: how near each of its sentences is to the nearest of ``questions`` (Q, D)."""
-        if not ids:
+        """By passage: how near each of its sentences is to the nearest of ``questions`` (Q, D).
+
+        {} of an index that was made before sentences had vectors.
+        """
+        if not ids or "sentences" not in self._table.schema.names:
             return {}
         query = self._table.search().where(f"id IN ({_quoted(ids)})").select(["id", "sentences"])
         with stored_bytes("library.index", kind="dense"):

@@ -154,8 +154,8 @@ class Library:
         return self._graph
 
     def require(self, encoder: EncoderIdentity) -> None:
-        """Raise ``WrongEncoder`` unless this generation's vectors are ``encoder``'s."""
-        if self.manifest.encoder != encoder.stored_as:
+        """Raise ``WrongEncoder`` unless the vectors are ``encoder``'s; those of sentences may be missing."""
+        if self.manifest.encoder not in (encoder.stored_as, encoder.slug):
             raise WrongEncoder("library.encoder", built_with=self.manifest.encoder, encoder=encoder.stored_as)
 
     # --- searching -------------------------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from localmed.ports import Vectors, Weights
 HELD = 0.4  # of the share of rare words that the first hit holds, beside the similarity of its nearest sentence
 # By encoder: from which sum of both a first hit is close, and below which nothing is near. Chosen on 580 questions of
-# nine authors, so that 2 % of those with an answer have nothing near and 25 % are some way off. Of questions on a
-# subject that the library lacks, a quarter have nothing near and 85 % are not close (tests/benchmarks/sections.py).
+# nine authors; with a tenth author's 16 of 610 that have an answer have nothing near and 137 are some way off, of 116
+# on a subject that the library lacks 27 and 75 (tests/benchmarks/sections.py).
 LIMITS = {"multilingual-e5-small-q4": (0.60, 0.44)}
 MOST_NAMES = 60  # of a thing: a medicine with all its brands, a class with its members
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
@@ -120,8 +120,11 @@ class HybridSearch:
         if vector is not None and settings.dense_weight and settings.sentences and not across:
             questions = np.stack([vector] if written_out is None else [vector, written_out])
             hits, closeness = self._by_sentence(f"{text} {further}", questions, hits)
-        if reranker:
-            hits = rerank(read.written_out or text if read else text, hits, reranker, settings)
+        if reranker:  # whose first hit is another: limits of its scores were measured of none
+            hits, closeness = (
+                rerank(read.written_out or text if read else text, hits, reranker, settings),
+                Closeness.UNKNOWN,
+            )
         hits = hits[:limit]
         use_dense = vector is not None and bool(settings.dense_weight)
         return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened, closeness)
@@ -140,6 +143,8 @@ class HybridSearch:
         settings, index = self._settings, self._library.lexical
         near, rest = hits[: settings.sentences], hits[settings.sentences :]
         found = self._library.sentence_similarities(questions, [hit.passage.id for hit in near])
+        if not found:
+            return hits, Closeness.UNKNOWN
         nearest = [max(found.get(hit.passage.id, ()), default=hit.similarity or 0.0) for hit in near]
         weights = of_terms(text, index)
         held = [weights.coverage(index.analyse(searched_text(hit.passage))) for hit in near]

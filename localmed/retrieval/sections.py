@@ -7,6 +7,7 @@ by meaning and by the question's rare words; the marks may be wrong and hide not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -48,8 +49,9 @@ def sections(
     weights = of_terms(f"{read.typed} {read.further}", index)
 
     def scored(lines: tuple[Line, ...]) -> list[float]:
-        of_passage = {passage: iter(values) for passage, values in near.items()}
-        nearest = [next(of_passage.get(line.passage.id, iter(())), 0.0) for line in lines]
+        counts = Counter(line.passage.id for line in lines)  # lines cut otherwise than when they were encoded: no marks
+        of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
+        nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in lines]
         held = [weights.coverage(index.analyse(line.text)) for line in lines]
         return [one + WORDS * share for one, share in zip(nearest, held, strict=True)]
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from threading import Lock
 
 from localmed.clinical import medicines
 from localmed.domain import Kind, Status
@@ -51,16 +52,18 @@ def _may_answer(library: Library, name: Name) -> bool:
     return not name.documents or any(library.status(one) is Status.CURRENT for one in name.documents)
 
 
-_TABLES: dict[tuple[str, frozenset[str]], tuple[Name, ...]] = {}
+_TABLES: dict[tuple[str, str, frozenset[str]], tuple[Name, ...]] = {}
+_MAKING = Lock()  # one table for all who type meanwhile
 
 
 def _names(library: Library) -> tuple[Name, ...]:
-    key = (str(library.path), library.hidden)
-    if key not in _TABLES:
-        while len(_TABLES) >= TABLES:
-            _TABLES.pop(next(iter(_TABLES)))
-        _TABLES[key] = tuple(_made(library))
-    return _TABLES[key]
+    key = (str(library.path), library.manifest.created, library.hidden)  # a number may come again
+    with _MAKING:
+        if key not in _TABLES:
+            while len(_TABLES) >= TABLES:
+                del _TABLES[next(iter(_TABLES))]
+            _TABLES[key] = tuple(_made(library))
+        return _TABLES[key]
 
 
 def _made(library: Library) -> Iterator[Name]:

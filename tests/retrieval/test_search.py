@@ -159,3 +159,21 @@ def test_closeness_is_said_in_three_words(
 ) -> None:
     monkeypatch.setattr("localmed.retrieval.search.LIMITS", {"hashed-words": (0.9, 0.2)})
     assert search.search(question, EVERYTHING, 3).closeness is closeness
+
+
+def test_a_library_made_before_sentences_had_vectors_is_searched_as_then(tmp_path: Path, encoder: HashedWords) -> None:
+    (tmp_path / "files").mkdir()
+    stored = passage("Give antibiotics within one hour.", "Sepsis")
+    with build(tmp_path, encoder.identity, LibrarySettings()) as builder:
+        builder.put_collection(Collection("c", "C"))
+        builder.put(_document(stored))
+        builder.add([stored], encoded(encoder, [stored]))
+        builder.publish(message("generation.made.upgrade"))
+    with Library.open(tmp_path) as library:
+        library.dense._table.drop_columns(["sentences"])
+        library.manifest = replace(library.manifest, encoder=encoder.identity.slug)
+        found = HybridSearch(library, encoder, SearchSettings()).search("antibiotics", EVERYTHING, 2)
+        assert [(one.passage, one.nearest) for one in found.hits] == [(stored, None)]
+        library.manifest = replace(library.manifest, encoder="another-1-32")
+        with pytest.raises(WrongEncoder):
+            HybridSearch(library, encoder, SearchSettings())

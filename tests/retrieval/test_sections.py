@@ -102,6 +102,15 @@ def test_the_sentence_nearest_by_meaning_is_marked_where_the_encoder_knows(
     assert [line.text for line in without.marks] == ["Lay the patient flat.", "Give oxygen by mask."]
 
 
+def test_lines_cut_otherwise_than_when_they_were_encoded_are_marked_by_words_alone(
+    index: LexicalIndex, document: tuple[Passage, ...]
+) -> None:
+    near = {document[0].id: (0.1, 0.6), document[1].id: (0.1, 0.1)}  # a line of the first is missing
+    section = made(index, document, "how much adrenaline", 0, similar=near)[0]
+    assert [line.text for line in section.marks][:1] == ["Give adrenaline 0.5 mg into the thigh."]
+    assert "Repeat after five minutes." not in [line.text for line in section.marks]
+
+
 def test_of_a_long_section_what_stands_around_the_best_passage_is_shown(index: LexicalIndex) -> None:
     long = tuple(of_section(f"Step {number}. " + "Wash the hands. " * 60, "All", f"{number}-") for number in range(20))
     section = made(index, long, "step", 10)[0]

@@ -55,12 +55,17 @@ def left_alone(short: Clients, window: Window) -> None:
     assert window.page.locator("#password").is_visible()
 
 
-def test_an_open_answer(short: Clients, browser: OpenWindow) -> None:
-    window = browser(short)
+def open_answer(window: Window) -> None:
+    """A reader's answer, as it stands on the screen."""
     window.sign_in("reader")
     window.page.fill("#question", QUESTION)
     window.page.click("main form button")
     window.page.wait_for_url("**/answers/*")
+
+
+def test_an_open_answer(short: Clients, browser: OpenWindow) -> None:
+    window = browser(short)
+    open_answer(window)
     left_alone(short, window)
 
 
@@ -101,10 +106,7 @@ def test_a_stream(short: Clients, browser: OpenWindow, monkeypatch: pytest.Monke
 
 def test_somebody_who_reads_in_one_tab_keeps_the_other(short: Clients, browser: OpenWindow) -> None:
     window = browser(short)
-    window.sign_in("reader")
-    window.page.fill("#question", QUESTION)
-    window.page.click("main form button")
-    window.page.wait_for_url("**/answers/*")
+    open_answer(window)
     other = window.page.context.new_page()
     other.goto(window.url + "/history")
     end = time.monotonic() + 2 * IDLE

@@ -14,6 +14,7 @@ from localmed.errors import Busy, Cancelled, UnknownName, UsageError
 from localmed.hooks import Hooks
 from localmed.operations import importing, jobs, lookups, uploads
 from localmed.operations.uploads import Upload, safe_name
+from localmed.session import Session
 from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
 
@@ -147,6 +148,14 @@ def test_a_second_person_publishes_and_approves(copied_clients: Clients) -> None
     assert Path(approved.source).name == "hand.md"
 
 
+def publish_in_vain(session: Session, upload: Upload, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publish ``upload`` while every import fails."""
+    with monkeypatch.context() as patched:
+        patched.setattr(importing, "import_paths", refuse)
+        with pytest.raises(Cancelled):
+            uploads.publish(session, upload, Hooks())
+
+
 @pytest.mark.slow
 def test_a_publication_that_fails_leaves_what_lay_there_before(
     copied_clients: Clients, monkeypatch: pytest.MonkeyPatch
@@ -155,19 +164,13 @@ def test_a_publication_that_fails_leaves_what_lay_there_before(
     place = copied_clients.settings.data / "uploads" / "ward" / "hand.md"
     send(librarian, HAND)
     (upload,) = waiting(copied_clients)
-    with monkeypatch.context() as patched:
-        patched.setattr(importing, "import_paths", refuse)
-        with pytest.raises(Cancelled):
-            uploads.publish(session, upload, Hooks())
+    publish_in_vain(session, upload, monkeypatch)
     assert not place.exists(), "an update of the collection would import it"
     librarian.form(f"/library/upload/{upload.id}/publish")
     assert waiting(copied_clients) == []
     send(librarian, HAND.replace(b"20", b"200"))
     (upload,) = waiting(copied_clients)
-    with monkeypatch.context() as patched:
-        patched.setattr(importing, "import_paths", refuse)
-        with pytest.raises(Cancelled):
-            uploads.publish(session, upload, Hooks())
+    publish_in_vain(session, upload, monkeypatch)
     assert place.read_bytes() == HAND
     assert uploads.file_of(session, upload).exists(), "it still waits"
 
