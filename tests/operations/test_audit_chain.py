@@ -253,7 +253,10 @@ def test_what_was_altered_since_the_last_look_is_seen_and_not_forgotten(data: Pa
         for _ in range(3):
             log.append("ask", "1 statements", "answered")
         with closing(sqlite3.connect(data / "audit.sqlite")) as database, database:
-            database.execute(f"UPDATE entries SET {column} = replace({column}, '1', '2') WHERE id = ?", (number,))
+            (before,) = database.execute(f"SELECT {column} FROM entries WHERE id = ?", (number,)).fetchone()
+            after = before.replace("1 stat", "2 stat") if column == "entry" else before[:-1] + "01"[before[-1] == "0"]
+            assert after != before
+            database.execute(f"UPDATE entries SET {column} = ? WHERE id = ?", (after, number))
         for _ in range(2):
             found, known = log.verify_newest(known)
             assert found
