@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 DEMO := demo
+# llama.cpp for any processor with AVX2: compiled for the very one it can crash where a virtual machine hides a part of it.
+export CMAKE_ARGS ?= -DGGML_NATIVE=OFF
 
-.PHONY: demo test install install-dev install-all lint types check slow bench clean
+.PHONY: demo demo-model test install install-dev install-all lint types check slow bench clean
 
 # The stamps make a second run quick, and change when the pins do.
 $(VENV)/.installed: pyproject.toml
@@ -30,6 +32,14 @@ install-all: $(VENV)/.installed-all
 
 demo: install
 	$(BIN)/python -m corpora.demo $(DEMO)
+
+$(VENV)/.installed-llama: $(VENV)/.installed
+	$(PIP) --editable ".[llama]"
+	touch $@
+
+# A real model of 1.5 billion parameters, 1.1 GB: small, for demonstration.
+demo-model: $(VENV)/.installed-llama
+	$(BIN)/python -m corpora.demo_model $(DEMO)/model
 
 lint: install-dev
 	$(BIN)/ruff format --check .

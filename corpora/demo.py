@@ -12,12 +12,13 @@ import sys
 import tomllib
 from pathlib import Path
 
-from localmed import config, environment
+from localmed import config
 from localmed.cli.common import echo, work_shown
 from localmed.cli.speaking import words
-from localmed.operations.starter import import_starter
-from localmed.session import Session, local_caller
-from localmed.site import Site
+from localmed.process import environment
+from localmed.site.session import Session, local_caller
+from localmed.site.site import Site
+from localmed.site.starter import import_starter
 
 CORPORA = Path(__file__).parent
 QUESTIONS = 3

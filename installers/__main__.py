@@ -8,7 +8,7 @@ from pathlib import Path
 
 from installers import bundle, wheelhouse
 from localmed.library.intact import sha256_of
-from localmed.operations import signing
+from localmed.upkeep import signing
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     )
     make.add_argument("--version", type=int, required=True, help="higher than that of the bundle before")
     make.add_argument(
-        "--extra", dest="extras", action="append", default=[], help="llama, workstation, ocr, nlp, desktop, eval"
+        "--extra", dest="extras", action="append", default=[], help="llama, torch, workstation, ocr, nlp, desktop, eval"
     )
     parts = {
         "model": "a folder or file named after its manifest in models/",

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from installers import sbom, wheelhouse
 from localmed.library.intact import sha256_of
-from localmed.operations import signing
+from localmed.upkeep import signing
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

@@ -7,6 +7,7 @@ The file is ``$LOCALMED_CONFIG``, else ``localmed.toml`` in the data folder, els
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
@@ -14,13 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from localmed.bounds import names, text, within
 from localmed.domain import message
-from localmed.errors import BadSettings, InputError, toml_place
-from localmed.files import contents
+from localmed.domain.errors import BadSettings, InputError, toml_place
 from localmed.messages import LANGUAGES
-from localmed.night_settings import AlertSettings, BackupSettings, RefreshSettings
-from localmed.web_settings import WebSettings
+from localmed.process.files import contents
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -74,7 +72,7 @@ class ReaderSettings:
 class ChunkSettings:
     """How documents are cut."""
 
-    characters: int = 1000  # a passage; MiniLM reads 256 word pieces, about 1,000 characters of English
+    characters: int = 1000  # a passage; the encoder reads 512 word pieces, some 2,000 characters of English
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +92,11 @@ class SearchSettings:
     sentences: int = 50  # fused passages that are ordered by their nearest sentence; 0: the fused order
     sentence_fused_weight: float = 0.5  # beside the similarity's 1; 0.25 to 0.75 are alike on nine authors' questions
     sentence_words_weight: float = 0.3  # the same; from 0.7 on it does harm
+    close: float = 0.0  # score from which the first section is said to be close; 0: the encoder's (localmed calibrate)
+    near: float = 0.0  # score below which nothing is said to be near; 0: the encoder's
     rerank: int = 20  # of the fused passages are read again by the reranker
     rerank_lexical_weight: float = 0.4  # beside the reranker's 1; tuned, 0.2 to 0.4 are within 0.01 of each other
     rerank_fused_weight: float = 0.2  # the same; 0 to 0.4 are alike
-    guidelines: int = 3  # opened by the guideline map; 0 switches it off
-    guideline_weight: float = 0.25  # of the map's ranking in the fusion; tuned
-    guideline_similarity: float = 0.3  # least, of question and summary
-    guideline_coverage: float = 0.3  # least share of the question's weight in a summary, where no similarity is known
     glossary: str = ""  # a file of two columns, the site's own names in English and Chinese (retrieval/bridge.py)
 
 
@@ -170,19 +166,21 @@ PROFILES: Mapping[str, Mapping[str, str]] = {
     "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
 NONE = "none"  # in a model's place: nothing serves the role
-RETIRED = "starter-entailment"  # a judge that there was: chosen by an earlier version, it is none now
+# What earlier versions brought and this one does not, with what serves in its place where it was chosen.
+RETIRED: Mapping[str, str] = {"starter-entailment": NONE, "maxsim": NONE, "minilm": "e5"}
 CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
 DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
-BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("minilm", "e5"), "terms": (NONE,),
-    "reranker": ("maxsim", NONE), "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
-ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
+BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("e5",), "terms": (NONE,),
+    "reranker": (NONE,), "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
 # Settings of earlier versions whose subject is gone: they are read over, and `localmed doctor` names them.
 GONE = frozenset(
     {"ask.sentences", "ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable", "tiers.further", "reading"}
-    | {"verification.unsupported", "workflows.own_samples"}
+    | {"verification.unsupported", "workflows.own_samples", "search.guidelines", "search.guideline_weight"}
+    | {"search.guideline_similarity", "search.guideline_coverage"}
 )
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
+NEAR = 0.6  # likeness of two names of settings (difflib): one letter less or two swapped
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
 
 
@@ -236,6 +234,109 @@ class LibrarySettings:
     batch: int = 1024  # passages encoded and written together
 
 
+# --- the window, the night --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LdapSettings:
+    """The hospital's directory, which checks passwords (``[web.ldap]``). Nothing is dialled without ``server``."""
+
+    server: str = ""  # "ldaps://directory.hospital.example", or "ldap://..." with StartTLS
+    ca: str = ""  # file (PEM) of whoever signed its certificate; "": those that this machine trusts
+    plain: bool = False  # without TLS: a directory on this machine alone
+    bind_dn: str = ""  # the account that looks people up; "": anonymous
+    bind_password_file: str = ""  # with its password
+    base: str = ""  # below which people are
+    filter: str = "(uid={user})"  # who somebody is; of Active Directory (sAMAccountName={user})
+    name_attribute: str = "uid"  # as which an account is called here; sAMAccountName
+    group_attribute: str = "memberOf"  # in which an entry names its groups; "": it does not
+    group_base: str = ""  # below which groups are that name their members; "": none are searched
+    group_filter: str = "(|(member={dn})(uniqueMember={dn}))"
+    roles: tuple[str, ...] = ()  # "DN of a group -> role [groups of readers]"; see people/sign_on.py
+    seconds: float = 5.0  # for the directory to answer
+
+
+@dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """The hospital's single sign-on, OpenID Connect (``[web.oidc]``). Nothing is dialled without ``issuer``."""
+
+    issuer: str = ""  # "https://login.hospital.example/realms/hospital": the only server that is called
+    ca: str = ""  # file (PEM) of whoever signed its certificate; "": those that this machine trusts
+    client_id: str = ""
+    secret_file: str = ""  # with the client's secret; "": a public client, by PKCE alone
+    callback: str = (
+        ""  # the address that the provider leads back to, behind a proxy; "": /login/back of what was opened
+    )
+    scopes: tuple[str, ...] = ("openid", "profile")
+    user_claim: str = "preferred_username"
+    groups_claim: str = "groups"
+    ask_again: bool = (
+        True  # the provider asks who it is each time: on a shared PC the one before may be signed in there
+    )
+    roles: tuple[str, ...] = ()  # "group -> role [groups of readers]"
+    seconds: float = 5.0  # for the provider to answer
+    leeway_seconds: float = 60.0  # between its clock and ours
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """How long a login and a kept answer last, and what one visitor may cost."""
+
+    names: tuple[str, ...] = ()  # host names by which browsers may call the server, beside localhost and --host
+    idle_minutes: float = 15.0  # without a page: signed out; NIST SP 800-63B asks for 30 at most, a shared PC for less
+    login_hours: float = 12.0  # then signed out however busy: a shift
+    wrong_passwords: int = 5  # in a row for an account, then the computer that they came from waits
+    wrong_accounts: int = 20  # that one computer tried in vain within an hour, then it waits for every account
+    lock_minutes: float = 15.0  # at most that it waits, see people/throttle.py
+    password_characters: int = 12  # at least
+    history_days: int = 7  # that an answer is kept for whoever asked; 0: until they sign out
+    report_days: int = 365  # that what a reader said of an answer is kept, with question and answer; 0: none is taken
+    answers_at_once: int = 2  # that one process makes; models work for one at a time, the rest of an answer does not
+    answers_waiting: int = 16  # behind them, then 429; half of the threads that answer requests stay free for search
+    answers_for_one: int = 3  # of one user, at work and waiting
+    body_bytes: int = 2 * 2**20  # of a request that is no upload; a question or record has some thousand characters
+    incident_question: bool = False  # whether an exported incident holds what was asked though nobody reported it
+    ldap: LdapSettings = field(default_factory=LdapSettings)
+    oidc: OidcSettings = field(default_factory=OidcSettings)
+    break_glass: tuple[str, ...] = ()  # local accounts for when directory and provider are down, and then only
+    directory_days: int = 30  # without signing in, then tokens of an account of a directory or provider do not hold
+    second_person: bool = False  # whether what somebody uploads must be published by another, who stands as approver
+    question_characters: int = 20_000  # of what is typed: a question of a case; what is longer is refused with a word
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshSettings:
+    """``[refresh]``: what ``localmed refresh`` watches."""
+
+    folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by collection, beside those of its imports
+    packs: tuple[str, ...] = ()  # folders in which content packs are looked for: where sticks are mounted, or a share
+    settle_seconds: float = 60.0  # a file written to more recently is left for the next night: it may not be whole
+    wait_seconds: float = 14_400.0  # for a change that a librarian makes at night, such as an import, to end
+    free_bytes: int = 2 * 2**30  # with less left on the disk nothing is begun
+    keep_reports: int = 400  # nights; a year and a month
+    verify: bool = True  # every byte that is stored is read and compared with its hash first
+
+
+@dataclass(frozen=True, slots=True)
+class BackupSettings:
+    """``[backup]``: where ``localmed backup`` writes, and how many backups stay there."""
+
+    folder: str = ""  # on another disk; "": refresh makes none
+    keep: int = 14  # backups; what only older ones hold is removed
+
+
+@dataclass(frozen=True, slots=True)
+class AlertSettings:
+    """``[alerts]``: who is told of a failed refresh, a full disk or a lost GPU, beside the banner."""
+
+    syslog: bool = True  # the machine's own, through /dev/log
+    mail_host: str = ""  # a relay by its address: loopback or a private one; "": no mail
+    mail_port: int = 25
+    mail_from: str = "localmed@localhost"
+    mail_to: tuple[str, ...] = ()
+    mail_seconds: float = 10.0  # for each answer of the relay
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything a site can set."""
@@ -263,6 +364,47 @@ class Settings:
     roles: Mapping[str, str] = field(default_factory=dict)  # role -> "chat", "rules" or "off"; others: SERVED_BY
 
 
+# What a number may not be below: 0 where that switches something off, more where less would not work at all.
+LEAST = {
+    **dict.fromkeys(
+        ("search.dense_weight", "search.lexical_weight", "search.keyword_weight", "search.sparse_weight"), 0
+    ),
+    **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
+    **dict.fromkeys(("search.sentences", "search.sentence_fused_weight", "search.sentence_words_weight"), 0),
+    **dict.fromkeys(("search.close", "search.near"), 0),
+    "ingest.children": 0,
+    "web.history_days": 0,
+    "web.report_days": 0,
+    "web.password_characters": 8,  # what NIST SP 800-63B asks for at least
+    "web.body_bytes": 100_000,
+    "refresh.settle_seconds": 0,
+    "refresh.wait_seconds": 0,
+    "chunk.characters": 100,  # a sentence has about 100
+    "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
+    "read.ocr_memory_bytes": 2 * 2**30,  # an A4 page takes 1.3 GiB
+    "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
+    "chat.threads": 0,
+    "chat.gpu_layers": -1,
+    "chat.nice": 0,
+    "host.silent_seconds": 3,  # a host that works gives a sign every second
+    "chat.sequences": 2,  # one holds the prefix
+}
+LEAST_OTHERWISE = {int: 1, float: 0.001}
+MOST = {
+    "web.idle_minutes": 1440,
+    "web.answers_at_once": 16,
+    "web.answers_waiting": 16,  # each may hold one of the 40 threads that answer requests
+    "web.login_hours": 168,
+    "ingest.children": 64,
+    "read.ocr_threads": 64,
+    "chat.nice": 19,
+    "chat.sequences": 64,  # what every build of llama.cpp takes
+    "workflows.m_eval_found": 100,  # each is read whole
+    "keywords.most": 20,  # the searches for n keywords are at worst n * (n + 1) / 2
+}
+MOST_OTHERWISE = 2**53  # what every system call and library takes
+
+
 def built_in(role: str, name: str) -> bool:
     """Whether ``name`` needs no registered model to serve ``role``."""
     return name == DEFAULT or name in BUILT_IN.get(role, ())
@@ -273,28 +415,16 @@ def model_folder(settings: Settings) -> Path:
     return settings.data / Path(settings.models.folder or "models").expanduser()
 
 
-def chosen_models(
-    settings: Settings, uses: Mapping[str, str], registered: Collection[str], library: str = ""
-) -> dict[str, str]:
+def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Collection[str]) -> dict[str, str]:
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
-    ``library`` is the slug of its encoder: a built-in one is kept where none was chosen. A judge of entailment that is
-    not ``registered`` gives way to none, MaxSim beside a registered encoder too (raise ``BadSettings`` if chosen so).
+    A profile's judge of entailment that is not ``registered`` gives way to none, what is ``RETIRED`` to its successor.
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
     if chosen["entailment"] not in registered:
         chosen["entailment"] = NONE
-    kept = [name for name, start in ENCODER_SLUGS.items() if library.startswith(start)]
-    chosen |= {"encoder": kept[0]} if kept and built_in("encoder", chosen["encoder"]) else {}
-    chosen |= uses
-    if chosen["entailment"] == RETIRED:
-        chosen["entailment"] = NONE
-    if chosen["reranker"] == "maxsim" and chosen["encoder"] not in BUILT_IN["encoder"]:  # it reads their token vectors
-        if "reranker" in uses:
-            raise BadSettings("settings.maxsim")
-        chosen["reranker"] = NONE
-    return chosen
+    return chosen | {role: name if name in registered else RETIRED.get(name, name) for role, name in uses.items()}
 
 
 def profile_known(settings: Settings) -> None:
@@ -353,7 +483,7 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         if f"{prefix}{name}" in GONE:
             continue
         if name not in known or name == "data":
-            raise _unknown(f"{prefix}{name}", file)
+            raise _unknown(prefix, name, [it for it in known if it != "data"], file)
         path = f"{prefix}{name}"
         if dataclasses.is_dataclass(current) and not isinstance(current, type) and isinstance(value, dict):
             changes[name] = _filled(current, value, file, f"{path}.")
@@ -375,10 +505,23 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
     return dataclasses.replace(settings, **changes)
 
 
-def _unknown(path: str, file: str) -> BadSettings:
+def _unknown(prefix: str, name: str, known: Sequence[str], file: str) -> BadSettings:
+    """An error that names the nearest settings of the same table, else the table of settings that is so called."""
+    path = f"{prefix}{name}"
     if path in MOVED:
         return BadSettings("settings.moved", file=file, name=path, role=MOVED[path])
+    elsewhere = [it.name for it in dataclasses.fields(Settings) if name in _names_in(it.name)] if not prefix else []
+    near = [f"{prefix}{it}" for it in difflib.get_close_matches(name, known, 3, NEAR)]
+    near += [f"{table}.{name}" for table in elsewhere]
+    if near:
+        return BadSettings("settings.unknown_near", file=file, name=path, near=tuple(near))
     return BadSettings("settings.unknown", file=file, name=path)
+
+
+def _names_in(table: str) -> set[str]:
+    """The names of the settings in ``table``; none where it is a setting itself."""
+    value = getattr(Settings(Path()), table)
+    return {it.name for it in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
 
 
 def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
@@ -398,3 +541,29 @@ def _presets_known(settings: Settings, file: str) -> None:
     name, presets = settings.ask.preset, settings.tiers.presets
     if name and name not in presets:
         raise BadSettings("settings.no_preset", file=file, path="ask.preset", name=name, presets=tuple(presets))
+
+
+# --- what a value may be ----------------------------------------------------------------------------------------------
+
+
+def within(value: Any, path: str, file: str, kind: type = int) -> Any:
+    """``value``; raise ``BadSettings`` for a number that cannot work (negative, not a number, above its most)."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        least, most = LEAST.get(path, LEAST_OTHERWISE[kind]), MOST.get(path, MOST_OTHERWISE)
+        if not least <= value <= most:  # also for nan
+            raise BadSettings("settings.range", file=file, path=path, least=least, most=most)
+    return value
+
+
+def names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
+    """``value``, a list of at least ``least`` names; raise ``BadSettings`` for anything else."""
+    if isinstance(value, list) and len(value) >= least and all(isinstance(name, str) and name for name in value):
+        return tuple(value)
+    raise BadSettings("settings.names", file=file, path=path)
+
+
+def text(value: Any, path: str, file: str) -> str:
+    """``value``, a text that is not empty; raise ``BadSettings`` for anything else."""
+    if isinstance(value, str) and value:
+        return value
+    raise BadSettings("settings.text", file=file, path=path)

@@ -20,9 +20,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from localmed import children, files
-from localmed.errors import Busy, ModelError
+from localmed.domain.errors import Busy, ModelError
 from localmed.library import layout
+from localmed.process import children, files
 
 LOCK, STATE = layout.WINDOW_LOCK, layout.WINDOW
 START_SECONDS = 300.0  # for the server to answer: it loads the models first, perhaps on a machine that is busy

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,9 +14,7 @@ import pytest
 
 from localmed.config import NONE, PROFILES, LibrarySettings, Settings
 from localmed.models import choice
-from localmed.models.bert import BertEncoder, Loaded
 from localmed.models.e5 import E5
-from localmed.models.minilm import MiniLM
 from tests.fakes import HashedWords
 from tests.strict import CI, needs
 
@@ -38,21 +37,9 @@ sys.addaudithook(_refuse)
 os.environ["LOCALMED_LANGUAGE"] = "en"  # whatever the locale of whoever runs the tests
 
 
-def _load_once(encoder: type[BertEncoder]) -> None:
-    """Let every ``encoder`` of this process share its weights: each command that a test runs makes one anew."""
-    load = encoder._load
-    loaded: dict[bool, Loaded] = {}
-
-    def shared(self: BertEncoder) -> Loaded:
-        if self._exact not in loaded:
-            loaded[self._exact] = load(self)
-        return loaded[self._exact]
-
-    encoder._load = shared  # type: ignore[method-assign]
-
-
-_load_once(E5)
-_load_once(MiniLM)
+# Every encoder of this process shares its weights: each command that a test runs makes one anew.
+_load = cache(partial(E5._load, E5()))
+E5._load = lambda self: _load()  # type: ignore[method-assign]
 
 
 EXTRAS = {

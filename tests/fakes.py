@@ -13,21 +13,21 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from localmed.agents.role_table import RoleTable
+from localmed.answering.role_table import RoleTable
 from localmed.config import Settings
 from localmed.domain import Collection, Document, Passage, SearchFilter
 from localmed.domain.accounts import SessionRole
 from localmed.domain.findings import Finding, Found, Question
+from localmed.domain.ports import CountingChat, Embedder, EncoderIdentity, Weights
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Report
-from localmed.language import words
 from localmed.library import generations
 from localmed.library.holding import today
 from localmed.library.library import SPARSE, Library
 from localmed.library.vectors import Encoded, texts_of
-from localmed.ports import CountingChat, Embedder, EncoderIdentity, Weights
-from localmed.session import Caller, Session, local_caller
-from localmed.site import Site
+from localmed.site.session import Caller, Session, local_caller
+from localmed.site.site import Site
+from localmed.text.language import words
 from localmed.workflows.flow import Services
 
 DIMENSIONS = 32

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from localmed.domain import digest
-from localmed.errors import Cancelled, ModelError
+from localmed.domain.errors import Cancelled, ModelError
+from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.models import structured
-from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 
 Said = str | Mapping[str, Any]  # a text, or an object that is written as JSON; for a choice the label or its weights
 Script = Sequence[Said] | Mapping[str, Said] | Callable[[Sequence[Message]], Said]

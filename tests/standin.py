@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localmed.agents.role_table import ROLES
+from localmed.answering.role_table import ROLES
 from localmed.config import Settings
 from localmed.domain import Collection, Kind
+from localmed.domain.ports import Message
 from localmed.ingest.manifest import Manifest
-from localmed.ports import Message
 from tests.fakes import import_into, write
 
 ADRENALINE = """Anaphylaxis in adults

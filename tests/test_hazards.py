@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from localmed.operations import evidence
+from localmed.upkeep import evidence
 
 ROOT = Path(__file__).parent.parent
 LOG = evidence.hazards()
@@ -22,7 +22,7 @@ def test_each_hazard_has_a_control_with_tests_and_a_rating() -> None:
 
 
 def test_the_package_holds_the_log_of_the_docs() -> None:
-    assert (ROOT / "localmed/operations/hazards.toml").resolve() == ROOT / "docs/hazards.toml"
+    assert (ROOT / "localmed/upkeep/hazards.toml").resolve() == ROOT / "docs/hazards.toml"
 
 
 def test_every_source_attribute_is_answered() -> None:

@@ -9,11 +9,11 @@ import pytest
 from tests import lint
 
 FILES = {
-    "README.md": "## Where things are\n\n```\nlocalmed/   the package\n  site/     a room\n```\n",
+    "README.md": "## Where things are\n\n```\nlocalmed/   the package\n  domain/   values\n  site/     a room\n```\n",
     "docs/hazards.toml": 'tests = ["tests/test_one.py::test_it"]\n',
     "tests/benchmarks/reproductions.py": 'TESTS = ("test_one.py::test_it",)\n',
     "tests/test_one.py": "def test_it(): ...\n",
-    "localmed/errors.py": "class Broken(Exception): ...\n",
+    "localmed/domain/errors.py": "class Broken(Exception): ...\n",
     "localmed/messages/en.toml": '[a]\nb = "{count} of {name}"\nc = { what = "no", remedy = "@a.d" }\nd = "mend"\n',
     "localmed/messages/zh.toml": '[a]\nb = "{name}"\nc = { what = "坏了", remedy = "@a.d" }\nd = "修好"\n',
     "localmed/site/site.py": 'def say():\n    message("a.b", name="x")\n    raise Broken("a.c")\n',
@@ -38,14 +38,22 @@ def test_a_project_without_a_fault(project: Path, capsys: pytest.CaptureFixture[
     [
         ("localmed/site/site.py", "def say", "from localmed.site.other import x\ndef say", "import cycle"),
         ("localmed/site/site.py", "def say", "import numpy, torch\ndef say", "imports torch, which belongs in models"),
-        ("localmed/errors.py", "class", "import numpy\nclass", "values need the standard library only"),
+        ("localmed/domain/errors.py", "class", "import numpy\nclass", "values need the standard library only"),
         ("localmed/site/site.py", '"a.b"', '"a.none"', "a.none has no words"),
         ("localmed/site/site.py", 'name="x"', 'named="x"', "a.b is given"),
         ("localmed/site/site.py", '    raise Broken("a.c")\n', "", "a.c.what: used nowhere"),
+        ("localmed/site/site.py", '"a.c"', 'f"a.{name}"', "a.c.what: used nowhere"),
         ("localmed/messages/zh.toml", "{name}", "{named}", "a.b: the languages have different parameters"),
         ("localmed/messages/zh.toml", 'd = "修好"\n', "", "a.d: in one language only"),
         ("localmed/site/site.py", '"a.c"', '"it broke"', "it broke has no words"),
         ("localmed/messages/en.toml", "@a.d", "Run localmed repair", "a.c.remedy: names a command"),
+        ("localmed/site/site.py", "def say", "WAS = note.code == 'a.b'\ndef say", "branches on a message's code"),
+        (
+            "localmed/site/site.py",
+            "def say",
+            "WAS = note.code.startswith('a')\ndef say",
+            "branches on a message's code",
+        ),
         ("localmed/site/site.py", "def say", "PATH = generations.current\ndef say", "gives a folder without a lease"),
         ("localmed/site/site.py", "def say", "PATH = FOLDER / f'{7:04d}'\ndef say", "gives a folder without a lease"),
         (

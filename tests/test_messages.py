@@ -10,19 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed import errors
-from localmed.domain import Message, Parameter, message
-from localmed.errors import InputError, UnknownName, UsageError
-from localmed.messages import (
-    ASIDE,
-    LANGUAGES,
-    Template,
-    as_json,
-    catalogue,
-    from_json,
-    joined,
-    render,
-)
+from localmed.domain import Message, Parameter, errors, message
+from localmed.domain.errors import InputError, UnknownName, UsageError
+from localmed.messages import ASIDE, LANGUAGES, Template, as_json, catalogue, from_json, joined, render
 
 PACKAGE = Path(__file__).parent.parent / "localmed"
 
@@ -114,7 +104,7 @@ def test_what_is_no_error_is_refused(entry: dict[str, object]) -> None:
 
 
 def test_a_process_raises_only_the_errors_that_are_its_own() -> None:
-    sent = errors.as_json(errors.BadSettings("settings.maxsim"))
+    sent = errors.as_json(errors.BadSettings("settings.server_model"))
     assert type(errors.from_json(sent, errors.ModelError)) is errors.ModelError
     assert type(errors.from_json({**sent, "class": "SystemExit"}, InputError)) is InputError
 

@@ -8,7 +8,7 @@ import time
 
 from localmed.cli.main import COMMANDS, main
 
-HEAVY = ("torch", "lancedb", "tantivy", "pymupdf", "pyarrow", "numpy", "transformers", "tokenizers", "safetensors",
+HEAVY = ("torch", "lancedb", "tantivy", "pymupdf", "pyarrow", "numpy", "transformers", "tokenizers", "onnxruntime",
          "sentencex", "rich")  # fmt: skip
 SECONDS = 1.5  # generous; the real figure is in tests/benchmarks/RESULTS.md
 

@@ -19,8 +19,8 @@ from localmed.domain import (
     digest,
 )
 from localmed.domain.findings import Finding, Found, Line, Question, Section
-from localmed.language import sentences
 from localmed.presentation.neutral import words
+from localmed.text.language import sentences
 
 PROVENANCE = Provenance("0001", "starter", (("encoder", "words 1"),), (("relevance", "rules-1"),), "0")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from string import Formatter
 from typing import Any
 
-from localmed.domain import Message
+from localmed.domain import Message, message
 from localmed.ingest.parsed import Fault
-from localmed.messages import render
+from localmed.messages import catalogue, render
 
 
 def words(value: Any) -> Any:
@@ -20,3 +22,20 @@ def words(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)(words(part) for part in value)
     return value
+
+
+def phrase(code: str, language: str = "en", count: int = 2) -> str:
+    """The longest part of the words of ``code`` that holds no parameter, to look for in what is shown."""
+    template = catalogue(language)[code]
+    text = template if isinstance(template, str) else template["one" if count == 1 and "one" in template else "other"]
+    return max((part for part, *_ in Formatter().parse(text)), key=len).strip()
+
+
+def pattern(code: str) -> str:
+    """``phrase`` as a regular expression, for ``pytest.raises``."""
+    return re.escape(phrase(code))
+
+
+def said(code: str, language: str = "en", **parameters: Any) -> str:
+    """The words of ``code`` with its parameters."""
+    return render(message(code, **parameters), language)

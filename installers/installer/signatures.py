@@ -3,7 +3,7 @@
 python-tuf itself would have to come from the bundle, unverified. What must be trusted before it can verify anything is
 two files whose digests ``install.sh`` states (this program and the root); the digest of ``install.sh`` is compared by a
 person, the first time. ``openssl`` is the machine's own. The rules are those of the specification's client workflow
-(5.3 to 5.6) for folders as ``localmed.operations.signing`` writes them; a test holds its verdicts against
+(5.3 to 5.6) for folders as ``localmed.upkeep.signing`` writes them; a test holds its verdicts against
 python-tuf's.
 
 Not covered: delegations, consistent snapshots, hashes in snapshot and timestamp; nothing here writes them.

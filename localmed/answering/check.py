@@ -17,23 +17,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
-from localmed.agents import evidence as shown
-from localmed.agents.asking import QuestionInput
-from localmed.agents.prompts import instructions
-from localmed.agents.roles import Choosing, Role
-from localmed.answering.write import Covers, Written, quoted
-from localmed.clinical import medicines
-from localmed.clinical.negation import denies, warns
+from localmed.answering import evidence as shown
+from localmed.answering.asking import QuestionInput
+from localmed.answering.prompts import instructions, words
+from localmed.answering.roles import Choosing, Role
+from localmed.answering.verbatim import find_verbatim
+from localmed.answering.write import Covers, Written, quoted, scope_spans
 from localmed.domain import Badge, Evidence, Message, Statement, Support, Verdict, Verification, message
-from localmed.language import fold, sentences
-from localmed.ports import Choice, Stance
-from localmed.verification import quantities
-from localmed.verification.verbatim import find_verbatim
+from localmed.domain.ports import Choice, Stance
+from localmed.text import medicines, quantities
+from localmed.text.amounts import amounts
+from localmed.text.language import fold, sentences
+from localmed.text.negation import denies, warns, without_denials
 
 RULES = message("support.judge.rules")
 MODEL = message("support.judge.chat")
 SUPPORTED, CONTRADICTED = 0.5, 0.6  # least probability of the label; not calibrated
 TOLERANCE = 0.006  # of a computed value, relative: what rounding to three figures leaves
+TELEPHONE = 4  # digits of an extension or a bleep at least
 MEDICINE, NEGATION = message("support.medicine"), message("support.negation")
 ARITHMETIC = message("support.arithmetic")
 
@@ -42,6 +43,8 @@ _CALCULATION = re.compile(
     rf"({_NUMBER})\s*([^\d=×*·÷+–−]{{0,24}}?)\s*([×x*·÷/+–−-])\s*({_NUMBER})\s*([^\d=×*·÷+–−]{{0,24}}?)\s*[=＝]\s*"
     rf"({_NUMBER}\s*[a-zµμ%/]*(?:\s*[毫微纳]?[克升单位片支]+)?)"
 )
+_WORD = re.compile(r"[a-z0-9.%]*[a-z0-9%]|[\u4e00-\u9fff]")
+_AUXILIARY = {*"可应要", "a", "an", "be", "can", "did", "do", "does", "is", "are", "may", "must", "should", "the"}
 _OPERATIONS: Mapping[str, Callable[[float, float], float]] = {
     **dict.fromkeys("×x*·", lambda a, b: a * b),
     **dict.fromkeys("÷/", lambda a, b: a / b if b else float("nan")),
@@ -111,15 +114,19 @@ def _named(text: str, around: str) -> bool:
 
 
 def _turned(text: str, source: str) -> bool:
-    """Whether ``text`` denies what nothing of ``source`` denies, or states what every sentence of it denies."""
-    cited = [source[start:end] for start, end in sentences(source)]
-    against = [denies(fold(one)) or warns(one) for one in cited]
-    own = denies(fold(text))
-    return (own and not any(against)) or (not own and not warns(text) and bool(against) and all(map(_plain_no, cited)))
+    """Whether ``text`` states what every sentence of ``source`` denies, or denies one of them in its own words.
+
+    A denial in other words ("needs no treatment", "does not have to be treated") is left to the judge.
+    """
+    cited = [fold(source[start:end]) for start, end in sentences(source)]
+    if denies(own := fold(text)):
+        said = _words(without_denials(own))
+        return bool(said) and any(not denies(one) and not warns(one) and said <= _words(one) for one in cited)
+    return not warns(text) and bool(cited) and all(map(denies, cited))
 
 
-def _plain_no(sentence: str) -> bool:
-    return denies(fold(sentence))
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text)) - _AUXILIARY
 
 
 # --- the judgement ----------------------------------------------------------------------------------------------------
@@ -127,9 +134,26 @@ def _plain_no(sentence: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SupportInput(QuestionInput):
-    """Whether each statement is carried by what it cites: (cited sentences, statement). Gives one ``Stance`` each."""
+    """Whether each statement is carried by what it cites: (cited sentences, statement). Gives one ``Stance`` each.
 
-    pairs: tuple[tuple[str, str], ...]
+    ``earlier`` are the questions before it, ``patient`` what is told of the patient: what a statement speaks of may
+    stand there, what it rests on may not.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[str, ...] = ()
+    patient: str = ""
+
+    @property
+    def known(self) -> str:
+        """What was asked and told: numbers and medicines that a statement may repeat."""
+        return "\n".join((*self.earlier, self.question, self.patient))
+
+
+def _asked(task: SupportInput) -> str:
+    called = words("quoted_names", task.language)
+    patient = (shown.quoted("patient", task.patient, task.language),) if task.patient else ()
+    return "\n".join((*(f"{called['earlier']}: {one}" for one in task.earlier), task.question, *patient))
 
 
 def premise(statement: Statement, evidence: Sequence[Evidence]) -> str:
@@ -174,12 +198,12 @@ def _stances(_: SupportInput, choices: Sequence[Choice]) -> tuple[Stance, ...]:
 CHECK = Role(
     "check",
     "Whether what a statement cites carries it",
-    "1",
+    "3",
     "Answered with Evidence, groundedness",
     Choosing(
         instructions("check"),
         {"en": ("supported", "not said", "contradicted"), "zh": ("支持", "未提及", "矛盾")},
-        lambda task: f"{task.question}\n",
+        _asked,
         _branches,
         _stances,
     ),
@@ -191,15 +215,16 @@ def pairs(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tupl
     return tuple((premise(one, evidence), one.text) for one in statements)
 
 
-def verdict(
-    statement: Statement, evidence: Sequence[Evidence], known: str, stance: Stance | None, judge: Message
-) -> Verdict:
-    """What the check of one statement came to; ``stance`` is None where nobody judged it."""
-    source, whole = premise(statement, evidence), around(statement, evidence)
+def settled(statement: Statement, evidence: Sequence[Evidence], known: str) -> Verdict | None:
+    """What rules say of ``statement``: it stands word for word in what it cites, or they veto it; None: ask a judge."""
     if any(find_verbatim(one.quote, statement.text) for one in statement.citations):
         return Verdict(Support.SUPPORTED, RULES, message("support.said"))
-    if why := veto(statement.text, source, whole, known):
-        return Verdict(Support.UNSUPPORTED, RULES, why)
+    why = veto(statement.text, premise(statement, evidence), around(statement, evidence), known)
+    return Verdict(Support.UNSUPPORTED, RULES, why) if why else None
+
+
+def verdict(stance: Stance | None, judge: Message) -> Verdict:
+    """What the judgement of one statement comes to; ``stance`` is None where nobody judged it."""
     if stance is None or not stance.judged:
         return Verdict(Support.UNCHECKED, RULES, message("support.not_judged"))
     if stance.contradiction >= CONTRADICTED:
@@ -207,6 +232,24 @@ def verdict(
     if stance.entailment >= SUPPORTED:
         return Verdict(Support.SUPPORTED, judge, message("support.supported"))
     return Verdict(Support.UNSUPPORTED, judge, message("support.not_said"))
+
+
+def for_others(statement: Statement, evidence: Sequence[Evidence]) -> Statement:
+    """``statement`` where the sources exclude the patient: an amount in it is for other people, whoever judged it.
+
+    A number of any other kind stands only where a sentence that it cites says with it whom the source is for, or as a
+    telephone number: no list of units is complete (a tube has French sizes, a needle a gauge).
+    """
+    known = {piece.marker: piece.passage for piece in evidence}
+    scope = " ".join(
+        cited.quote
+        for cited in statement.citations
+        if cited.marker in known and cited.start in {start for start, _ in scope_spans(known[cited.marker])}
+    )
+    own = {number for number in re.findall(_NUMBER, statement.text) if len(number) < TELEPHONE}
+    if not amounts(statement.text) and own <= {*re.findall(_NUMBER, scope)}:
+        return statement
+    return replace(statement, verdict=Verdict(Support.UNSUPPORTED, RULES, message("support.for_others")))
 
 
 def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
@@ -229,11 +272,18 @@ def _stands_checked(one: Statement) -> bool:
     return one.verdict is not None and one.verdict.support is Support.SUPPORTED
 
 
-def account(judged: Sequence[Statement], reply: Written, judges: tuple[Message, ...]) -> Verification:
-    """The badge with its reason, and how many sentences were checked and withheld."""
+def account(
+    judged: Sequence[Statement], reply: Written, judges: tuple[Message, ...], differ: bool = False
+) -> Verification:
+    """The badge with its reason, and how many sentences were checked and withheld.
+
+    ``differ``: what is cited stands otherwise in another edition, and no green badge stands over both.
+    """
     found = [one.verdict.support for one in judged if one.verdict]
     withheld = sum(support is not Support.SUPPORTED for support in found)
     badge, reason = _badge(found, reply)
+    if differ and badge is Badge.GREEN:
+        badge, reason = Badge.YELLOW, message("badge.why_editions")
     return Verification(len(found), withheld, judges=judges, badge=badge, badge_before=badge, reason=reason)
 
 

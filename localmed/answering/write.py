@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from localmed.agents import evidence as shown
-from localmed.agents.asking import QuestionInput
-from localmed.agents.prompts import asked_by, instructions, words
-from localmed.agents.roles import Fitted, Role, Writing
-from localmed.clinical.furniture import furniture
+from localmed.answering import evidence as shown
+from localmed.answering.asking import QuestionInput
+from localmed.answering.prompts import asked_by, instructions, words
+from localmed.answering.roles import Fitted, Role, Writing
 from localmed.domain import Citation, Evidence, Message, Origin, Passage, ShownSection, Statement, Status
-from localmed.errors import Rejected
-from localmed.language import sentences
+from localmed.domain.errors import Rejected
+from localmed.text.furniture import furniture
+from localmed.text.language import sentences
 
 TOKENS = 3_000  # of sections in a prompt: small models read no more with profit, and on two cores 15 a second
 STATEMENTS, CHARACTERS = 8, 500  # of a reply, and of one statement
@@ -30,17 +30,17 @@ CITED = 6  # sentences that one statement may rest on
 MISSING, MISSING_CHARACTERS = 4, 160  # what the sources leave open, each in a few words
 LOOK_FOR = 120  # characters that are searched for once more
 REPLY_TOKENS = 700
-SCOPE = 4  # sentences of one document that say whom it is for
+SCOPE = 10  # sentences of one document that say whom it is for: a list of exclusions whole
 
 # Where a document says whom it is for: a heading, or a sentence. Marks only what a model must not overlook.
 _SCOPE_HEADING = re.compile(
     r"\b(?:scope|who (?:this|it) is for|applies to|exclu\w+|inclusion|not for|not covered|population)\b"
-    r"|适用|不适用|排除|范围|纳入",
+    r"|适用|除外|排除标准|纳入|^范围",
     re.IGNORECASE,
 )
 _SCOPE_SENTENCE = re.compile(
-    r"\b(?:does|do) not (?:apply|cover)\b|\bexclude[sd]?\b|\bnot for use in\b|\bapplies (?:only )?to\b"
-    r"|\boutside (?:the|its) scope\b|不适用|适用于|不包括|除外|排除",
+    r"\b(?:does|do) not (?:apply|cover)\b|\b(?:is|are) excluded\b|\bnot for use in\b|\bapplies (?:only )?to\b"
+    r"|\boutside (?:the|its) scope\b|不适用|适用于|不包括",
     re.IGNORECASE,
 )
 
@@ -159,16 +159,25 @@ def of_evidence(evidence: Sequence[Evidence]) -> tuple[Block, ...]:
 
 def _readable(piece: Evidence) -> bool:
     """Whether a model may read it: it does not speak to one, and nobody withdrew it since it was found."""
-    return not piece.planted and piece.status is not Status.WITHDRAWN
+    return piece.for_models and piece.status is not Status.WITHDRAWN
 
 
 def scope_spans(passage: Passage) -> Iterator[tuple[int, int]]:
     """The sentences of ``passage`` in which the document says whom it is for or not for."""
     around = furniture(passage)
-    under = any(_SCOPE_HEADING.search(heading) for heading in passage.headings[-1:] if heading != passage.title)
+    under, more = _headed(passage), False
     for start, end in sentences(passage.text):
-        if start not in around and (under or _SCOPE_SENTENCE.search(passage.text[start:end])):
+        text = passage.text[start:end]
+        if start not in around and (under or more or _SCOPE_SENTENCE.search(text)):
+            more = text.endswith((":", "：", ";", "；"))  # "It does not cover:" says nothing without its list
             yield start, end
+        else:
+            more = False
+
+
+def _headed(passage: Passage) -> bool:
+    """Whether a heading of ``passage`` says that it is about whom the document is for."""
+    return any(_SCOPE_HEADING.search(heading) for heading in passage.headings if heading != passage.title)
 
 
 def tokens(text: str) -> float:
@@ -182,6 +191,7 @@ def _scope(
 ) -> list[tuple[Evidence, int, int]]:
     there = {(piece.passage.id, start) for piece, start, _ in lines}
     usable = [one for one in passages if one.id in minted and _readable(minted[one.id])]
+    usable.sort(key=lambda one: not _headed(one))
     spans = [(minted[one.id], start, end) for one in usable for start, end in scope_spans(one)]
     return [(piece, start, end) for piece, start, end in spans if (piece.passage.id, start) not in there][:SCOPE]
 

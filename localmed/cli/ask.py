@@ -1,26 +1,200 @@
-"""``localmed ask QUESTION``."""
+"""Questions and what else is read by a workflow: ``localmed ask, plan, ebm, explain, departments, verify, replay``.
+
+Each runs the same way: in which profile, the steps shown, a recording kept, the answer as text or JSON. An answer is
+printed from the view of ``presentation``, line by line.
+"""
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from localmed.cli.common import (
     STDIN,
+    bytes_of,
+    echo,
+    echo_wrapped,
     filter_options,
+    json_option,
+    opened,
+    print_json,
     question_argument,
     search_filter,
+    settings_of,
     standard_input,
     stdin_lines,
+    steps_shown,
+    text_callback,
+    texts_callback,
 )
-from localmed.cli.running import Options, give, run, workflow_options
-from localmed.domain import Answer
-from localmed.hooks import Hooks
-from localmed.language import clean
+from localmed.cli.speaking import say
+from localmed.domain import Answer, SearchFilter, message
+from localmed.domain.codec import answer_json
+from localmed.domain.errors import InputError, UsageError
+from localmed.messages import ASIDE, COLON, joined
+from localmed.presentation.answer import view
+from localmed.presentation.neutral import one_line, words
+from localmed.presentation.views import BadgeView, PartView, SourceView, StatementView
+from localmed.process import files
+from localmed.process.files import contents
+from localmed.process.hooks import Hooks
+from localmed.text.language import clean
 
 if TYPE_CHECKING:
-    from localmed.session import Session
+    from localmed.domain.patient import PatientRecord
+    from localmed.site.session import Session
+    from localmed.workflows.explain import ExplainInput
+
+
+def show(answer: Answer) -> None:
+    """Print an answer: label, possible conflicts, sentences with their markers, parts, notes, sources, purpose."""
+    shown = view(answer)
+    if shown.banner:
+        echo_wrapped(shown.banner, bold=True)
+    if shown.headline:
+        echo_wrapped(shown.headline, bold=True)
+    if shown.searched:
+        echo_wrapped(shown.searched)
+    for conflict in shown.conflicts:
+        echo_wrapped(conflict.text, "! ", "  ", bold=True)
+        for title, side in ((conflict.our_title, conflict.ours), (conflict.their_title, conflict.theirs)):
+            echo_wrapped(joined((title, one_line(side.quote)), shown.language, COLON), "    ", "    ")
+    _show_statements(shown.statements)
+    if shown.badge:
+        _show_badge(shown.badge)
+    section = ""
+    for part in shown.parts:
+        if part.section != section:
+            section = part.section
+            if section:
+                echo_wrapped(f"== {section} ==", "\n", "", bold=True)
+        _show_part(part, shown.language)
+    for note in shown.notes:
+        echo_wrapped(note, "* ", "  ")
+    if answer.receipts is not None:
+        from localmed.cli.search import show_finding
+
+        echo()
+        show_finding(answer)
+    if shown.sources:
+        echo(f"\n{shown.sources_title}", bold=True)
+        for source in shown.sources:
+            _show_source(source, shown.language)
+        echo(shown.opening)
+    echo_wrapped(shown.purpose, "\n", "")
+
+
+def _show_badge(badge: BadgeView) -> None:
+    """Print the badge with what belongs to it."""
+    echo_wrapped(badge.reason, bold=True)
+    for line in (badge.before, badge.alone, badge.judged):
+        if line:
+            echo_wrapped(line, "  ", "  ")
+
+
+def _show_part(part: PartView, language: str) -> None:
+    """A part under its title: its rows, then its sentences."""
+    echo()
+    echo_wrapped(part.title, bold=True)
+    for row in part.rows:
+        echo_wrapped(joined(filter(None, (row.label, row.text)), language, COLON), "  ", "  ")
+        if row.detail:
+            echo_wrapped(row.detail, "      ", "      ")
+    _show_statements(part.statements)
+
+
+def _show_statements(statements: Sequence[StatementView]) -> None:
+    """One a line, under it what its check came to where that is shown."""
+    for statement in statements:
+        if statement.heading:
+            echo_wrapped(statement.heading, bold=True)
+        echo_wrapped(_line(statement), "  - ", "    ")
+        for line in filter(None, (statement.detail, statement.verdict)):
+            echo_wrapped(line, "      ", "      ")
+
+
+def _line(statement: StatementView) -> str:
+    if statement.withheld:
+        return statement.withheld
+    cited = "".join(f"[{citation.marker}]" for citation in statement.citations)
+    return " ".join(text for text in (statement.text, cited, statement.warning, statement.checked) if text)
+
+
+def _show_source(source: SourceView, language: str) -> None:
+    line = joined((source.title, *source.details, *source.warnings), language, ASIDE)
+    echo_wrapped(line, f"  [{source.marker}] ", "      ")
+    span = f"--span {source.start}-{source.end}" if source.end else ""
+    echo_wrapped(f"{source.passage_id[:12]} {span}  {source.file}", "      ", "      ")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What ``workflow_options`` were given."""
+
+    trace: bool = False
+    record: Path | None = None
+    profile: str | None = None
+    as_json: bool = False
+
+
+def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of every workflow, which the command gets as one: ``options``."""
+
+    @wraps(command)
+    def gathered(
+        *positional: Any, trace: bool, record: Path | None, profile: str | None, as_json: bool, **own: Any
+    ) -> None:
+        command(*positional, options=Options(trace, record, profile, as_json), **own)
+
+    decorated: Callable[..., None] = gathered
+    for option in (
+        json_option,
+        click.option("--trace", is_flag=True, help="Show the steps and how long each took (on standard error)."),
+        click.option("--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                     help="Write a recording for `localmed replay`; it contains the question and all results."),
+        click.option("--profile", type=click.Choice(["starter", "workstation"]), help="Overrides the settings."),
+    ):  # fmt: skip
+        decorated = option(decorated)
+    return decorated
+
+
+def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], options: Options) -> Answer:
+    """The answer of ``workflow``; its recording is written before anything is shown."""
+    from localmed.workflows.recording import Recording
+
+    record = options.record
+    if record:
+        files.new_name(record)
+    recording = Recording() if record else None
+    with opened(ctx, options.profile) as session, steps_shown(session.caller.language, options.as_json) as hooks:
+        answer = workflow(session, replace(hooks, recorder=recording))
+    if record and recording:
+        files.write_new(record, recording.finish(answer).encode())
+    if options.trace:
+        show_trace(answer)
+    return answer
+
+
+def give(answer: Answer, options: Options) -> None:
+    """Print ``answer``, for people or for scripts."""
+    if options.as_json:
+        print_json(answer_json(answer, answer.language))
+    else:
+        show(answer)
+
+
+def show_trace(answer: Answer) -> None:
+    """The steps on standard error: names, counts and ids."""
+    for step in answer.trace:
+        detail = joined((f"{name} {value}" for name, value in step.detail), answer.language)
+        echo(f"  {step.seconds * 1000:7.1f} ms  {step.name}: {detail}", err=True)
 
 
 @click.command("ask")
@@ -38,12 +212,12 @@ if TYPE_CHECKING:
     help="A question asked before this one, which it refers to (may be given several times); - reads such questions "
     "from standard input, one a line, of which the last is QUESTION where that is - too.",
 )
-@click.option("--check", is_flag=True, help="Hold the answer's claims against further studies (M-Eval), below it.")
+@click.option("--check", is_flag=True, help="Also check the answer's claims against further studies (M-Eval).")
 @click.option("--thorough", is_flag=True, help="With a chat model: every role of MAIRAG takes part; some 20 calls.")
 @workflow_options
 @filter_options
 @click.pass_context
-def command(
+def ask(
     ctx: click.Context,
     /,
     question: str,
@@ -54,10 +228,10 @@ def command(
     options: Options,
     **filters: Any,
 ) -> None:
-    """Show the sections of the library that speak of QUESTION; with a chat model, an answer above them.
+    """Show the sections of the library about QUESTION; with a chat model, an answer above them.
 
-    The sentences nearest to the question are marked. Every sentence of an answer has the number of its source, and is
-    checked against it. QUESTION - reads the question from standard input, which keeps it out of the shell's history.
+    The sentences closest to the question are marked. Every sentence of an answer has the number of its source and is
+    checked against it. QUESTION - reads standard input, which keeps the question out of the shell history.
     """
     question, earlier = _conversation(ctx, question, earlier)
     limits = search_filter(**filters)
@@ -78,3 +252,224 @@ def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -
         question = clean(lines.pop()) if lines else ""
     at = earlier.index("-")
     return question, (*earlier[:at], *lines, *earlier[at + 1 :])
+
+
+@click.command("plan")
+@question_argument
+@click.option(
+    "--strategy",
+    metavar="NAME",
+    default="prompting",
+    show_default=True,
+    help="Planning method: prompting, or a baseline (none, original, query2doc, reflexion, serts).",
+)
+@workflow_options
+@filter_options
+@click.pass_context
+def plan(ctx: click.Context, /, question: str, strategy: str, options: Options, **filters: Any) -> None:
+    """Plan the search of each source (books, guidelines, research, wiki, graph), then answer QUESTION from all.
+
+    Without a language model the question and its keywords go to every source. QUESTION - reads standard input.
+    """
+    limits = search_filter(**filters)
+    answer = run(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)
+    give(answer, options)
+
+
+@click.command("ebm")
+@question_argument
+@click.option(
+    "--patient",
+    metavar="FILE",
+    help="Patient record: text, C-CDA or FHIR JSON; - reads standard input. It is not stored.",
+)
+@click.option("--pico", is_flag=True, help="QUESTION is already a PICO question (P:, I:, C:, O:).")
+@click.option("--keep", is_flag=True, help="Include the patient record in the recording of --record.")
+@workflow_options
+@filter_options
+@click.pass_context
+def ebm(
+    ctx: click.Context,
+    /,
+    question: str,
+    patient: str | None,
+    pico: bool,
+    keep: bool,
+    options: Options,
+    **filters: Any,
+) -> None:
+    """Find the evidence for a clinical QUESTION about one patient and check it against the patient record.
+
+    The question becomes a PICO question; guidelines are searched first, then literature, then books. Names, numbers and
+    addresses in the record are not read. QUESTION - reads standard input.
+    """
+    if patient and options.record and not keep:
+        raise UsageError("record.recording")
+    known = read_record(patient) if patient else None
+    limits = search_filter(**filters)
+    answer = run(ctx, lambda session, hooks: session.ebm(question, limits, known, pico, hooks), options)
+    give(answer, options)
+
+
+def read_record(name: str | Path) -> PatientRecord:
+    """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` for what is none."""
+    from localmed.ingest import records
+
+    return records.read(bytes_of(name, records.RECORD_BYTES, "record.unreadable"))
+
+
+@click.command("explain")
+@click.argument("order", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="ORDER")
+@click.option(
+    "--patient",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="Patient record (text, C-CDA or FHIR), used to understand the questions. Never stored.",
+)
+@click.option("--question", "questions", multiple=True, metavar="TEXT", callback=texts_callback,
+              help="A question about the order (repeatable); - reads one a line from standard input.")  # fmt: skip
+@click.option("--released-by", default="", metavar="NAME", help="Person who gives the explanation to the patient.")
+@click.option(
+    "--leaflet",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page (HTML) for the patient to read and print; needs --released-by.",
+)
+@click.option("--keep", is_flag=True, help="Store the answer in the data folder (kept/), readable only by its owner.")
+@workflow_options
+@click.pass_context
+def explain(
+    ctx: click.Context,
+    /,
+    order: Path,
+    patient: Path | None,
+    questions: tuple[str, ...],
+    released_by: str,
+    leaflet: Path | None,
+    keep: bool,
+    options: Options,
+) -> None:
+    """Explain the medical order in the file ORDER: lines, abbreviations, and terms with citations.
+
+    Plain words need a chat model; without one the order is quoted. ORDER - reads standard input. Nothing is stored
+    unless --keep or --record is given.
+    """
+    from localmed.site import orders
+
+    explain_input = _input(order, patient, questions, released_by)
+    if leaflet:
+        _may_write(leaflet, explain_input.released_by)
+    answer = run(ctx, lambda session, hooks: session.explain(explain_input, SearchFilter(), hooks), options)
+    if keep:
+        _keep(ctx, answer)
+    if leaflet:
+        orders.require_one_meaning(answer)
+        _write_leaflet(leaflet, answer)
+    give(answer, options)
+
+
+def _input(order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str) -> ExplainInput:
+    from localmed.site import orders
+    from localmed.workflows.explain import ExplainInput
+
+    known = read_record(patient) if patient else None
+    return ExplainInput(
+        orders.text_of(bytes_of(order, orders.LARGEST, "explain.unreadable")),
+        known,
+        questions,
+        " ".join(released_by.split()),
+    )
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def _may_write(leaflet: Path, released_by: str) -> None:
+    """Raise ``UsageError``, before anything is asked, where the leaflet could not be written."""
+    if not released_by:
+        raise UsageError("explain.released_by")
+    files.new_name(leaflet)
+
+
+def _write_leaflet(file: Path, answer: Answer) -> None:
+    from localmed.presentation.pages import leaflet
+
+    files.write_new(file, leaflet(answer, date.today().isoformat()).encode())
+    say("explain.leaflet_written", file=str(file), err=True)
+
+
+def _keep(ctx: click.Context, answer: Answer) -> None:
+    """Write the answer beside the library; the name tells the day and nothing of the patient."""
+    import json
+
+    from localmed.site.lookups import kept_folder
+
+    folder = kept_folder(settings_of(ctx).data)
+    file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
+    files.write_new(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2).encode())
+    say("explain.kept", file=str(file), err=True)
+
+
+@click.command("departments")
+@question_argument
+@workflow_options
+@click.pass_context
+def departments(ctx: click.Context, /, question: str, options: Options) -> None:
+    """Find the department for a complaint, from the department guide: department, floor and reason.
+
+    Warning signs lead to the Emergency Department first. This is not a diagnosis. Give the complaint in the patient's
+    own words; - reads standard input, which keeps it out of the shell history.
+    """
+    answer = run(ctx, lambda session, hooks: session.departments(question, hooks), options)
+    give(answer, options)
+
+
+@click.command("verify")
+@click.argument("file", metavar="FILE")
+@click.option("--question", default="", metavar="TEXT", callback=text_callback,
+              help="The question, if it is not in the file; - reads standard input.")  # fmt: skip
+@workflow_options
+@click.pass_context
+def verify(ctx: click.Context, /, file: str, question: str, options: Options) -> None:
+    """Check an answer written elsewhere: its citations, and its claims against studies (M-Eval).
+
+    FILE is text or Markdown with citations, JSON ({"question", "answer", "sources"}), or what `ask --json` printed; -
+    reads standard input. Citations count only if they are in the library. The text is not stored.
+    """
+    from localmed.answering import answer_file
+
+    data = bytes_of(file, answer_file.TEXT_BYTES, "verify.unreadable")
+    submitted = answer_file.read(data, question)
+    answer = run(ctx, lambda session, hooks: session.verify(submitted, hooks), options)
+    give(answer, options)
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--trace", is_flag=True, help="Show the recorded steps (on standard error).")
+@json_option
+@click.pass_context
+def replay(ctx: click.Context, file: Path, trace: bool, as_json: bool) -> None:
+    """Run the workflow recorded in FILE again, without library or models.
+
+    Shows whether the answer is the same; exit code 3 if it is not.
+    """
+    from localmed.people import history
+    from localmed.workflows.recording import LARGEST
+
+    try:
+        text = contents(file, LARGEST).decode()
+    except UnicodeDecodeError:
+        raise InputError("replay.no_text", file=str(file)) from None
+    with opened(ctx) as session:
+        answer, same = session.replay(text)
+        answer = history.with_withdrawals(session, answer)
+    if as_json:
+        print_json(answer_json(answer, answer.language))
+    else:
+        show(answer)
+    if trace:
+        show_trace(answer)
+    if not same:
+        raise InputError("replay.differs")
+    echo(words(message("recording.same"), answer.language), err=True)

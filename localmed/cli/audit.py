@@ -1,4 +1,4 @@
-"""``localmed audit``."""
+"""``localmed audit`` and ``incident``."""
 
 from __future__ import annotations
 
@@ -12,43 +12,46 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli.common import echo, json_option, opened, print_json
-from localmed.cli.speaking import confirm, say, words
+from localmed.cli.speaking import confirm, say, text, words
 from localmed.domain.accounts import Right
-from localmed.errors import Damaged, UsageError
-from localmed.files import contents
+from localmed.domain.errors import Damaged, UsageError
 from localmed.messages import as_json as message_json
+from localmed.process import files
+from localmed.process.files import contents
 
 if TYPE_CHECKING:
-    from localmed.operations.audit import AuditEntry
+    from localmed.site.audit import AuditEntry
+
 
 HEAD_BYTES = 1_000  # a head has some 130
 
 
 @click.group("audit")
 def command() -> None:
-    """Check the audit log against its key, take its head off the machine, export it, erase a person from it.
+    """Check and export the audit log, print its head, erase a person from it.
 
     The key lies in audit.key of the data folder, or in the file that $LOCALMED_AUDIT_KEY names, which can belong to an
-    account of its own. A head that is kept elsewhere shows that the end of the log was cut off.
+    account of its own. Keep the head on another machine: it shows whether the end of
+    the log was cut off.
     """
 
 
 @command.command("verify")
 @click.option("--head", "head_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="A head that was taken off the machine.")  # fmt: skip
+              help="A head that was saved earlier.")  # fmt: skip
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, head_file: Path | None, as_json: bool) -> None:
-    """Check every entry: altered, removed, moved, put in without the key, the log begun anew; exit code 5 if so."""
-    from localmed.operations.audit import Audit
-    from localmed.operations.audit_key import head_of
+    """Check that no entry was altered, removed, moved or inserted; exit code 5 if one was."""
+    from localmed.site.audit import Audit
+    from localmed.site.audit_key import head_of
 
     with opened(ctx) as session:
         session.require(Right.SAFETY)
         head = head_of(contents(head_file, HEAD_BYTES).decode(errors="replace")) if head_file else None
         with closing(Audit(session.data)) as log:
-            faults, newest, lost = log.verify(head), log.head(), log.lost()
-        faults += [lost] if lost else []
+            faults, newest = log.verify(head), log.head()
+            faults += filter(None, (log.began_anew() or log.cut_off(),))
     if as_json:
         entries = newest.number if newest else 0
         print_json({"entries": entries, "faults": [message_json(fault, "en") for fault in faults]})
@@ -64,8 +67,8 @@ def verify(ctx: click.Context, head_file: Path | None, as_json: bool) -> None:
 @command.command("head")
 @click.pass_context
 def head(ctx: click.Context) -> None:
-    """Print the newest entry's number, digest and mac, to be kept on another machine (or on paper)."""
-    from localmed.operations.audit import Audit
+    """Print number, digest and mac of the newest entry. Keep them on another machine or on paper."""
+    from localmed.site.audit import Audit
 
     with opened(ctx) as session, closing(Audit(session.data)) as log:
         session.require(Right.SAFETY)
@@ -82,7 +85,7 @@ def head(ctx: click.Context) -> None:
 @click.pass_context
 def export(ctx: click.Context, form: str, after: int) -> None:
     """Print the entries, one a line, oldest first."""
-    from localmed.operations.audit import Audit
+    from localmed.site.audit import Audit
 
     with opened(ctx) as session, closing(Audit(session.data)) as log:
         session.require(Right.SAFETY)
@@ -91,7 +94,7 @@ def export(ctx: click.Context, form: str, after: int) -> None:
 
 
 def _lines(entries: Iterator[tuple[int, AuditEntry]], form: str) -> Iterator[str]:
-    from localmed.operations import audit_export
+    from localmed.upkeep import audit_export
 
     for number, entry in entries:
         if form == "syslog":
@@ -103,15 +106,15 @@ def _lines(entries: Iterator[tuple[int, AuditEntry]], form: str) -> Iterator[str
 
 @command.command("erase")
 @click.argument("user")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def erase(ctx: click.Context, user: str, yes: bool) -> None:
-    """Take out who USER was in every entry, and delete what USER asked and reported.
+    """Erase USER from every entry, and delete the questions and reports of USER.
 
-    Times, outcomes and the chain stay, and the erasure is an entry itself.
+    Times, outcomes and the chain are kept. The erasure is an entry of its own.
     """
-    from localmed.operations import history
-    from localmed.operations.audit import Audit
+    from localmed.people import history
+    from localmed.site.audit import Audit
 
     with opened(ctx) as session, closing(Audit(session.data)) as log:
         session.require(Right.SAFETY)
@@ -120,3 +123,29 @@ def erase(ctx: click.Context, user: str, yes: bool) -> None:
         count = log.erase(user, session.caller.user)
         history.erase(session, user)
     say("audit.erased", count=count)
+
+
+@click.command("incident")
+@click.argument("answer")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="The archive (default: incident-ANSWER.zip here).")  # fmt: skip
+@click.pass_context
+def incident_command(ctx: click.Context, answer: str, out: Path | None) -> None:
+    """Export the answer with the id ANSWER: sources, page images, trace, versions and audit log entries.
+
+    The id is in the address of the answer's page and in the audit log. The archive contains the question if the person
+    who asked reported the answer, or if the setting web.incident_question allows it.
+    """
+    from localmed.presentation.answer import view
+    from localmed.presentation.plain import plain
+    from localmed.upkeep import incident
+
+    with opened(ctx) as session:
+        archive = out or Path(f"incident-{answer}.zip")
+        files.new_name(archive)
+        made = incident.export(session, answer, lambda one: plain(view(one, session.caller.language)))
+        files.write_new(archive, made.archive)
+    echo(text("cli.written", file=str(archive)))
+    say("incident.with_question" if made.has_question else "incident.without_question")
+    if made.undrawn:
+        say("incident.undrawn", count=len(made.undrawn))

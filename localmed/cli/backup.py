@@ -1,20 +1,27 @@
-"""``localmed backup``."""
+"""``localmed backup``, ``restore`` and ``repair``."""
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import json_option, moment, opened, print_json, print_table, work_shown
+from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table, settings_of, work_shown
 from localmed.cli.import_files import ended_as_by_ctrl_c
-from localmed.cli.speaking import columns, say, text
-from localmed.errors import Damaged, UsageError
+from localmed.cli.speaking import columns, confirm, say, text
+from localmed.domain.errors import Damaged, NotAllowed, UsageError
+from localmed.messages import render
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
+
 
 MIB = 2**20
 folder_option = click.option(
     "--folder", "folder", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
-    help="The folder of backups (else backup.folder of the settings).",
+    help="Backup folder (default: backup.folder in the settings).",
 )  # fmt: skip
 
 
@@ -23,14 +30,14 @@ folder_option = click.option(
 @json_option
 @click.pass_context
 def command(ctx: click.Context, folder: Path | None = None, as_json: bool = False) -> None:
-    """Back up everything while it is served: library, originals, state, audit log, withdrawals, models and keys.
+    """Back up everything during operation: library, originals, state, audit log, withdrawals, models, keys.
 
-    What an earlier backup in the folder holds already is not written again. It is not encrypted: keep it on a disk
-    that is. Restore it with: localmed restore FOLDER.
+    Data in earlier backups of the folder is not written again. Backups are not encrypted: keep them on an encrypted
+    disk. Restore with: localmed restore FOLDER.
     """
     if ctx.invoked_subcommand is not None:
         return
-    from localmed.operations import backup
+    from localmed.upkeep import backup
 
     with ended_as_by_ctrl_c(), opened(ctx) as session, work_shown(not as_json) as hooks:
         made = backup.make(session, _folder(folder, session.settings.backup.folder), hooks)
@@ -47,8 +54,8 @@ def command(ctx: click.Context, folder: Path | None = None, as_json: bool = Fals
 @json_option
 @click.pass_context
 def listed(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
-    """The backups in the folder, oldest first."""
-    from localmed.operations import backup
+    """List the backups in the folder, oldest first."""
+    from localmed.upkeep import backup
 
     with opened(ctx) as session:
         session.may_change()
@@ -68,8 +75,8 @@ def listed(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
 @folder_option
 @click.pass_context
 def verify(ctx: click.Context, name: str, folder: Path | None) -> None:
-    """Read every byte of the backup NAME (default: the newest) and compare it; exit code 5 if one is damaged."""
-    from localmed.operations import backup
+    """Check every byte of the backup NAME (default: the newest); exit code 5 if it is damaged."""
+    from localmed.upkeep import backup
 
     with opened(ctx) as session:
         session.may_change()
@@ -85,3 +92,76 @@ def _folder(named: Path | None, of_settings: str) -> Path:
     if not named and not of_settings:
         raise UsageError("backup.no_folder")
     return (named or Path(of_settings)).expanduser().absolute()
+
+
+@click.command("restore")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--backup", "name", default="", metavar="NAME", help="Backup (default: the newest).")
+@click.option("--replace", is_flag=True, help="Replace the data folder; the old one is kept as DATA.before-TIME.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.pass_context
+def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, yes: bool) -> None:
+    """Restore a backup from FOLDER into the data folder, completely or not at all; every byte is checked.
+
+    Stop the service first. With --replace, an audit log, withdrawals and access newer than the backup are kept, so a
+    guideline withdrawn since then stays withdrawn.
+    """
+    from localmed.site.session import local_caller
+    from localmed.upkeep import restore
+
+    settings = settings_of(ctx)
+    if local_caller(settings).groups is not None:
+        raise NotAllowed("access.not_for_groups")
+    data = settings.data
+    if replace and not yes:
+        confirm("restore.confirm", data=str(data))
+    with ended_as_by_ctrl_c(), work_shown(True) as hooks:
+        restored = restore.restore(folder.expanduser().absolute(), data, name, replace, hooks)
+    say("restore.done", name=restored.backup.name, data=str(data), generation=restored.backup.generation)
+    if restored.kept_log:
+        say("restore.kept_log")
+    if restored.withdrawn:
+        say("restore.withdrawn", count=restored.withdrawn)
+    if restored.beside:
+        say("restore.beside", folder=restored.beside)
+
+
+ROUNDS = 3  # some damage shows only once the link is there again: a lost ledger beside it
+
+
+@click.command("repair")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.pass_context
+def repair_command(ctx: click.Context, yes: bool) -> None:
+    """Show what can be repaired, ask, then repair it.
+
+    Repairs the link to the generation in use, a damaged generation (rebuilt from the originals, or replaced by an older
+    intact one), and withdrawals and access from the audit log.
+    """
+    with opened(ctx) as session:
+        session.may_change()
+        rounds = sum(1 for _ in takewhile(bool, (_put_right(session, yes) for _ in range(ROUNDS))))
+        if not rounds:
+            say("generation.repair_nothing")
+            return
+    say("generation.repair_done")
+
+
+def _put_right(session: Session, yes: bool) -> bool:
+    """Show what would be done, ask and do it; return whether there was anything."""
+    from localmed.upkeep import repair
+
+    step, records = repair.plan(session.data), repair.records(session.data)
+    for part in (*((step,) if step else ()), *records):
+        for line in (part.fault, *part.shown):
+            echo(render(line, session.caller.language))
+    if not step and not records:
+        return False
+    if not yes:
+        confirm("generation.repair_confirm")
+    if step:
+        with work_shown(True) as hooks:
+            repair.repair(session, step, hooks)
+    for record in records:
+        record.do(session)
+    return True

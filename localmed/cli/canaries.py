@@ -1,28 +1,35 @@
-"""``localmed canaries``."""
+"""``localmed canaries``, and ``calibrate``: the limits of closeness that a site's own questions give."""
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
+from pathlib import Path
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, opened, print_json, print_table, progress
 from localmed.cli.speaking import columns, joined, say, text
-from localmed.errors import CanariesLost
+from localmed.domain import SearchFilter
+from localmed.domain.errors import CanariesLost, InputError, LimitExceeded, UsageError
+from localmed.domain.findings import Closeness
+from localmed.process.files import contents
+from localmed.retrieval.closeness import Calibration, calibrated, limits, word
 
 
 @click.group("canaries", invoke_without_command=True)
 @json_option
 @click.pass_context
 def command(ctx: click.Context, as_json: bool = False) -> None:
-    """Ask the canary questions of what is served: what must be cited, and what must not be answered.
+    """Ask the canary questions: test questions with the documents they must cite, or that must not be answered.
 
-    Every change of the library, the models or the settings is asked them. A site's own stand in canaries.toml of the
-    data folder. Exit code 7: one that passed before fails now.
+    Every change of library, models or settings must pass them. Write your own into canaries.toml in the data folder.
+    Exit code 7: one that passed before fails now.
     """
     if ctx.invoked_subcommand is not None:
         return
-    from localmed.operations import canary_gate
+    from localmed.site import canary_gate
 
     with opened(ctx) as session:
         session.may_change()
@@ -43,11 +50,11 @@ def command(ctx: click.Context, as_json: bool = False) -> None:
 
 @command.command("accept")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--reason", required=True, help="Why they may be lost; kept, with your name, in the list and audit log.")
+@click.option("--reason", required=True, help="Reason; kept with your name in the list and the audit log.")
 @click.pass_context
 def accept(ctx: click.Context, names: tuple[str, ...], reason: str) -> None:
-    """Let changes lose the canary questions NAMES from now on: then make the change again that was kept back."""
-    from localmed.operations import canary_gate
+    """Let changes lose the canary questions NAMES. Then repeat the blocked change."""
+    from localmed.site import canary_gate
 
     with opened(ctx) as session:
         canary_gate.accept(session, names, reason)
@@ -58,9 +65,89 @@ def accept(ctx: click.Context, names: tuple[str, ...], reason: str) -> None:
 @click.argument("names", nargs=-1, required=True)
 @click.pass_context
 def watch(ctx: click.Context, names: tuple[str, ...]) -> None:
-    """Take back that the canary questions NAMES may be lost."""
-    from localmed.operations import canary_gate
+    """Undo accept: changes must pass the canary questions NAMES again."""
+    from localmed.site import canary_gate
 
     with opened(ctx) as session:
         canary_gate.watch_again(session, names)
     say("canary.watched", count=len(names), ids=names)
+
+
+LEAST = 20  # questions of each kind; of fewer a limit would be the chance of one or two
+MOST = 5_000  # questions; each is searched for some 50 ms
+WEAK = 0.6  # area under the ROC curve below which limits would be chosen by chance
+YES, NO = ("yes", "y", "1", "true", "是"), ("no", "n", "0", "false", "否")
+
+
+@click.command("calibrate")
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+@click.pass_context
+def calibrate(ctx: click.Context, file: Path, as_json: bool = False) -> None:
+    """Measure with your own questions when a section is close and when nothing is near.
+
+    FILE is a CSV file with the columns question and answered (yes or no): real questions that the library answers, and
+    real ones that it does not. Nothing is changed: the command prints two settings for localmed.toml. The questions are
+    not kept.
+    """
+    asked = questions(file)
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    with opened(ctx) as session, progress(not as_json) as (started, advance):
+        started(len(asked))
+        for question, answered in asked:
+            found = session.find(question, SearchFilter(), session.settings.search.sentences, 1).found
+            if found.near is not None:
+                scores[answered].append(found.near)
+            advance(1, "")
+        before = limits(session.encoder.identity.name, session.settings.search)
+    for answered, kept in scores.items():
+        if len(kept) < LEAST:
+            raise UsageError("calibrate.few", least=LEAST, count=len(kept), answered=text(_kind(answered)))
+    result = calibrated(scores[True], scores[False])
+    if as_json:
+        print_json({"close": result.close, "near": result.near, "area": result.area, "before": before})
+        return
+    _show(scores, result, before)
+
+
+def questions(file: Path) -> list[tuple[str, bool]]:
+    """The questions of ``file``, and whether the library answers each.
+
+    Raise ``InputError`` for what is no such file.
+    """
+    try:
+        rows = list(csv.DictReader(io.StringIO(contents(file).decode("utf-8-sig"), newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError("calibrate.form", file=str(file)) from None
+    asked = []
+    for number, row in enumerate(rows, 2):
+        question, answered = (row.get("question") or "").strip(), (row.get("answered") or "").strip().casefold()
+        if not question or answered not in YES + NO:
+            raise InputError("calibrate.row", file=str(file), row=number)
+        asked.append((question, answered in YES))
+    if not asked:
+        raise InputError("calibrate.form", file=str(file))
+    if len(asked) > MOST:
+        raise LimitExceeded("calibrate.many", file=str(file), most=MOST)
+    return asked
+
+
+def _kind(answered: bool) -> str:
+    return "calibrate.answered" if answered else "calibrate.unanswered"
+
+
+def _show(scores: dict[bool, list[float]], result: Calibration, before: tuple[float, float] | None) -> None:
+    measured = [("calibrate.now", before), ("calibrate.proposed", (result.close, result.near))]
+    rows = []
+    for name, pair in measured:
+        for answered, kept in scores.items():
+            said = [word(score, *pair) for score in kept] if pair else []
+            shares = [f"{said.count(one) / len(said):.0%}" if said else "-" for one in Closeness if one.value]
+            rows.append((text(name), text(_kind(answered)), len(kept), *shares))
+    print_table(text("calibrate.table"), columns("limits", "questions", "count", "close", "some_way", "nothing"), rows)
+    say("calibrate.area", area=result.area)
+    if result.area < WEAK:
+        say("calibrate.weak")
+        return
+    say("calibrate.write")
+    echo(f"[search]\nclose = {result.close:.3f}\nnear = {result.near:.3f}")

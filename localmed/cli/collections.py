@@ -13,11 +13,11 @@ from localmed.cli.common import json_option, opened, print_json, print_table, wo
 from localmed.cli.import_files import all_refused, plain, tell
 from localmed.cli.speaking import columns, confirm, error_json, error_line, joined, say, tell_generation, text
 from localmed.domain import Collection, Kind, message
-from localmed.errors import InputError, LocalmedError, UsageError
+from localmed.domain.errors import InputError, LocalmedError, UsageError
 
 if TYPE_CHECKING:
     from localmed.ingest.report import Report
-    from localmed.session import Session
+    from localmed.site.session import Session
 
 
 @click.group("collections", invoke_without_command=True)
@@ -35,8 +35,8 @@ def command(ctx: click.Context) -> None:
 @json_option
 @click.pass_context
 def listed(ctx: click.Context, as_json: bool = False) -> None:
-    """All collections with what they hold."""
-    from localmed.operations import lookups
+    """List all collections and their content."""
+    from localmed.site import lookups
 
     with opened(ctx) as session:
         rows = lookups.collections(session)
@@ -62,7 +62,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
         for row in rows
     ]
     names = columns("name", "title", "kind", "priority", "documents", "holds", "open_to")
-    print_table(text("collections.list"), names, table)
+    print_table(text("web.library.collections"), names, table)
 
 
 def _held(passages: int, terms: int) -> str:
@@ -75,12 +75,12 @@ def _open_to(groups: Sequence[str]) -> str:
 
 @command.command("create")
 @click.argument("name")
-@click.option("--title", default="", help="What readers see.")
-@click.option("--priority", type=int, default=100, show_default=True, help="Lower comes first.")
-@click.option("--language", type=click.Choice(["en", "zh"]), help="If all its documents are in one language.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="What sort of source it is.")
-@click.option("--licence", default="", metavar="TEXT", help="Under what terms its documents are held.")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group may read it (several times).")
+@click.option("--title", default="", help="Title that readers see.")
+@click.option("--priority", type=int, default=100, show_default=True, help="Priority; lower comes first.")
+@click.option("--language", type=click.Choice(["en", "zh"]), help="Language, if all documents have the same.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="Kind of source.")
+@click.option("--licence", default="", metavar="TEXT", help="Licence of its documents.")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group may read it (repeatable).")
 @click.pass_context
 def create(
     ctx: click.Context,
@@ -93,7 +93,7 @@ def create(
     groups: tuple[str, ...],
 ) -> None:
     """Create the collection NAME."""
-    from localmed.operations import changes
+    from localmed.site import changes
 
     described = Collection(name, title or name, priority, language or "", "", licence, Kind(kind or ""))
     with opened(ctx) as session:
@@ -103,19 +103,19 @@ def create(
 
 @command.command("access")
 @click.argument("name")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="May read it (may be given several times).")
-@click.option("--everybody", is_flag=True, help="Take the restriction back.")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Group that may read it (repeatable).")
+@click.option("--everybody", is_flag=True, help="Remove the restriction.")
 @json_option
 @click.pass_context
 def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bool, as_json: bool) -> None:
-    """Show which groups may read collection NAME, or let only these read it.
+    """Show or set the groups that may read collection NAME.
 
-    Others find nothing of it, in no search and no list, and are not told that it is there. In force from the next
-    question on; a rollback does not lift it. Whoever may write to the data folder reads everything.
+    Others do not see the collection in any search or list. Takes effect with the next question and stays in force
+    after a rollback. Accounts that can write to the data folder read everything.
     """
     if groups and everybody:
         raise UsageError("collections.both")
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         lookups.collection(session, name)
@@ -139,7 +139,7 @@ command.add_command(
 @click.pass_context
 def set_priority(ctx: click.Context, name: str, priority: int) -> None:
     """Set the PRIORITY of collection NAME (lower comes first)."""
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         changes.put_collection(session, replace(lookups.collection(session, name), priority=priority))
@@ -148,18 +148,18 @@ def set_priority(ctx: click.Context, name: str, priority: int) -> None:
 
 @command.command("set")
 @click.argument("name")
-@click.option("--title", help="What readers see.")
-@click.option("--licence", metavar="TEXT", help="Under what terms its documents are held.")
-@click.option("--priority", type=int, help="Lower comes first.")
-@click.option("--language", type=click.Choice(["", "en", "zh"]), help="If all its documents are in one language.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="What sort of source it is.")
+@click.option("--title", help="Title that readers see.")
+@click.option("--licence", metavar="TEXT", help="Licence of its documents.")
+@click.option("--priority", type=int, help="Priority; lower comes first.")
+@click.option("--language", type=click.Choice(["", "en", "zh"]), help="Language, if all documents have the same.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="Kind of source.")
 @click.pass_context
 def set_fields(ctx: click.Context, /, name: str, kind: str | None, **fields: Any) -> None:
-    """Set what is known of collection NAME: its title, licence, priority, language and kind.
+    """Set title, licence, priority, language and kind of collection NAME.
 
-    Its name stays: the ids of its documents, and so what was withdrawn, rest on it.
+    The name cannot change: document ids and withdrawals refer to it.
     """
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     values = {field: value for field, value in fields.items() if value is not None}
     values |= {"kind": Kind(kind)} if kind else {}
@@ -172,14 +172,14 @@ def set_fields(ctx: click.Context, /, name: str, kind: str | None, **fields: Any
 
 @command.command("delete")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def delete(ctx: click.Context, name: str, yes: bool) -> None:
-    """Delete collection NAME with its documents, from every index. The files they came from stay where they are.
+    """Delete collection NAME and its documents from every index. The original files stay where they are.
 
-    Who may read it is kept, should it come back; going back to an earlier generation brings it back.
+    Going back to an earlier generation brings it back, with its access rights.
     """
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         session.may_change()
@@ -194,15 +194,15 @@ def delete(ctx: click.Context, name: str, yes: bool) -> None:
 
 @command.command("update")
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every collection that was imported from files.")
-@click.option("--retry", is_flag=True, help="Read again what is in quarantine.")
+@click.option("--all", "everything", is_flag=True, help="All collections imported from files.")
+@click.option("--retry", is_flag=True, help="Also read quarantined files again.")
 @json_option
 @click.pass_context
 def update(ctx: click.Context, name: str | None, everything: bool, retry: bool, as_json: bool) -> None:
-    """Bring collection NAME in step with the folders and files it was imported from.
+    """Update collection NAME from its source folders and files.
 
-    The one command after entries were added, edited or deleted there. A file that was named itself and is gone is
-    removed too. If a folder is gone, which is more often a missing mount than a wish, nothing changes.
+    Run it after files were added, edited or deleted. If a source folder is missing, perhaps because it is not
+    mounted, nothing changes.
     """
     if bool(name) == everything:
         raise UsageError("collections.name_and_all" if name else "collections.none_named")
@@ -218,7 +218,7 @@ def update(ctx: click.Context, name: str | None, everything: bool, retry: bool, 
 
 
 def _updated(session: Session, name: str, retry: bool, as_json: bool) -> Report:
-    from localmed.operations import importing
+    from localmed.site import importing
 
     with work_shown(not as_json) as hooks:
         return importing.update(session, name, retry, hooks)
@@ -226,7 +226,7 @@ def _updated(session: Session, name: str, retry: bool, as_json: bool) -> Report:
 
 def _update_all(session: Session, retry: bool, as_json: bool) -> int:
     """Update every collection that has files, in one generation; one that fails is told and stops no others."""
-    from localmed.operations import importing
+    from localmed.site import importing
 
     results: list[dict[str, Any]] = []
     code = 0

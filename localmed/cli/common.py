@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Answer, Message, SearchFilter, Status, is_date, message
-from localmed.errors import InputError, UsageError, reason
-from localmed.files import first_bytes, told_if_damaged
-from localmed.hooks import SILENT, Hooks
+from localmed.domain.errors import InputError, UsageError, reason
 from localmed.messages import ASIDE, COLON, joined, render
 from localmed.presentation.neutral import escaped, neutral, one_line
+from localmed.process.files import first_bytes, told_if_damaged
+from localmed.process.hooks import SILENT, Hooks
+from localmed.text import language
 
 if TYPE_CHECKING:
     from localmed.config import Settings
-    from localmed.session import Session
+    from localmed.site.session import Session
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -92,7 +92,7 @@ def settings_of(ctx: click.Context) -> Settings:
     ``$LOCALMED_CONFIG`` and ``--as-group`` narrow these and never widen them.
     """
     from localmed import config
-    from localmed.session import for_reader
+    from localmed.site.session import for_reader
 
     settings, granted = config.load(ctx.obj["data"]), config.load(ctx.obj["data"], own=False).reader.groups
     speaking.choose(settings.reader.language)
@@ -105,9 +105,9 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
 
     ``profile`` and ``reranker`` take the place of those of the settings.
     """
-    from localmed.operations import alerts
-    from localmed.session import Session, local_caller
-    from localmed.site import Site
+    from localmed.site import alerts
+    from localmed.site.session import Session, local_caller
+    from localmed.site.site import Site
 
     settings = settings_of(ctx)
     uses = {"reranker": reranker} if reranker else {}
@@ -128,14 +128,14 @@ def filter_options(command: Decorated) -> Decorated:
     """The options that limit a search; collected by ``search_filter``."""
     for option in (
         click.option("--collection", "-c", "collections", multiple=True, metavar="NAME",
-                     help="Only this collection (may be given several times)."),
+                     help="Only this collection (repeatable)."),
         click.option("--language", type=click.Choice(["en", "zh"]), help="Only documents in this language."),
         click.option("--from", "edition_from", default="", metavar="DATE", callback=_date,
                      help="Only editions of this date or later (2024, 2024-05 or 2024-05-31)."),
         click.option("--to", "edition_to", default="", metavar="DATE", callback=_date,
                      help="Only editions of this date or earlier."),
         click.option("--status", "statuses", multiple=True, type=click.Choice(["current", "superseded"]),
-                     help="Documents of this status (default: current; may be given twice). Withdrawn never answer."),
+                     help="Documents of this status (default: current; repeatable). Never withdrawn ones."),
     ):  # fmt: skip
         command = option(command)
     return command

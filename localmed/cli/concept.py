@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 @click.option("--query", "-q", default="", metavar="TEXT", callback=text_callback,
               help="Put the relations nearest to this question first; it may spell out an abbreviation. "
               "- reads standard input, as it does for TERM.")  # fmt: skip
-@click.option("--by-meaning", is_flag=True, help="With --query: let the profile's model order them (takes seconds).")
+@click.option("--by-meaning", is_flag=True, help="With --query: order relations with a model (takes seconds).")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, term: str, query: str, by_meaning: bool, as_json: bool) -> None:
-    """What the concept graph says of TERM: definition, synonyms, and its ten best relations.
+    """Look up TERM in the concept graph: definition, synonyms and the ten best relations.
 
     TERM is a name in any spelling, a synonym, an abbreviation or an id such as DOID:1612. The graph comes from
     collections of kind "graph"; import one with: localmed import FILES -c doid --manifest corpora/doid.toml

@@ -10,12 +10,85 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, progress, width_of
-from localmed.cli.speaking import as_json, text, words
-from localmed.errors import BadSettings, ModelError
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, progress, width_of, work_shown
+from localmed.cli.common import plain as as_plain
+from localmed.cli.speaking import as_json, language, say, text, words
+from localmed.domain.errors import BadSettings, LibraryError, ModelError
+from localmed.process import files
 
 if TYPE_CHECKING:
-    from localmed.operations.check import Check
+    from localmed.upkeep.check import Check
+    from localmed.upkeep.egress import Proof
+
+# --- proving ----------------------------------------------------------------------------------------------------------
+
+# ``localmed doctor --egress FILE``: the proof that nothing leaves, as lines, JSON and a page.
+
+
+def run(file: Path, as_json: bool) -> None:
+    """Prove, write the page to ``file`` and its values beside it (``.json``); exit code 5 unless the proof holds."""
+    import json
+
+    from localmed.upkeep import egress
+
+    values_file = file.with_suffix(".json")
+    for path in (file, values_file):
+        files.new_name(path)
+    with work_shown(not as_json) as hooks:
+        proof = egress.prove(hooks)
+    values = as_plain(proof) | {"holds": proof.holds, "beyond": proof.beyond}
+    files.write_new(file, page(proof).encode(), 0o644)
+    files.write_new(values_file, json.dumps(values, ensure_ascii=False, indent=1).encode(), 0o644)
+    if as_json:
+        print_json(values)
+    else:
+        _tell(proof, file)
+    if not proof.holds:
+        sys.exit(LibraryError.exit_code)
+
+
+def _tell(proof: Proof, file: Path) -> None:
+    for step in proof.steps:
+        calls = sum(count for _, count in step.calls)
+        say("egress.step", step=text(f"egress.name_{step.name}"), calls=calls, beyond=step.beyond, code=step.exit_code)
+    echo(_outcome(proof), bold=True)
+    say("egress.written", file=str(file))
+
+
+def _outcome(proof: Proof) -> str:
+    if proof.holds:
+        return text("egress.holds")
+    return text("egress.broken", count=proof.beyond) if proof.beyond else text("egress.not_run")
+
+
+def page(proof: Proof) -> str:
+    """The report that the security office keeps."""
+    from localmed.presentation.report import Table, report
+
+    names = [text(f"egress.column_{name}") for name in ("step", "exit", "seconds", "processes", "calls", "beyond")]
+    steps = [
+        (text(f"egress.name_{step.name}"), step.exit_code, step.seconds, step.processes,
+         sum(count for _, count in step.calls), step.beyond)
+        for step in proof.steps
+    ]  # fmt: skip
+    columns = [text(f"egress.column_{name}") for name in ("call", "family", "address", "port", "times", "beyond")]
+    tables = [Table(text("egress.steps"), names, steps)]
+    for step in proof.steps:
+        rows = [
+            (call.name, call.family or "-", call.address or "-", call.port or "-", count,
+             text("egress.yes") if call.beyond else text("cli.no"))
+            for call, count in step.calls
+        ]  # fmt: skip
+        tables.append(Table(text("egress.calls_of", step=text(f"egress.name_{step.name}")), columns, rows))
+    paragraphs = [
+        text("egress.how"),
+        text("egress.limits"),
+        text("egress.made", created=proof.created, version=proof.version, kernel=proof.kernel, strace=proof.strace),
+    ]
+    return report(language(), text("egress.title"), _outcome(proof), paragraphs, tables)
+
+
+# --- doctor -----------------------------------------------------------------------------------------------------------
 
 LEVEL = 8  # columns
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
@@ -27,23 +100,21 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
     "--egress",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Prove by system calls that nothing leaves this machine; write the report to FILE (HTML).",
+    help="Prove that nothing leaves this machine; write the report to FILE (HTML).",
 )
 @json_option
 @click.pass_context
 def command(ctx: click.Context, full: bool, egress: Path | None, as_json: bool) -> None:
-    """Check the machine, the software, the models and the library; each line ok, warning or problem with what to do.
+    """Check machine, software, models and library; each line is ok, a warning or a problem, with what to do.
 
-    Exit code 0 if there is no problem (warnings may be), 5 if there is one. Nothing is changed, but --full notes that
-    everything was read. With --egress nothing is checked but that: an import, a question and the pages run under strace
-    in an empty network, with a library of their own; it takes minutes.
+    Exit code 0 without problems (warnings are allowed), 5 with one. Nothing is changed; --full records the date of the
+    full check. --egress only proves that nothing leaves: an import, a question and the pages run under strace in an
+    empty network, with a library of their own (takes minutes).
     """
     if egress:
-        from localmed.cli import proving
-
-        proving.run(egress, as_json)
+        run(egress, as_json)
         return
-    from localmed.operations import doctor
+    from localmed.upkeep import doctor
 
     with progress(full and not as_json) as (started, advance):
         checks = list(_checks(ctx, full, started, advance))
@@ -60,15 +131,18 @@ def _checks(
     ctx: click.Context, full: bool, started: Callable[[int], None], advance: Callable[[float, str], None]
 ) -> Iterator[Check]:
     """The checks as they are made; settings or libraries that cannot be loaded are a problem themselves."""
-    from localmed.operations import doctor, stored
-    from localmed.operations.check import failed, problem
+    from localmed.site import stored
+    from localmed.upkeep import doctor
+    from localmed.upkeep.check import failed, problem
 
     try:
         with opened(ctx) as session:
             registry, settings = session.site.registry, session.settings
             with suppress(ModelError):  # a record that cannot be read is told by a check
                 started(sum(model.bytes for model in registry.registrations.models.values()))
-            site = doctor.site_of(settings, registry, full, advance, session.site.host_status)
+            site = doctor.site_of(
+                settings, registry, full, advance, session.site.host_status, lambda: session.site.encoder.identity
+            )
             checks = list(doctor.examine(site, doctor.checks_for(settings)))
             if full and session.caller.groups is None:
                 stored.note_whole_check(settings.data, doctor.faults_stored(checks))

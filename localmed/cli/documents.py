@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from localmed import language
-from localmed.cli import documents_governance, speaking
+from localmed.cli import speaking
 from localmed.cli.common import echo, json_option, moment, opened, plain, print_json, print_table, width_of
-from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text, words
-from localmed.domain import Document, Message, Passage, Status, message
-from localmed.errors import UsageError
+from localmed.cli.speaking import columns, confirm, say, status_message, status_word, tell_generation, text, words
+from localmed.domain import Document, Message, Status, message
+from localmed.domain.errors import InputError, UsageError, reason
 from localmed.messages import ASIDE, CLAUSES
+from localmed.process.files import csv_text
+from localmed.text import language
 
 if TYPE_CHECKING:
-    from localmed.library.summaries import Summary
-    from localmed.operations.governing import Link
+    from localmed.library.remarks import Remark
+    from localmed.site.governing import Link
 
+
+FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
 LABEL = 18  # columns of a field's name
 NAMED = 10  # documents named before they are removed
 SHOWN = 200  # rows of a list printed; --json has them all
@@ -29,7 +31,7 @@ SHOWN = 200  # rows of a list printed; --json has them all
 @click.group("documents", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show, govern, remove, supersede, withdraw documents, by the id that the list shows (its start will do)."""
+    """List, show, update, remove, supersede or withdraw documents. The first characters of an id are enough."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(listed)
 
@@ -37,19 +39,18 @@ def command(ctx: click.Context) -> None:
 @command.command("list")
 @click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only documents of this status.")
-@click.option("--title", default="", metavar="WORDS", help="Only documents with these words in the title.")
+@click.option("--title", default="", metavar="WORDS", help="Only documents with these words in title, file or tags.")
 @json_option
 @click.pass_context
 def listed(
     ctx: click.Context, collection: str = "", status: str | None = None, title: str = "", as_json: bool = False
 ) -> None:
-    """All documents, or those of a collection, a status or with words in the title, with the status in force now."""
-    from localmed.operations import lookups
+    """List documents with their current status: all, or by collection, status or words."""
+    from localmed.site import lookups
 
     with opened(ctx) as session:
         stored = lookups.documents_overdue(session, collection)
-    words_of_title = title.casefold().split()
-    chosen = [row for row, _ in stored if (not status or row.status == status) and _titled(row, words_of_title)]
+    chosen = [row for row, _ in stored if (not status or row.status == status) and lookups.named_by(row, title)]
     late = {row.id: overdue for row, overdue in stored}
     if as_json:
         print_json([{**plain(row), "overdue": late[row.id]} for row in chosen])
@@ -59,13 +60,9 @@ def listed(
         for d in chosen
     ]
     names = columns("id", "title", "collection", "edition", "language", "status", "passages")
-    print_table(text("documents.list"), names, rows[:SHOWN])
+    print_table(text("web.library.documents"), names, rows[:SHOWN])
     if len(rows) > SHOWN:
         say("cli.more", count=len(rows) - SHOWN)
-
-
-def _titled(document: Document, words_of_title: Sequence[str]) -> bool:
-    return all(word in document.title.casefold() for word in words_of_title)
 
 
 def _standing(document: Document, overdue: str) -> str:
@@ -80,17 +77,16 @@ def _standing(document: Document, overdue: str) -> str:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, document: str, as_json: bool) -> None:
-    """What is known of DOCUMENT, its passages and, of a guideline, its summary with where each sentence stands."""
-    from localmed.operations import lookups
+    """Show the details of DOCUMENT and its passages."""
+    from localmed.site import lookups
 
     with opened(ctx) as session:
         details = lookups.document_details(session, document)
-    record, passages, summary = details.document, details.passages, details.summary
+    record, passages = details.document, details.passages
     links, late = details.chain, details.overdue
     if as_json:
-        described = {"summary": _described(summary, passages)} if summary else {}
         more = {"chain": asdict(links), "overdue": late, "passage_ids": [passage.id for passage in passages]}
-        print_json({**plain(record), **more, **described})
+        print_json({**plain(record), **more})
         return
     values = {**asdict(record), "notes": [speaking.words(note) for note in record.notes]}
     values["status"] = status_word(record.status)
@@ -105,13 +101,6 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
         for passage in passages
     ]
     print_table(text("documents.passages"), columns("id", "page", "heading", "characters"), rows)
-    if summary:
-        places = _described(summary, passages)["places"]
-        print_table(
-            text("documents.summary"),
-            columns("passage", "page", "sentence"),
-            [(place["passage"][:12], place["page"] or "-", place["text"]) for place in places],
-        )
 
 
 def _fact(label: str, value: object) -> None:
@@ -126,35 +115,20 @@ def _link_line(link: Link) -> str:
     return f"{link.id[:12]}  {speaking.joined(parts, ASIDE)}"
 
 
-def _described(summary: Summary, passages: Sequence[Passage]) -> dict[str, Any]:
-    """The summary, how it was made, and each of its sentences with its passage and page."""
-    by_id = {passage.id: passage for passage in passages}
-    places = [
-        {
-            **asdict(place),
-            "page": next((box.page for box in by_id[place.passage].boxes(place.start, place.end)), 0),
-            "text": by_id[place.passage].text[place.start : place.end],
-        }
-        for place in summary.places
-        if place.passage in by_id
-    ]
-    return {"made": "by extraction", "text": summary.text, "places": places}
-
-
 @command.command("remove")
 @click.argument("documents", nargs=-1)
 @click.option("--collection", "-c", default="", metavar="NAME", help="With --all: the collection to empty.")
 @click.option("--all", "everything", is_flag=True, help="Remove every document of the collection.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, everything: bool, yes: bool) -> None:
-    """Remove DOCUMENTS from every index. The files they came from stay where they are.
+    """Remove DOCUMENTS from every index. The original files stay where they are.
 
-    Documents and records whose file is imported again come back; to keep one out for good, withdraw it.
+    Importing a file again brings its documents back. To keep one out, withdraw it.
     """
     if bool(documents) == everything or (everything and not collection):
         raise UsageError("documents.none_named")
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         if everything:
@@ -180,14 +154,14 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
 @click.argument("document")
 @click.option("--by", default="", metavar="DOCUMENT", help="The document that replaces it.")
 @click.option("--undo", is_flag=True, help="Make it current again.")
-@click.option("--yes", is_flag=True, help="Do not ask where the titles have no word in common.")
+@click.option("--yes", is_flag=True, help="Do not ask when the titles have no word in common.")
 @click.pass_context
 def supersede(ctx: click.Context, document: str, by: str, undo: bool, yes: bool) -> None:
-    """Mark DOCUMENT superseded: it no longer answers unless asked for with --status superseded.
+    """Mark DOCUMENT as superseded: it is found only with --status superseded.
 
-    Without --by, what superseded it before stays its successor.
+    Without --by, the earlier successor is kept.
     """
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         old = lookups.document(session, document)
@@ -213,11 +187,11 @@ def _dated(document: Document | Link) -> Message:
 
 @command.command("withdraw")
 @click.argument("document")
-@click.option("--reason", required=True, help="Why (kept in the ledger).")
+@click.option("--reason", required=True, help="Reason (kept with the withdrawal).")
 @click.pass_context
 def withdraw(ctx: click.Context, document: str, reason: str) -> None:
-    """Withdraw DOCUMENT: from the next query on it never answers, not even after a rollback."""
-    from localmed.operations import changes, lookups
+    """Withdraw DOCUMENT: from the next question on it is never used, not even after a rollback."""
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         chosen = lookups.document(session, document)
@@ -229,11 +203,11 @@ def withdraw(ctx: click.Context, document: str, reason: str) -> None:
 
 @command.command("reinstate")
 @click.argument("document")
-@click.option("--reason", required=True, help="Why (kept in the ledger).")
+@click.option("--reason", required=True, help="Reason (kept with the withdrawal).")
 @click.pass_context
 def reinstate(ctx: click.Context, document: str, reason: str) -> None:
-    """Take back the withdrawal of DOCUMENT."""
-    from localmed.operations import changes, lookups
+    """Undo the withdrawal of DOCUMENT."""
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         chosen = lookups.document(session, document)
@@ -241,13 +215,68 @@ def reinstate(ctx: click.Context, document: str, reason: str) -> None:
     say("documents.reinstated", title=chosen.title)
 
 
+@command.command("remark")
+@click.argument("passage")
+@click.option("--off/--on", "off", default=None, help="Questions no longer find it, or find it again.")
+@click.option("--note", metavar="TEXT", help='Note shown with it; language models no longer read it. "": no note.')
+@click.option("--clear/--suspect", "cleared", default=None, help="It is not, or is, addressed to a language model.")
+@click.pass_context
+def remark(ctx: click.Context, passage: str, off: bool | None, note: str | None, cleared: bool | None) -> None:
+    """Switch PASSAGE off, add a note, or mark whether it is addressed to a language model.
+
+    `localmed documents show` prints passage ids; the first characters are enough. Takes effect with the next question,
+    and stays in force after rollbacks and imports of the same text.
+    """
+    if off is None and note is None and cleared is None:
+        raise UsageError("documents.no_remark")
+    from localmed.site import changes, lookups
+
+    with opened(ctx) as session:
+        chosen = lookups.passage(session, passage)
+        made = changes.remark(session, chosen, off=off, note=note, cleared=cleared)
+    say("documents.remarked", passage=chosen.id[:12], said=_said(made) or (message("documents.remark_none"),))
+
+
+@command.command("remarks")
+@click.argument("document", default="")
+@json_option
+@click.pass_context
+def listed_remarks(ctx: click.Context, document: str, as_json: bool) -> None:
+    """List passages that are addressed to a language model, switched off or have a note: of DOCUMENT or all."""
+    from localmed.site import lookups
+
+    with opened(ctx) as session:
+        chosen = lookups.document(session, document).id if document else ""
+        rows = lookups.remarked(session, chosen)
+    if as_json:
+        print_json([asdict(row.remark) for row in rows])
+        return
+    cells = [
+        (
+            row.passage.id[:12],
+            row.title,
+            row.passage.page or "-",
+            speaking.joined(map(words, _said(row.remark)), CLAUSES),
+        )
+        for row in rows
+    ]
+    print_table(text("documents.remarks"), columns("id", "title", "page", "why"), cells)
+
+
+def _said(remark: Remark) -> tuple[Message, ...]:
+    """What a remark says, in words."""
+    said = [message(f"documents.planted_{remark.planted.value}")] if remark.planted else []
+    said += [message("documents.remark_off")] if remark.off else []
+    return (*said, *([message("answer.remark", note=remark.note)] if remark.note else ()))
+
+
 @command.command("quarantine")
 @click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
 @json_option
 @click.pass_context
 def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
-    """Files and parts of files that were refused, and why. To read them again: localmed import ... --retry."""
-    from localmed.operations import lookups
+    """List refused files and parts of files with the reason. To read them again: localmed import ... --retry."""
+    from localmed.site import lookups
 
     with opened(ctx) as session:
         refusals = lookups.quarantine(session, collection)
@@ -264,8 +293,112 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
         )
         for refusal in refusals
     ]
-    print_table(text("documents.quarantine"), columns("file", "why", "part", "collection", "since"), rows)
+    print_table(text("web.library.quarantine"), columns("file", "why", "part", "collection", "since"), rows)
 
 
-for _command in documents_governance.COMMANDS:
-    command.add_command(_command)
+# --- details and governance -------------------------------------------------------------------------------------------
+
+
+@command.command("set")
+@click.argument("documents", nargs=-1, required=True)
+@click.option("--title", metavar="TITLE", help="Title shown to readers; for one document only.")
+@click.option("--tags", metavar="TAGS", help="Words to find it in the list, separated by commas.")
+@click.option("--edition", metavar="DATE", help="Date of the edition: 2024, 2024-05 or 2024-05-31.")
+@click.option("--owner", metavar="NAME", help="Person who keeps it up to date.")
+@click.option("--approver", metavar="NAME", help="Person who approved it.")
+@click.option("--effective-from", metavar="DATE", help="It is used from this day on, not before.")
+@click.option("--review-by", metavar="DATE", help="After this day it is shown as overdue for review.")
+@click.pass_context
+def set_fields(ctx: click.Context, /, documents: tuple[str, ...], **options: str | None) -> None:
+    """Set details of DOCUMENTS, for all of them or none; an empty value ("") clears a field.
+
+    Later imports of the file keep these values. Values in the collection's manifest can only be changed there.
+    """
+    from localmed.site import changes, lookups
+    from localmed.site.governing import Change
+
+    values = {name: value.strip() for name, value in options.items() if value is not None}
+    if not values:
+        raise UsageError("documents.nothing_to_set")
+    with opened(ctx) as session:
+        before = tuple({it.id: it for it in (lookups.document(session, name) for name in documents)}.values())
+        changes.govern(session, [Change(before, values)])
+        after = [lookups.document(session, it.id) for it in before]
+    fields = tuple(message(f"documents.field_{name}") for name in values)
+    for it in after:
+        say("documents.fields_set", title=it.title, fields=fields, status=status_message(it.status))
+
+
+@command.command("govern")
+@click.argument("sheet", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--collection", "-c", required=True, metavar="NAME", help="Collection of the sheet.")
+@json_option
+@click.pass_context
+def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> None:
+    """Set title, edition, tags, owner, approver and dates from SHEET (CSV or XLSX), one row a file.
+
+    The first row names the columns, in English or Chinese: file, title, edition, owner, approver, effective from,
+    review by, tags.
+    An empty cell changes nothing, "-" clears a field. If a row is wrong, nothing is changed and the row is listed. To
+    start with a filled-in sheet: localmed documents sheet FILE -c NAME
+    """
+    from localmed.site import changes, lookups
+
+    with opened(ctx) as session:
+        planned = lookups.planned_sheet(session, sheet, collection)
+        if planned.faults:
+            for fault in planned.faults[:FAULTS_SHOWN]:
+                say("documents.row", row=fault.row, fault=fault.reason, err=True)
+            raise InputError("documents.sheet_faults", count=len(planned.faults), file=sheet.name)
+        number = changes.govern(session, planned.changes) if planned.changes else 0
+    if planned.unused:
+        say("documents.columns_unused", columns=tuple(planned.unused), err=True)
+    if as_json:
+        print_json({"rows": planned.rows, "changed": len(planned.changes), "generation": number})
+        return
+    say("documents.rows_changed", count=planned.rows, changed=len(planned.changes))
+    tell_generation(number)
+
+
+@command.command("sheet")
+@click.argument("sheet", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--collection", "-c", required=True, metavar="NAME", help="Collection of the sheet.")
+@click.pass_context
+def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
+    """Write the files of a collection and their details to the new CSV file SHEET, to fill in for `govern`."""
+    from localmed.site import lookups
+
+    with opened(ctx) as session:
+        rows = lookups.sheet_rows(session, collection)
+    try:
+        with sheet.open("x", encoding="utf-8-sig", newline="") as file:  # the mark tells Excel that it is UTF-8
+            file.write(csv_text(rows, "\r\n"))
+    except FileExistsError:
+        raise UsageError("file.exists", file=str(sheet)) from None
+    except OSError as error:
+        raise UsageError("file.unwritable", reason=reason(error), file=str(sheet)) from None
+    say("documents.sheet", count=len(rows) - 1, sheet=str(sheet))
+
+
+@command.command("due")
+@click.option("--within", type=click.IntRange(0, 36_500), default=0, metavar="DAYS", show_default=True,
+              help="Also documents due within this many days.")  # fmt: skip
+@click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
+@json_option
+@click.pass_context
+def due(ctx: click.Context, within: int, collection: str, as_json: bool) -> None:
+    """List documents overdue for review, longest first; then those whose current text is not approved."""
+    from localmed.site import lookups
+
+    with opened(ctx) as session:
+        due_documents, lapsed = lookups.to_review(session, collection, within)
+    if as_json:
+        print_json([{**asdict(row), "approval_lapsed": row.id in lapsed} for row in due_documents])
+        return
+    rows = [
+        (d.id[:12], d.collection, d.title, d.governance.owner or "-", d.governance.review_by or "-",
+         text("documents.lapsed", status=status_message(d.status)) if d.id in lapsed else status_word(d.status))
+        for d in due_documents
+    ]  # fmt: skip
+    names = columns("id", "collection", "title", "owner", "review_by", "status")
+    print_table(text("documents.to_review"), names, rows)

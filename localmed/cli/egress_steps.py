@@ -50,7 +50,7 @@ def import_(folder: Path) -> None:
     documents = folder / "documents"
     documents.mkdir()
     (documents / "sepsis.txt").write_text(TEXT, "utf-8")
-    from localmed.operations.starter import CORPORA
+    from localmed.site.starter import CORPORA
 
     for pdf in sorted((CORPORA / "starter" / "guidelines").glob("*.pdf"))[:1]:
         (documents / pdf.name).write_bytes(pdf.read_bytes())
@@ -69,7 +69,7 @@ def ask(folder: Path) -> None:
 def serve(folder: Path) -> None:
     """Serve, and be the browser."""
     from localmed.config import load
-    from localmed.operations import accounts
+    from localmed.people import accounts
 
     settings = load(str(folder / "data"))
     code = accounts.first_code(settings.data)

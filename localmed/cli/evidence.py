@@ -20,12 +20,12 @@ from localmed.cli.speaking import language, say, text
 @json_option
 @click.pass_context
 def command(ctx: click.Context, out: Path, attached: tuple[Path, ...], key: Path | None, as_json: bool) -> None:
-    """Write the folder OUT of what a buyer, an auditor or a safety officer asks for; what is missing is named in it.
+    """Write the documents for buyers, auditors and safety officers into the folder OUT; missing parts are listed.
 
-    Model and corpus cards, the hazard log, the bill of materials, the last changes, the canary
-    questions, which are asked for it, and what is attached.
+    Model and corpus cards, the hazard log, the bill of materials, the last changes, the canary questions (asked now),
+    and attached files.
     """
-    from localmed.operations import evidence
+    from localmed.upkeep import evidence
 
     with opened(ctx) as session:
         session.may_change()

@@ -11,21 +11,24 @@ import click
 
 from localmed.cli.common import echo
 from localmed.cli.speaking import error_line, language, text
-from localmed.errors import LocalmedError, details
+from localmed.domain.errors import LocalmedError, details
 from localmed.presentation.neutral import one_line
 
 INTERRUPTED = 130
 _PLAIN = re.compile(r"(-{0,2}[a-z][a-z-]{0,30}|-[A-Z])?")  # how a mistyped command or option looks, unlike a question
 
 
-def end(error: BaseException, debug: bool) -> NoReturn:
-    """Print the line of ``error``, before it the traceback of what is no mistake of usage where ``debug`` is set."""
+def end(error: BaseException, debug: bool, called: str = "localmed") -> NoReturn:
+    """Print the line of ``error``, before it the traceback of what is no mistake of usage where ``debug`` is set.
+
+    ``called`` is the command whose help a mistake of usage names, where click does not say which it was.
+    """
     if isinstance(error, click.Abort | KeyboardInterrupt):  # click aborts at a question only
         if sys.stderr.isatty():
             echo(err=True)  # ends the terminal's ^C
         _fail(text("cli.not_confirmed" if isinstance(error, click.Abort) else "cli.interrupted"), INTERRUPTED)
     if isinstance(error, click.ClickException):
-        _fail(_usage(error), error.exit_code)
+        _fail(_usage(error, called), error.exit_code)
     if debug:
         for detail in details(error.message) if isinstance(error, LocalmedError) else ():
             error.add_note(detail)
@@ -49,10 +52,10 @@ def _fail(line: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _usage(error: click.ClickException) -> str:
+def _usage(error: click.ClickException, called: str) -> str:
     """One line on a command that cannot be taken as it is; a question typed in a command's place is not repeated."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    where = context.command_path if context else "localmed"
+    where = context.command_path if context else called
     name = getattr(error, "command_name", getattr(error, "option_name", ""))
     if isinstance(name, str) and not _PLAIN.fullmatch(name):
         return text("cli.no_command")

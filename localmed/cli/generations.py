@@ -1,4 +1,4 @@
-"""``localmed generations``."""
+"""``localmed generations`` and ``reindex``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table, work_shown
 from localmed.cli.speaking import columns, say, tell_generation, tell_problems, text, words
 from localmed.cli.speaking import confirm as confirm_change
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
 
 if TYPE_CHECKING:
-    from localmed.operations.lookups import Undone
+    from localmed.site.lookups import Undone
+
 
 EARLY_SHOWN = 20  # ids printed
 
@@ -21,7 +22,7 @@ EARLY_SHOWN = 20  # ids printed
 @click.group("generations", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, verify and roll back generations: the states of the library that imports have left, newest last."""
+    """List, verify and roll back generations, the stored states of the library, newest last."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(listed)
 
@@ -30,8 +31,8 @@ def command(ctx: click.Context) -> None:
 @json_option
 @click.pass_context
 def listed(ctx: click.Context, as_json: bool = False) -> None:
-    """The generations kept, newest last; the one served is marked."""
-    from localmed.operations import lookups
+    """List the generations, newest last; the one in use is marked."""
+    from localmed.site import lookups
 
     with opened(ctx) as session:
         kept = lookups.generations_kept(session)
@@ -54,7 +55,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
         (number, "*" if now else "", moment(created), words(reason), *counts)
         for number, now, created, reason, *counts in rows
     ]
-    print_table(text("generation.list"), columns(*names), table)
+    print_table(text("web.library.generations"), columns(*names), table)
 
 
 @command.command("verify")
@@ -64,10 +65,10 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
 def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
     """Check every file of generation NUMBER against its hash; exit code 5 if one is damaged.
 
-    Without NUMBER all generations, and everything else that an answer can rest on: originals, withdrawals, access, the
-    audit log, the cache of vectors. Each file that is damaged, missing or not ours is named, with what to do.
+    Without NUMBER: all generations, originals, withdrawals, access, the audit log and stored vectors. Each file that is
+    damaged, missing or foreign is listed, with what to do.
     """
-    from localmed.operations import lookups
+    from localmed.site import lookups
 
     with opened(ctx) as session:
         results = lookups.verified(session, number)
@@ -83,15 +84,15 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
 
 @command.command("rollback")
 @click.argument("number", type=int, required=False)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def rollback(ctx: click.Context, number: int | None, yes: bool) -> None:
-    """Serve generation NUMBER (default: the one before). Withdrawn documents stay withdrawn.
+    """Go back to generation NUMBER (default: the one before). Withdrawn documents stay withdrawn.
 
-    What it undoes is named before it happens. What was set of documents since goes back with it; those that answer now
-    before the day that was set are named.
+    Shows first what would be undone. Document details set since then are undone as well; documents that come into use
+    before their effective date are listed.
     """
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         session.may_change()
@@ -121,15 +122,15 @@ def _tell_undone(undone: Undone) -> None:
 
 
 @command.command("prune")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def prune(ctx: click.Context, yes: bool) -> None:
-    """Remove old generations that are still there, and the copies of imported files that none of the kept ones needs.
+    """Remove old generations, and stored files that no kept generation needs.
 
-    The last ones are kept (library.keep_generations), with those that somebody is reading and what was served before
-    the changes of the last day, unless these were confirmed.
+    The last ones are kept (library.keep_generations), also those being read, and the one in use before the changes of
+    the last day unless these were confirmed.
     """
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         session.may_change()
@@ -143,8 +144,8 @@ def prune(ctx: click.Context, yes: bool) -> None:
 @command.command("confirm")
 @click.pass_context
 def confirm(ctx: click.Context) -> None:
-    """Say that the generation being served is good: what was served before its change need not be kept any longer."""
-    from localmed.operations import changes
+    """Confirm the generation in use: the one before it need not be kept any longer."""
+    from localmed.site import changes
 
     with opened(ctx) as session:
         number = changes.confirm(session)
@@ -154,8 +155,31 @@ def confirm(ctx: click.Context) -> None:
 @command.command("upgrade")
 @click.pass_context
 def upgrade(ctx: click.Context) -> None:
-    """After an update of localmed: bring the library to the new schema, as a new generation."""
-    from localmed.operations import changes
+    """Convert the library to the new schema after an update of localmed, as a new generation."""
+    from localmed.site import changes
 
     with opened(ctx) as session:
         tell_generation(changes.upgrade(session))
+
+
+@click.command("reindex")
+@click.option("--again", is_flag=True, help="Even if the library already uses this encoder.")
+@json_option
+@click.pass_context
+def reindex(ctx: click.Context, again: bool, as_json: bool) -> None:
+    """Convert the library to the chosen encoder, without reading the files again.
+
+    The old state stays in use until the new one is complete. Ctrl-C changes nothing, and the next run continues.
+    """
+    from localmed.site import changes
+
+    with opened(ctx) as session:
+        encoder = session.site.encoder.identity.stored_as
+        with work_shown(not as_json) as hooks:
+            generation = changes.reindex(session, again, hooks)
+    if as_json:
+        print_json({"generation": generation, "encoder": encoder})
+    elif generation:
+        say("reindex.done", number=generation, encoder=encoder)
+    else:
+        say("reindex.nothing", encoder=encoder)

@@ -24,53 +24,63 @@ COMPLETION = "_LOCALMED_COMPLETE"  # set by click's shell completion
 
 
 class Entry(NamedTuple):
-    """A subcommand: its module here, which has a click command called ``command``, and its line in the overview."""
+    """A subcommand: ``module:attribute`` of its click command, if that is not called ``command``; its line here.
+
+    The module is of this room, or has its whole name.
+    """
 
     module: str
     short_help: str
 
 
 COMMANDS = {
-    "import": Entry("import_files", short_help="Import files and folders into a collection, or bring it up to date."),
-    "ask": Entry("ask", short_help="Ask a question; every sentence of the answer is cited."),
-    "plan": Entry("plan", short_help="Plan which source is asked what, and answer from all of them."),
-    "ebm": Entry("ebm", short_help="Evidence on a clinical question about one patient, held against the record."),
+    "import": Entry("import_files", short_help="Import files and folders into a collection."),
+    "ask": Entry("ask:ask", short_help="Ask a question: sections, and with a chat model a cited answer."),
+    "plan": Entry("ask:plan", short_help="Plan the search of each source, then answer from all of them."),
+    "ebm": Entry("ask:ebm", short_help="Find evidence for one patient and check it against the record."),
     "verify": Entry(
-        "verify", short_help="Check an answer written elsewhere: its citations, and its claims against studies."
+        "ask:verify", short_help="Check an answer written elsewhere: citations, and claims against studies."
     ),
-    "replay": Entry("replay", short_help="Run a recorded workflow again, without library or models."),
-    "explain": Entry("explain", short_help="Say a medical order in plain words, explain its terms, answer questions."),
+    "replay": Entry("ask:replay", short_help="Run a recorded workflow again, without library or models."),
+    "explain": Entry("ask:explain", short_help="Explain a medical order in plain words; answer questions about it."),
     "departments": Entry(
-        "departments", short_help="Where to go with a complaint: department, floor and why, by the hospital's guide."
+        "ask:departments", short_help="Find the department for a complaint, from the hospital's guide."
     ),
-    "search": Entry("search", short_help="Find passages, without an answer."),
-    "concept": Entry("concept", short_help="What the concept graph says of a term: definition, synonyms, relations."),
+    "search": Entry("search", short_help="Find sections, without an answer."),
+    "concept": Entry("concept", short_help="Look up a term in the concept graph: definition, synonyms, relations."),
     "show": Entry("show", short_help="Show a passage, and its page as an image."),
-    "documents": Entry("documents", short_help="List, show, govern, remove, supersede or withdraw documents."),
+    "documents": Entry("documents", short_help="List, show, update, remove, supersede or withdraw documents."),
     "collections": Entry(
         "collections", short_help="List, create and update collections, set their priority and access."
     ),
     "pack": Entry("pack", short_help="Content packs on a stick: build, inspect, import; all signed."),
-    "reindex": Entry("reindex", short_help="Bring the library to the encoder that was chosen."),
+    "reindex": Entry("generations:reindex", short_help="Convert the library to the chosen encoder."),
     "generations": Entry("generations", short_help="List, verify and roll back library generations."),
-    "refresh": Entry("refresh", short_help="Bring every watched folder in as one change; holds and reports."),
-    "canaries": Entry("canaries", short_help="Questions that every change must go on answering, or declining."),
-    "backup": Entry("backup", short_help="Back everything up while it is served; list and verify backups."),
-    "restore": Entry("restore", short_help="Restore a backup, whole or not at all."),
-    "repair": Entry("repair", short_help="After damage: show what can be put right from what is whole, then do it."),
-    "models": Entry("models", short_help="List, add, verify and choose models; see what fits this machine."),
-    "host": Entry("host", short_help="Keep the models loaded for other commands; see what it does."),
-    "serve": Entry("serve", short_help="Serve the pages for browsers: ask, search, library, accounts."),
-    "desktop": Entry("desktop", short_help="Open the pages in a window on this machine."),
-    "accounts": Entry("accounts", short_help="Accounts of localmed serve: list, a new password for one."),
-    "tokens": Entry("tokens", short_help="Tokens for programs that call the API: make, list, revoke."),
-    "doctor": Entry("doctor", short_help="Check machine, software, models and library; say what to do."),
-    "incident": Entry("incident", short_help="Export an answer with everything that it came from, to look into it."),
-    "evidence": Entry("evidence", short_help="What a buyer or auditor asks for, in one signed folder."),
-    "audit": Entry("audit", short_help="Check, export and keep the head of the log of who did what."),
-    "eval": Entry("evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
-    "train": Entry("train", short_help="Train a planner of sources on questions with known answers."),
-    "review": Entry("review", short_help="Have people rate answers, blinded; read the filled forms."),
+    "refresh": Entry("refresh", short_help="Import all watched folders as one change; show reports and files on hold."),
+    "canaries": Entry("canaries", short_help="Test questions that every change of the library must pass."),
+    "calibrate": Entry(
+        "canaries:calibrate", short_help="Measure with your own questions when a section counts as close."
+    ),
+    "backup": Entry("backup", short_help="Back up everything during operation; list and verify backups."),
+    "restore": Entry("backup:restore_command", short_help="Restore a backup."),
+    "repair": Entry("backup:repair_command", short_help="Show what can be repaired after damage, then repair it."),
+    "models": Entry("models", short_help="List, add, verify and choose models; show what fits this machine."),
+    "host": Entry("serve:host_command", short_help="Keep the models loaded for other commands; show the status."),
+    "serve": Entry("serve:serve", short_help="Start the web server: ask, search, library, accounts."),
+    "desktop": Entry("serve:desktop_command", short_help="Open the pages in a window on this machine."),
+    "accounts": Entry("accounts", short_help="List the accounts of localmed serve; set a password."),
+    "tokens": Entry(
+        "accounts:tokens_command", short_help="Create, list and revoke tokens for programs that call the API."
+    ),
+    "doctor": Entry("doctor", short_help="Check machine, software, models and library."),
+    "incident": Entry(
+        "audit:incident_command", short_help="Export an answer with its sources, to investigate an incident."
+    ),
+    "evidence": Entry("evidence", short_help="Write the documents that buyers and auditors ask for into one folder."),
+    "audit": Entry("audit", short_help="Check and export the audit log; print its head."),
+    "eval": Entry("localmed.lab.evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
+    "train": Entry("localmed.lab.train", short_help="Train a source planner on questions with known answers."),
+    "review": Entry("localmed.lab.review", short_help="Blinded rating of answers by people: write and read forms."),
 }
 
 
@@ -87,7 +97,9 @@ class Lazy(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"localmed.cli.{COMMANDS[cmd_name].module}").command
+        module, _, name = COMMANDS[cmd_name].module.partition(":")
+        found = importlib.import_module(module if "." in module else f"localmed.cli.{module}")
+        command: click.Command = getattr(found, name or "command")
         return command
 
     def resolve_command(
@@ -108,25 +120,25 @@ class Lazy(click.Group):
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["--help", "-h"]})
 @click.option(
-    "--data", type=click.Path(file_okay=False), help="Data folder (else $LOCALMED_DATA, else ~/.local/share/localmed)."
+    "--data", type=click.Path(file_okay=False), help="Data folder (default: $LOCALMED_DATA or ~/.local/share/localmed)."
 )
 @click.option("--as-group", "groups", multiple=True, metavar="GROUP",
-              help="Read as a member of this group only (may be given several times; else reader.groups).")  # fmt: skip
-@click.option("--debug", is_flag=True, help="Show where an error arose (a traceback).")
+              help="Read as a member of this group only (repeatable; default: reader.groups).")  # fmt: skip
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(__version__, prog_name="localmed")
 @click.pass_context
 def main(ctx: click.Context, data: str | None, groups: tuple[str, ...], debug: bool) -> None:
-    """Offline medical question answering in which every sentence opens its page.
+    """Offline medical question answering: every sentence opens its page.
 
-    Begin with: localmed collections create NAME, then: localmed import FOLDER --collection NAME. Each command has its
-    own --help.
+    Start with: localmed collections create NAME, then: localmed import FOLDER --collection NAME. Every command has
+    --help.
     """
     ctx.obj = {"data": data, "groups": groups, "debug": debug}
 
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (``arguments``, else the process's) and exit with its code."""
-    from localmed import confined, interrupts
+    from localmed.process import confined, interrupts
 
     confined.no_core_dump()  # what is asked may be a patient's
     command_line = tuple(sys.argv[1:] if arguments is None else arguments)
@@ -146,7 +158,21 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except (Exception, KeyboardInterrupt) as error:
         from localmed.cli import failures  # what --help does not need
 
-        failures.end(error, "--debug" in command_line)
+        failures.end(error, "--debug" in command_line, _called(command_line))
+
+
+def _called(arguments: Sequence[str]) -> str:
+    """The command that ``arguments`` name, with the groups before it."""
+    names = ["localmed"]
+    command: click.Command = main
+    for word in arguments:
+        if not isinstance(command, click.Group):
+            break
+        context = click.Context(command)
+        if word in command.list_commands(context):
+            command = command.get_command(context, word) or command
+            names.append(word)
+    return " ".join(names)
 
 
 def _invoke(arguments: Sequence[str]) -> int:

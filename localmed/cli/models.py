@@ -15,14 +15,14 @@ from localmed.cli.common import echo_wrapped, json_option, opened, print_json, p
 from localmed.cli.speaking import columns, confirm, say, tell_problems, text, words
 from localmed.config import NONE, built_in
 from localmed.domain import Message, message
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
 
 if TYPE_CHECKING:
     from localmed.models.registry.manifests import ModelManifest
     from localmed.models.registry.registration import Model
-    from localmed.operations.fit import Fit, Need
-    from localmed.session import Session
-    from localmed.site import Site
+    from localmed.site.session import Session
+    from localmed.site.site import Site
+    from localmed.upkeep.fit import Fit, Need
 
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
 
@@ -30,9 +30,10 @@ ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
 @click.group("models", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, add, verify, remove and choose models; see what fits this machine.
+    """List, add, verify, remove and choose models; show what fits this machine.
 
-    Models come on a disk or stick: nothing is downloaded. What was not added here, or has changed since, is not loaded.
+    Models come on a disk or stick; nothing is downloaded. Files that were not added here, or changed since, are not
+    loaded.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(listed)
@@ -42,7 +43,7 @@ def command(ctx: click.Context) -> None:
 @json_option
 @click.pass_context
 def listed(ctx: click.Context, as_json: bool = False) -> None:
-    """All models that are known or registered, what they are for, their licence and hash; and what serves each role."""
+    """List known and registered models with role, licence and hash, and the model that serves each role."""
     with opened(ctx) as session:
         rows = [_described(session.site, candidate.name) for candidate in session.site.registry.candidates()]
         serving = session.site.serving
@@ -100,17 +101,18 @@ def _files(model: Model | None, manifest: ModelManifest | None) -> list[dict[str
 
 @command.command("add")
 @click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(path_type=Path))
-@click.option("--as", "name", default="", metavar="NAME", help="Which model it is, if its name does not say so.")
-@click.option("--role", type=click.Choice(ROLES), help="What it is for, if no manifest is known for it.")
-@click.option("--template", default="", metavar="NAME", help="Its chat template, if no manifest is known for it.")
+@click.option("--as", "name", default="", metavar="NAME", help="Model, if the file name does not show it.")
+@click.option("--role", type=click.Choice(ROLES), help="Role, if no manifest is known.")
+@click.option("--template", default="", metavar="NAME", help="Chat template, if no manifest is known.")
 @json_option
 @click.pass_context
 def add(ctx: click.Context, source: Path, name: str, role: str | None, template: str, as_json: bool) -> None:
     """Check, copy and register the model in FILE_OR_FOLDER.
 
-    A GGUF's header is read in a child process, the copy is hashed, and a hash that the manifest knows must be met.
+    A GGUF header is read in a child process. The copy is hashed and must match the hash in the manifest, if
+    there is one.
     """
-    from localmed.operations import changes
+    from localmed.site import changes
 
     with opened(ctx) as session, progress(not as_json) as (started, advance):
         session.may_change()
@@ -151,11 +153,11 @@ def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
 
 @command.command("remove")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def remove(ctx: click.Context, name: str, yes: bool) -> None:
-    """Forget model NAME and delete its files."""
-    from localmed.operations import changes
+    """Remove model NAME and delete its files."""
+    from localmed.site import changes
 
     with opened(ctx) as session:
         session.may_change()
@@ -169,7 +171,7 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
         )
     say("models.removed", name=name)
     for role, successor in now.items():
-        say("models.serves_role", name=successor, role=role)
+        say("models.serves", name=successor, role=role)
     if hosted:
         echo_wrapped(text("models.restart"))
 
@@ -177,19 +179,18 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
 @command.command("use")
 @click.argument("role", type=click.Choice(ROLES))
 @click.argument("name")
-@click.option("--untested", is_flag=True, help="Of a chat model: without the self-test of its roles.")
+@click.option("--untested", is_flag=True, help="For a chat model: skip the self-test.")
 @click.pass_context
 def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
-    """Let NAME serve ROLE: a registered model, "none", "default" (the profile's own), or what localmed brings along.
+    """Use NAME for ROLE: a registered model, "none", "default" (of the profile), or a built-in model.
 
-    A chat model is tested, some forty short questions, and serves only the roles in which it does what rules do; until
-    it is, none.
+    Built in are e5 (encoder) and chat (entailment judged by the chat model). A chat model is tested first with some
+    forty short questions and sixty statements to check, and serves only the roles in which it is at least as good as
+    rules.
 
-    That is minilm or e5 (encoder), maxsim (reranker) and chat (entailment: the chat model judges).
-    Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
-    localmed reindex.
+    A model with a changed file, or that cannot serve ROLE, is refused. After a change of encoder run: localmed reindex.
     """
-    from localmed.operations import changes, lookups
+    from localmed.site import changes, lookups
 
     with opened(ctx) as session:
         with progress(True) as (started, advance):
@@ -202,12 +203,11 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         serving = session.site.serving
         built_with = lookups.built_with(session) if role == "encoder" else ""
         now = session.site.encoder.identity.stored_as if built_with else ""
-        kept = session.site.chosen["encoder"] if built_with and session.site.keeps_encoder else ""
         hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
         unfit = session.site.unfit_roles if role == "chat" else frozenset()
         outdated = changes.outdated_roles(session) if fault else frozenset()
         manifest = session.site.registry.manifests.get(serving[role])
-    say("models.serves_role", name=serving[role], role=role)
+    say("models.serves", name=serving[role], role=role)
     if manifest and manifest.terms:
         echo_wrapped(text("models.terms_of", name=manifest.name, licence=manifest.licence, terms=manifest.terms))
     if fault:
@@ -218,8 +218,6 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         echo_wrapped(text("models.test_outdated", roles=tuple(sorted(outdated))))
     if built_with != now:
         say("models.reindex", built_with=built_with)
-    if kept:
-        say("doctor.keeps_encoder", built_with=built_with, name=kept)
     if hosted:
         echo_wrapped(text("models.restart"))
 
@@ -227,8 +225,8 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
 @command.command("test")
 @click.pass_context
 def test(ctx: click.Context) -> None:
-    """Test the chat model that serves, a server's too: rules serve the roles in which it does less than they do."""
-    from localmed.operations import changes
+    """Test the chat model in use, also on a server: rules serve the roles in which it is worse than they are."""
+    from localmed.site import changes
 
     with opened(ctx) as session:
         fault = _self_tested(session)
@@ -241,7 +239,7 @@ def test(ctx: click.Context) -> None:
 
 def _self_tested(session: Session) -> Message | None:
     """Run the self-test of the chat model; why it could not be run, None if it was."""
-    from localmed.operations import changes
+    from localmed.site import changes
 
     with progress(True) as (started, advance):
         begun: list[int] = []
@@ -283,8 +281,8 @@ def _owned_by_host(site: Site, roles: Sequence[str]) -> bool:
 @json_option
 @click.pass_context
 def plan(ctx: click.Context, as_json: bool) -> None:
-    """What fits this machine: the memory that each model needs with 4k, 8k and 32k tokens, and where that fits."""
-    from localmed.operations import fit
+    """Show what fits this machine: the memory of each model with 4k, 8k and 32k tokens, and where it fits."""
+    from localmed.upkeep import fit
 
     with opened(ctx) as session:
         hardware = fit.look()
@@ -316,6 +314,6 @@ def _cell(need: Need) -> str:
 
 
 def _size(count: int) -> str:
-    from localmed.operations.check import size
+    from localmed.upkeep.check import size
 
     return size(count) if count else "-"

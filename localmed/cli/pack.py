@@ -12,15 +12,13 @@ from localmed.cli.import_files import plain, tell
 from localmed.cli.speaking import confirm, say
 
 if TYPE_CHECKING:
-    from localmed.operations.packs import Imported, Pack
+    from localmed.upkeep.packs import Imported, Pack
 
 DAYS = 90  # for which a pack may be imported
 SHOWN = 30  # titles of withdrawn documents printed
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, dir_okay=False)
-key_option = click.option(
-    "--key", "keys", multiple=True, type=FILE, help="A private key (PEM); several times for several."
-)
+key_option = click.option("--key", "keys", multiple=True, type=FILE, help="Private key (PEM; repeatable).")
 
 
 @click.group("pack")
@@ -34,8 +32,8 @@ def command() -> None:
 @command.command("key")
 @click.argument("file", type=FILE)
 def key(file: Path) -> None:
-    """Make an Ed25519 key FILE. Keep the two keys apart from each other, and off every network."""
-    from localmed.operations import signing
+    """Create an Ed25519 key FILE. Keep the two keys apart, and away from any network."""
+    from localmed.upkeep import signing
 
     say("signing.key_made", id=signing.make_key(file)[:16], file=str(file))
 
@@ -46,8 +44,8 @@ def key(file: Path) -> None:
 @click.option("--replaces", type=FILE, help="The root before this one; --before-key gives keys that it trusts.")
 @click.option("--before-key", "before_keys", multiple=True, type=FILE, help="A key of the root that is replaced.")
 def root(file: Path, keys: tuple[Path, ...], replaces: Path | None, before_keys: tuple[Path, ...]) -> None:
-    """Write FILE, the root that says whose signatures hold: both of two keys."""
-    from localmed.operations import signing
+    """Write the root FILE, which lists the two keys that must sign."""
+    from localmed.upkeep import signing
 
     signers, before = (list(map(signing.load_key, paths)) for paths in (keys, before_keys))
     say("signing.root_made", file=str(file), fingerprint=signing.make_root(file, signers, replaces, before))
@@ -58,11 +56,11 @@ def root(file: Path, keys: tuple[Path, ...], replaces: Path | None, before_keys:
 @click.argument("out", type=FOLDER)
 @click.option("--root", "roots", multiple=True, required=True, type=FILE, help="The root, and those before it.")
 @key_option
-@click.option("--version", type=click.IntRange(1), required=True, help="Higher than that of the pack before.")
-@click.option("--days", type=click.IntRange(1, 3650), default=DAYS, show_default=True, help="How long it may be used.")
+@click.option("--version", type=click.IntRange(1), required=True, help="Version; higher than the last pack's.")
+@click.option("--days", type=click.IntRange(1, 3650), default=DAYS, show_default=True, help="Days until it expires.")
 def build(source: Path, out: Path, roots: tuple[Path, ...], keys: tuple[Path, ...], version: int, days: int) -> None:
-    """Make the pack OUT of what is arranged in SOURCE: pack.toml, collections/, documents/, withdrawals.toml."""
-    from localmed.operations import packs
+    """Build the pack OUT from SOURCE: pack.toml, collections/, documents/, withdrawals.toml."""
+    from localmed.upkeep import packs
 
     say("pack.built", folder=str(out), count=packs.build(source, out, roots, keys, version, days))
     _tell_signed(len(set(keys)))
@@ -72,25 +70,25 @@ def build(source: Path, out: Path, roots: tuple[Path, ...], keys: tuple[Path, ..
 @click.argument("folder", type=FOLDER)
 @key_option
 def sign(folder: Path, keys: tuple[Path, ...]) -> None:
-    """Add signatures to the pack FOLDER, where the other key is."""
-    from localmed.operations import signing
+    """Sign the pack FOLDER with another key."""
+    from localmed.upkeep import signing
 
     _tell_signed(signing.add_signatures(folder, list(map(signing.load_key, keys))))
 
 
 def _tell_signed(count: int) -> None:
-    from localmed.operations.signing import THRESHOLD
+    from localmed.upkeep.signing import THRESHOLD
 
     say("signing.signed", count=count, least=THRESHOLD)
 
 
 @command.command("trust")
 @click.argument("file", type=FILE)
-@click.option("--yes", is_flag=True, help="Do not ask: the fingerprint was compared.")
+@click.option("--yes", is_flag=True, help="Do not ask: you have compared the fingerprint.")
 @click.pass_context
 def trust(ctx: click.Context, file: Path, yes: bool) -> None:
-    """Trust the keys of the root FILE from now on: compare its fingerprint with the publisher's first."""
-    from localmed.operations import packs, signing
+    """Trust the keys of the root FILE. Compare its fingerprint with the publisher's first."""
+    from localmed.upkeep import packs, signing
 
     with opened(ctx) as session:
         signing.read_root(file)
@@ -106,8 +104,8 @@ def trust(ctx: click.Context, file: Path, yes: bool) -> None:
 @json_option
 @click.pass_context
 def inspect(ctx: click.Context, folder: Path, as_json: bool) -> None:
-    """Verify the pack FOLDER and say what it holds; nothing is changed."""
-    from localmed.operations import packs
+    """Verify the pack FOLDER and show its content; nothing is changed."""
+    from localmed.upkeep import packs
 
     with opened(ctx) as session:
         pack = packs.inspect(session, folder)
@@ -124,10 +122,10 @@ def inspect(ctx: click.Context, folder: Path, as_json: bool) -> None:
 def import_(ctx: click.Context, folder: Path, as_json: bool) -> None:
     """Verify the pack FOLDER, put its withdrawals in force, then import its documents.
 
-    Everything is copied and compared first; a pack that was altered, is older than the last one, signed by one key
-    only, or has expired, is refused whole. A later version of a pack takes the place of the one before.
+    Everything is copied and checked first. A pack that was altered, is older than the last one, has one signature only
+    or has expired is refused. A later version of a pack replaces the earlier one.
     """
-    from localmed.operations import packs
+    from localmed.upkeep import packs
 
     with opened(ctx) as session, work_shown(not as_json) as hooks:
         done = packs.import_pack(session, folder, hooks)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from localmed import files
 from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table, tell_file, work_shown
 from localmed.cli.import_files import ended_as_by_ctrl_c
 from localmed.cli.speaking import columns, language, say, text, words
 from localmed.domain import message
-from localmed.errors import UsageError
+from localmed.domain.errors import UsageError
 from localmed.presentation import night_page
+from localmed.process import files
 
 if TYPE_CHECKING:
     from localmed.domain.nights import Night
@@ -28,14 +28,14 @@ SHOWN = 30  # files printed; --json and the page have them all
 @json_option
 @click.pass_context
 def command(ctx: click.Context, as_json: bool = False) -> None:
-    """Bring every watched folder into the library as one change: check, build, ask the canary questions, serve.
+    """Import all watched folders as one change: check, build, ask the canary questions, put into use.
 
-    Watched are the folders that collections were imported from, and those of [refresh.folders] of the settings. Until
-    the change is served, and if it is not, what was served answers. Exit code 7: canary questions would be lost.
+    Watched folders: those that collections were imported from, and [refresh.folders] in the settings. The previous
+    version stays in use until the change passes. Exit code 7: canary questions would fail.
     """
     if ctx.invoked_subcommand is not None:
         return
-    from localmed.operations.refresh import refresh
+    from localmed.nightly.refresh import refresh
 
     with ended_as_by_ctrl_c(), opened(ctx) as session, work_shown(not as_json) as hooks:
         night = refresh(session, hooks)
@@ -48,8 +48,8 @@ def command(ctx: click.Context, as_json: bool = False) -> None:
 @json_option
 @click.pass_context
 def listed(ctx: click.Context, as_json: bool) -> None:
-    """The refreshes that were made, the newest first."""
-    from localmed.operations import nights
+    """List the refreshes, newest first."""
+    from localmed.nightly import nights
 
     def row(night: Night) -> tuple[object, ...]:
         outcome = text(f"refresh.outcome_{night.outcome}")
@@ -60,19 +60,21 @@ def listed(ctx: click.Context, as_json: bool) -> None:
 
 @command.command("show")
 @click.argument("number", type=int)
-@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it as a page.")
+@click.option(
+    "--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the report as a page."
+)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, number: int, page: Path | None, as_json: bool) -> None:
-    """What refresh NUMBER did: files, withdrawals, canary questions, times, disk."""
-    from localmed.operations import nights
+    """Show the report of refresh NUMBER: files, withdrawals, canary questions, times, disk."""
+    from localmed.nightly import nights
 
     with opened(ctx) as session:
         session.may_change()
         night = nights.night(session.data, number)
     if page:
         files.write_new(page, night_page.page(night, language()).encode(), 0o644)
-        say("refresh.written", file=str(page))
+        say("cli.written", file=str(page))
         return
     _show(night, as_json)
 
@@ -81,8 +83,8 @@ def show(ctx: click.Context, number: int, page: Path | None, as_json: bool) -> N
 @json_option
 @click.pass_context
 def held(ctx: click.Context, as_json: bool) -> None:
-    """The files that refreshes leave as they are, because a change with them was kept back or rolled back from."""
-    from localmed.operations import holds
+    """List files on hold, because their change was blocked or rolled back."""
+    from localmed.site import holds
 
     def row(one: holds.Hold) -> tuple[object, ...]:
         return one.path, one.collection, moment(one.time), words(one.reason)
@@ -110,11 +112,11 @@ def _list(
 
 @command.command("release")
 @click.argument("paths", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All that are on hold.")
+@click.option("--all", "everything", is_flag=True, help="All files on hold.")
 @click.pass_context
 def release(ctx: click.Context, paths: tuple[str, ...], everything: bool) -> None:
-    """Let the next refresh read the files PATHS, which are on hold."""
-    from localmed.operations import holds
+    """Release the files PATHS from hold; the next refresh reads them."""
+    from localmed.site import holds
 
     if bool(paths) == everything:
         raise UsageError("hold.none_named")

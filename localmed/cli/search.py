@@ -31,14 +31,14 @@ MARK = "»{}«"
 @question_argument
 @click.option("--limit", "-n", type=click.IntRange(1, 200), metavar="N",
               help="Sections to show, 1 to 200 (default: 10, or search.results of the settings).")  # fmt: skip
-@click.option("--as-written", is_flag=True, help="Do not write abbreviations and names of medicines out.")
+@click.option("--as-written", is_flag=True, help="Do not expand abbreviations and medicine names.")
 @filter_options
 @json_option
 @click.pass_context
 def command(
     ctx: click.Context, /, question: str, limit: int | None, as_written: bool, as_json: bool, **filters: Any
 ) -> None:
-    """Find the sections that speak of QUESTION, by words and by meaning, with the nearest sentences marked.
+    """Find the sections about QUESTION, by words and by meaning, with the closest sentences marked.
 
     The id in brackets opens a passage: localmed show ID. QUESTION - reads the question from standard input.
     """
@@ -61,6 +61,8 @@ def show_finding(answer: Answer) -> None:
     seen = view(answer, answer.language)
     if seen is None:
         return
+    if seen.flagged:
+        echo_wrapped(seen.flagged, "! ", "  ")
     if seen.follows:
         echo_wrapped(seen.follows, "", "    ")
     if seen.read_as:

@@ -9,7 +9,7 @@ import click
 from localmed.cli.common import echo, json_option, opened, print_json
 from localmed.cli.speaking import say, text, words
 from localmed.domain import Evidence, Passage, Status
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 
 LONGEST_SPAN = 20  # characters of two numbers
 
@@ -17,14 +17,14 @@ LONGEST_SPAN = 20  # characters of two numbers
 @click.command("show")
 @click.argument("passage")
 @click.option(
-    "--image", type=click.Path(path_type=Path, dir_okay=False), help="Write the page here as PNG, passage marked."
+    "--image", type=click.Path(path_type=Path, dir_okay=False), help="Write the page as PNG, with the passage marked."
 )
-@click.option("--page", type=click.IntRange(1), help="Of a passage over several pages only what stands on this one.")
+@click.option("--page", type=click.IntRange(1), help="Of a passage over several pages, show only this page.")
 @click.option(
     "--span", help="Show, or mark on the page, only the characters START-END of the passage, as ask prints them."
 )
 @click.option("--answer", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="PASSAGE is the number of a source in this kept answer, recording or --json output.")  # fmt: skip
+              help="PASSAGE is the number of a source in this stored answer, recording or --json output.")  # fmt: skip
 @json_option
 @click.pass_context
 def command(
@@ -38,10 +38,11 @@ def command(
 ) -> None:
     """Show the passage whose id starts with PASSAGE; with --image, its page with the passage marked.
 
-    With --answer it is shown as the answer cited it, also after the document or its generation is gone, and with what
-    has become of its document since.
+    With --answer it is shown as the answer cited it, even if the document or its generation is gone, with the current
+    status of the document.
     """
-    from localmed.operations import history, lookups
+    from localmed.people import history
+    from localmed.site import lookups
 
     with opened(ctx) as session:
         if answer:

@@ -15,7 +15,7 @@ import click
 
 from localmed import messages
 from localmed.domain import Message, Parameter, message
-from localmed.errors import LocalmedError
+from localmed.domain.errors import LocalmedError
 from localmed.presentation.neutral import neutral
 
 VARIABLE = "LOCALMED_LANGUAGE"
@@ -96,7 +96,7 @@ def as_json(line: Message) -> dict[str, Any]:
 
 def tell_problems(name: str, problems: Sequence[Message]) -> None:
     """Print what is wrong with ``name``, or that nothing is."""
-    say("cli.state", name=name, state=tuple(problems) or message("cli.ok"))
+    say("cli.state", name=name, state=tuple(problems) or message("doctor.level_ok"))
 
 
 def tell_generation(number: int) -> None:

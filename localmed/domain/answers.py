@@ -128,13 +128,16 @@ class ShownLine:
 class ShownSection:
     """A section of a document as it is shown: its lines in reading order, over one or more pieces of evidence.
 
-    ``best`` is the marker of the passage by which it was found; ``cut``: the document's section is longer.
+    ``best`` is the marker of the passage by which it was found; ``cut``: the document's section is longer. Of a
+    ``study``, ``population`` are its own sentences on whom it is about; none: they were not read.
     """
 
     best: str
     lines: tuple[ShownLine, ...]
     cut: bool = False
     score: float = 0.0
+    study: bool = False
+    population: tuple[ShownLine, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -163,7 +166,7 @@ class Receipts:
     """The sections that speak of a question, best first, and those in ``others`` languages than the question's.
 
     ``readings`` say how the question was read. Without ``dense`` only words were searched. ``closeness`` is that of the
-    first section.
+    first section. ``flags`` name the warning signs of an emergency in the question.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -171,6 +174,7 @@ class Receipts:
     others: tuple[ShownSection, ...] = ()
     dense: bool = True
     closeness: Closeness = Closeness.UNKNOWN
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import json
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -91,10 +91,12 @@ class Codec:
         return name
 
     def _object(self, value: Any, kind: Any) -> Any:
+        """An object of ``kind``; a field that an earlier version did not write yet has its default."""
         hints = field_types(kind)
-        if not isinstance(value, dict) or set(value) - {TYPE} != set(hints):
+        later = {one.name for one in fields(kind) if one.default is not MISSING or one.default_factory is not MISSING}
+        if not isinstance(value, dict) or not set(hints) - later <= set(value) or set(value) - {TYPE} - set(hints):
             raise ValueError(f"no {kind.__name__}")
-        return kind(**{name: self.decode(value[name], hint) for name, hint in hints.items()})
+        return kind(**{name: self.decode(value[name], hint) for name, hint in hints.items() if name in value})
 
     def _one_of(self, value: Any, kinds: tuple[Any, ...]) -> Any:
         """The value of one of several types: an object by its name, the rest by what JSON tells apart."""
@@ -239,9 +241,7 @@ def answer_of(value: Any, *, authentic: bool = False) -> Answer:
     if not authentic and value.get("digest") != _digest(values):
         raise AlteredAnswer
     try:
-        fields_of = {name: item for name, item in values.items() if name != "format"}
-        before = {"receipts": None} if value["format"] == BEFORE else {}
-        answer: Answer = answers().decode(fields_of | before, Answer)
+        answer: Answer = answers().decode({name: item for name, item in values.items() if name != "format"}, Answer)
     except (TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ValueError("no answer") from error
     return answer

@@ -33,8 +33,8 @@ class KeywordStep:
 class Found:
     """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody).
 
-    ``keywords`` are the searches by keyword, most required first; ``guidelines`` the ids of those the map opened.
-    ``closeness`` is that of the first hit.
+    ``keywords`` are the searches by keyword, most required first, ``closeness`` is that of the first hit, ``near`` the
+    score it was taken from (None: there is none).
     """
 
     hits: tuple[Hit, ...]
@@ -42,8 +42,8 @@ class Found:
     language: str
     reranker: str = ""
     keywords: tuple[KeywordStep, ...] = ()
-    guidelines: tuple[str, ...] = ()
     closeness: Closeness = Closeness.UNKNOWN
+    near: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +90,21 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a document, found by ``best``; ``cut`` says that the document's section is longer."""
+    """A section of a document, found by ``best``; ``cut`` says that the document's section is longer.
+
+    ``study``: its document is of the literature; ``population`` are the sentences of its own that say whom it is about.
+    """
 
     best: Hit
     lines: tuple[Line, ...]
     cut: bool = False
+    study: bool = False
+    population: tuple[Line, ...] = ()
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Its passages, in order."""
-        return tuple({line.passage.id: line.passage for line in self.lines}.values())
+        """Its passages, in order, then those that say whom a study is about."""
+        return tuple({line.passage.id: line.passage for line in (*self.lines, *self.population)}.values())
 
     @property
     def marks(self) -> tuple[Line, ...]:
@@ -118,6 +123,7 @@ class Finding:
     """What a question found: how it was ``read``, sections in its language, and ``others`` in another language.
 
     ``standing`` gives each document's status and the date by which its review was due, "" if it is not overdue.
+    ``withdrawn`` are documents that would be among the first and were withdrawn lately: (title, day).
     """
 
     read: Question
@@ -125,3 +131,4 @@ class Finding:
     sections: tuple[Section, ...]
     others: tuple[Section, ...] = ()
     standing: Mapping[str, tuple[Status, str]] = field(default_factory=dict)
+    withdrawn: tuple[tuple[str, str], ...] = ()

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.messages import Message
-from localmed.domain.patient import RecordEntry
+from localmed.domain.patient import Measured, RecordEntry
 from localmed.domain.sources import Statement
 
 
@@ -174,6 +174,14 @@ class InteractionPart(_NoStatements):
     entry: RecordEntry
     named: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePart:
+    """A value of the record, and the rows of tables shown whose range holds it, quoted."""
+
+    value: Measured
+    statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +394,7 @@ class ConceptPart(_NoStatements):
 
 Part: TypeAlias = (
     NearestPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
-    PicoPart | RecordPart | AllergyPart | InteractionPart | EffectPart | ApplicabilityPart | NotJudgedPart |
+    PicoPart | RecordPart | AllergyPart | InteractionPart | ValuePart | EffectPart | ApplicabilityPart | NotJudgedPart |
     SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
     StudiesPart | LinkCountsPart | LinkSetPart | SourcePlanPart | ConceptPart
 )  # fmt: skip

@@ -140,6 +140,7 @@ class Document:
     pages: int = 0
     passages: int = 0
     notes: tuple[Message, ...] = ()
+    tags: tuple[str, ...] = ()
     governance: Governance = field(default_factory=Governance)
 
 
@@ -150,7 +151,7 @@ class Passage:
     ``locator`` is ``start-end`` in the document's extracted text; ``id`` is ``digest(collection, content, locator)``,
     stable across re-imports of the same content. ``headings`` is the path from the title down. ``page`` is the first
     page, 0 where the source has none. ``ocr`` is the OCR engine's mean confidence by characters, from 0 to 1; None
-    where the text is the file's own.
+    where the text is the file's own. ``doubtful``: its table was not read with certainty; its picture is to be read.
     """
 
     id: str
@@ -166,6 +167,7 @@ class Passage:
     table: bool = False
     spans: tuple[Span, ...] = ()
     ocr: float | None = None
+    doubtful: bool = False
 
     @property
     def in_context(self) -> str:
@@ -297,7 +299,7 @@ class Evidence:
     """A passage that an answer may cite, with the marker minted for it and what the reader is shown of its document.
 
     ``overdue`` is the date by which the document was to be reviewed, where that had passed when it was cited. What is
-    ``planted`` speaks to a language model: nothing is answered from it.
+    ``planted`` speaks to a language model; ``remark`` is a librarian's note on the passage. People are shown both.
     """
 
     marker: str
@@ -314,6 +316,12 @@ class Evidence:
     kind: Kind = Kind.OTHER
     overdue: str = ""
     planted: bool = False
+    remark: str = ""
+
+    @property
+    def for_models(self) -> bool:
+        """Whether a model may read it: not what speaks to one, nor what a librarian has put right beside its text."""
+        return not self.planted and not self.remark
 
     def citation(self, start: int, end: int) -> Citation:
         """A citation of the characters ``start:end`` of the passage, with the page and boxes on which they stand."""

@@ -28,10 +28,10 @@ from typing import TypeVar, cast
 
 import psutil
 
-from localmed import hooks
 from localmed.config import IngestSettings, ReadBounds
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import COMMAND, Parser
+from localmed.process import hooks
 
 MOST_CHILDREN = 4  # by default: one process encodes and writes what they read, and cannot keep up with more
 CHILD_BYTES = 3 * 2**30  # of free memory for a child by default: a page of a scan takes 1.9 GiB at its worst

@@ -31,13 +31,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from localmed import confined, errors
 from localmed.config import ReadBounds
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain import errors
+from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, SourceRecord, Working
 from localmed.library.terms import Term
 from localmed.messages import as_json
+from localmed.process import confined
 
 # The fields of a record in the order in which they travel; ``blocks`` are packed by ``_block``.
 FIELDS = tuple(item.name for item in dataclasses.fields(SourceRecord))
@@ -135,7 +136,8 @@ def packed(item: Item | Working) -> bytes:
 
 
 def _block(block: Block) -> Reply:
-    return [block.kind, block.level, [_line(line) for line in block.lines]]
+    lines = [_line(line) for line in block.lines]
+    return [block.kind, block.level, lines, *([True] if block.doubtful else [])]
 
 
 def _line(line: Line) -> str | Reply:

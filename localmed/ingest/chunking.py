@@ -19,7 +19,7 @@ from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, Span, digest
 from localmed.ingest import line_ends
 from localmed.ingest.parsed import Line, SourceRecord
-from localmed.language import HAN, break_point, sentences
+from localmed.text.language import HAN, break_point, sentences
 
 _WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
 
@@ -33,6 +33,7 @@ class Piece:
     offset: int
     row: bool
     paragraph: int
+    doubtful: bool = False
 
 
 def content_of(record: SourceRecord) -> str:
@@ -68,7 +69,8 @@ def _passages(record: SourceRecord, document: Document, settings: ChunkSettings)
             pending = []
             headings = [*(heading for heading in headings if heading[0] < block.level), (block.level, text)]
         else:
-            pending.extend(_pieces(text, spans, offset, block.kind == "row", number, settings.characters))
+            pieces = _pieces(text, spans, offset, block.kind == "row", number, settings.characters)
+            pending.extend(replace(piece, doubtful=block.doubtful) for piece in pieces)
         offset += len(text) + 1
     yield from _pack(pending, headings, document, settings)
 
@@ -124,7 +126,7 @@ def _pack(
     size = 0
     for piece in pieces:
         full = size + len(piece.text) + 1 > settings.characters
-        other = bool(group) and group[-1].row != piece.row
+        other = bool(group) and (group[-1].row, group[-1].doubtful) != (piece.row, piece.doubtful)
         ended = bool(group) and group[-1].paragraph != piece.paragraph and size >= settings.characters / 2
         if group and (full or other or (ended and not piece.row)):
             yield _passage(group, headings, document)
@@ -157,6 +159,7 @@ def _passage(group: Sequence[Piece], headings: Sequence[tuple[int, str]], docume
         locator=locator,
         page=spans[0].box.page if spans else 0,
         table=group[0].row,
+        doubtful=group[0].doubtful,
         spans=tuple(spans),
     )
 

@@ -23,12 +23,13 @@ from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from localmed import __version__, confined, hooks
+from localmed import __version__
 from localmed.config import IngestSettings
-from localmed.environment import OFFLINE
-from localmed.errors import BadSettings, LibraryError, LocalmedError, UsageError
+from localmed.domain.errors import BadSettings, LibraryError, LocalmedError, UsageError
 from localmed.ingest.engine import Argument, Result, enveloped, opened
 from localmed.ingest.preview import temporary_folder
+from localmed.process import confined, hooks
+from localmed.process.environment import OFFLINE
 
 PREFIX = "localmed-ray-"
 RETRIES = 3  # of a step whose worker was lost

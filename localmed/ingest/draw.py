@@ -20,10 +20,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from localmed import children, errors
-from localmed.domain import Box, Evidence, Message, Passage, message
-from localmed.errors import InputError, LimitExceeded, UsageError
+from localmed.domain import Box, Evidence, Message, Passage, errors, message
+from localmed.domain.errors import InputError, LimitExceeded, UsageError
 from localmed.library import originals
+from localmed.process import children
 
 SECONDS = 60.0  # a page of dense vector graphics takes ~5
 COMMAND = children.command("localmed.ingest.render")
@@ -59,7 +59,7 @@ def cited(
     boxes = [box for box in marked if box.page == chosen]
     if not boxes:
         pages = sorted({box.page for box in passage.boxes()})
-        raise UsageError("pdf.passage_elsewhere", page=page_number or 0, pages=tuple(pages))
+        raise UsageError("search.page_not_its", page=page_number or 0, pages=tuple(pages))
     return page(originals.whole(data, evidence.file_sha256), boxes[0].page, boxes, image)
 
 

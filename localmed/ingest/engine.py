@@ -18,16 +18,17 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from localmed import __version__, errors
+from localmed import __version__
 from localmed.config import IngestSettings, ReadBounds
-from localmed.errors import InputError, LibraryError
+from localmed.domain import errors
+from localmed.domain.errors import InputError, LibraryError
+from localmed.domain.ports import encode_both
 from localmed.ingest.ahead import WAITING_BYTES, Items, Reading, Task, parsed
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import Parser
-from localmed.ports import encode_both
 
 if TYPE_CHECKING:
-    from localmed.ports import Embedder, Vectors, Weights
+    from localmed.domain.ports import Embedder, Vectors, Weights
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -168,7 +169,7 @@ def encode(batch: Texts) -> Encoded:
 
 def enveloped(version: str, step: Callable[[Any], Any], argument: Any) -> tuple[Any, Mapping[str, Any] | None]:
     """The result of ``step``, or its error as JSON, which carries no text of a document into a log of the engine."""
-    from localmed import confined
+    from localmed.process import confined
 
     try:
         if version != __version__:

@@ -25,11 +25,11 @@ from pathlib import Path
 
 from localmed.config import ReadBounds
 from localmed.domain import Document, Message, message
-from localmed.errors import InputError
-from localmed.files import contents, csv_cell
+from localmed.domain.errors import InputError
 from localmed.ingest.readers import csv_rows, values, xlsx
 from localmed.library.catalogue import Catalogue, ImportedFile
-from localmed.library.governed import DATES, FIELDS
+from localmed.library.governed import DATES, FIELDS, known
+from localmed.process.files import contents, csv_cell
 
 SHEET_BYTES = 10 * 2**20  # a row has some 100 bytes
 SHEET_ROWS = 20_000  # the files of the largest collections
@@ -191,22 +191,24 @@ def _within(path: str, root: str) -> str:
 
 
 def template(catalogue: Catalogue, collection: str) -> list[list[str]]:
-    """What is known of every file of a collection as a sheet that ``read`` takes, the header first."""
+    """What is known of every file of a collection as a sheet that ``read`` takes, the header first.
+
+    Where it lies on the server is not told: a file that was imported by itself is called by its name, or its id.
+    """
     rows = [[name.replace("_", " ") for name in ("file", *FIELDS)]]
-    for path, file in sorted(catalogue.files(collection).items()):
+    files = catalogue.files(collection)
+    names = Counter(Path(path).name for path in files)
+    for path, file in sorted(files.items()):
         documents = catalogue.of_file(collection, path)
         stored = {tuple(known(document, field) for field in FIELDS) for document in documents}
         cells = next(iter(stored)) if len(stored) == 1 else ("",) * len(FIELDS)  # of several records, what all share
         if documents:
-            rows.append([printed(_within(path, file.root)), *map(printed, cells)])
+            within, name = _within(path, file.root), Path(path).name
+            own = within if within != path else name if names[name] == 1 else documents[0].id
+            rows.append([printed(own), *map(printed, cells)])
     return rows
 
 
 def differs(document: Document, field: str, value: str) -> bool:
     """Whether ``value`` is another than what is known of a document; as ``template`` writes it, it is the same."""
     return not _names(value, known(document, field))
-
-
-def known(document: Document, field: str) -> str:
-    """What is known of a document by the name of a field."""
-    return document.edition if field == "edition" else str(getattr(document.governance, field))

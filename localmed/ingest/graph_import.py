@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Document, digest, message
-from localmed.errors import BadSettings, InputError
+from localmed.domain.errors import BadSettings, InputError
 from localmed.ingest import readers
 from localmed.ingest.duplicates import Twins
 from localmed.ingest.opening import Part

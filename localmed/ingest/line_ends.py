@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from localmed.language import HAN
+from localmed.text.language import HAN
 
 REACH = 500  # characters before a line's end that the rules look at: longer than an address on the web gets
 JOINER = "\u2060"  # word joiner: after a hyphen at a line's end that stays; never part of the text that is made

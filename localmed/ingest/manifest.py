@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localmed import files
 from localmed.domain import STATED, Collection, Kind, is_date
-from localmed.errors import BadSettings, UsageError, toml_place
+from localmed.domain.errors import BadSettings, UsageError, toml_place
 from localmed.ingest.parsed import FieldMapping
 from localmed.library import layout
 from localmed.library.governed import GOVERNANCE
+from localmed.process import files
 
 if TYPE_CHECKING:
     from localmed.ingest.sources import Source

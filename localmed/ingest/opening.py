@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 
 from localmed.config import Settings
 from localmed.domain import Message, message
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest import readers, sources
 from localmed.ingest.ahead import Items, Parsers, Reading, Task
 from localmed.ingest.engine import Engine, FarParsers

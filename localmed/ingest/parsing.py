@@ -28,15 +28,15 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, get_args
 
-from localmed import children, errors
 from localmed.config import ReadBounds
-from localmed.domain import Box, Message, Parameter, message
-from localmed.errors import InputError, LimitExceeded, reason, received
+from localmed.domain import Box, Message, Parameter, errors, message
+from localmed.domain.errors import InputError, LimitExceeded, reason, received
 from localmed.ingest import readers
 from localmed.ingest.child import FIELDS, TERM_FIELDS
 from localmed.ingest.ocr.pages import TRIES
 from localmed.ingest.parsed import FILE, Block, BlockKind, Fault, FieldMapping, Item, Line, Member, SourceRecord
 from localmed.library.terms import Term
+from localmed.process import children
 
 COMMAND = children.command("localmed.ingest.child")
 
@@ -310,10 +310,10 @@ def _term(fields: dict[str, Any]) -> Term:
     return Term(names=names, relations=relations, xrefs=xrefs, end=end, **plain)
 
 
-def _block(kind: Any, level: Any, lines: Any) -> Block:
-    if kind not in _KINDS:
+def _block(kind: Any, level: Any, lines: Any, doubtful: Any = False) -> Block:
+    if kind not in _KINDS or not isinstance(doubtful, bool):
         raise ValueError
-    return Block(kind, tuple(_line(line) for line in lines), int(level))
+    return Block(kind, tuple(_line(line) for line in lines), int(level), doubtful)
 
 
 def _line(line: Any) -> Line:

@@ -22,12 +22,11 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from localmed import children, hooks
 from localmed.config import Settings
 from localmed.domain import Document, Passage, Status, message
-from localmed.errors import InputError, UsageError
+from localmed.domain.errors import InputError, UsageError
+from localmed.domain.ports import Embedder
 from localmed.ingest import manifest as manifests
-from localmed.ingest import summaries
 from localmed.ingest.duplicates import in_order
 from localmed.ingest.engine import Engine
 from localmed.ingest.leaving import Leaving
@@ -37,14 +36,15 @@ from localmed.ingest.opening import Opened, Opening
 from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Descriptions, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report
 from localmed.ingest.sources import Source, absolute, empty, find, missing
-from localmed.library import layout
+from localmed.library import layout, remarks
 from localmed.library.catalogue import ImportedFile
 from localmed.library.generations import AT_ONCE, Patience
 from localmed.library.library import Builder, build
+from localmed.library.remarks import Planted
 from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache, texts_of
 from localmed.library.withdrawals import Withdrawals
-from localmed.ports import Embedder
+from localmed.process import children, hooks
 
 __all__ = ["Importer", "Line", "Progress", "Report", "Started", "together"]
 
@@ -74,6 +74,7 @@ class Importer:
         self.report = Report(self._name)
         self.engine: Engine | None = None  # workers that parse and encode, in place of this process
         self.near_copies = False  # take what is nearly the text of a withdrawn document
+        self.speaks_to_models: Callable[[str], bool] = _unsuspected
         self.leaving = Leaving()
         self._waiting: list[Taken] = []
         self._begun: deque[list[Taken]] = deque()  # whose passages are being encoded
@@ -88,7 +89,7 @@ class Importer:
         ``removed`` are paths that are gone though no folder among ``paths`` would tell.
         """
         self.find(paths, removed)
-        if failed := together([self], self._settings, self._encoder, retry, started, self._progress):
+        if failed := together([self], self._settings, self._encoder, retry, started):
             raise failed[self._name]
         return self.report
 
@@ -243,6 +244,8 @@ class Importer:
         path, recipe, size = str(source.path), self._recipe(source), source.bytes
         try:
             reading = read(opened.content, source, context)
+            over = builder.catalogue.governed.over_passages  # encoders read the title with each passage
+            reading.documents = [(document, tuple(over(cut))) for document, cut in reading.documents]
             before = builder.catalogue.file(self._name, path)
             if worse := refusal(reading, before, builder.catalogue.of_file(self._name, path), sha256):
                 sha256 = ""
@@ -301,6 +304,10 @@ class Importer:
             self._move(builder, old, new)
         for document in documents:
             self._enter(builder, file, document, earlier.get(document.id))
+        came_from = {new: old.id for old, new in taken.reading.moved}
+        for document, cut in taken.reading.documents:
+            remarks.carry(self._settings.data, cut, came_from.get(document.id, document.id))
+            self._suspect(file, cut)
         catalogue.put_file(file)
         builder.changed = True
         self.report.lines.append(Line(file.path, "read", None, len(documents), taken.passages))
@@ -320,6 +327,16 @@ class Importer:
         if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:
             notes.append(message(f"import.status_{status.value}"))
         self.report.lines += [Line(file.path, "note", note) for note in notes]
+
+    def _suspect(self, file: ImportedFile, cut: Sequence[Passage]) -> None:
+        """Mark the passages that speak to a language model, and say so."""
+        known = remarks.remarks(self._settings.data)
+        cleared = {name for name, remark in known.items() if remark.planted is Planted.CLEARED}
+        marked = [it for it in cut if it.id not in cleared and self.speaks_to_models(it.in_context)]
+        if marked:
+            remarks.suspect(self._settings.data, marked)
+            ids = tuple(passage.id[:12] for passage in marked)
+            self.report.lines.append(Line(file.path, "note", message("import.planted", count=len(ids), passages=ids)))
 
     def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:
         """Take out older versions; their files are read again should a file go that might hold the newer.
@@ -353,7 +370,6 @@ def together(
     encoder: Embedder,
     retry: bool = False,
     started: Started | None = None,
-    progress: Progress | None = None,
     whole: bool = False,
     patience: Patience = AT_ONCE,
 ) -> dict[str, UsageError]:
@@ -387,7 +403,6 @@ def together(
             importer.apply(builder, state, retry, begin)
             runs.append((number, importer, builder.changed))
         builder.changed = any(changed for _, _, changed in runs)
-        summaries.complete(builder, encoder, settings, progress)
         for _, importer, _ in runs:
             importer.keep_manifest()
         generation = 0
@@ -395,11 +410,15 @@ def together(
             names = tuple(importer.report.collection for _, importer, _ in runs)
             generation = builder.publish(message("generation.made.import", collections=names))
         for number, importer, changed in runs:
-            alone = len(runs) == 1  # what its guidelines' summaries changed is its own
-            importer.report.generation = generation if changed or alone else 0
+            importer.report.generation = generation if changed else 0
             state.finish_import(number, "finished", importer.report.generation, importer.report.counts)
     return failed
 
 
 def _silent(done: float, doing: str) -> None:
     del done, doing
+
+
+def _unsuspected(text: str) -> bool:
+    del text
+    return False

@@ -24,12 +24,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from localmed import files
 from localmed.config import Settings
 from localmed.domain import Document, Kind, message
+from localmed.domain.errors import InputError, NoLibrary, UsageError
 from localmed.domain.previews import FilePreview, Outcome
-from localmed.errors import InputError, NoLibrary, UsageError
-from localmed.files import Opener, open_regular, told_if_full
 from localmed.ingest.ahead import children_of
 from localmed.ingest.duplicates import in_order
 from localmed.ingest.manifest import Manifest
@@ -40,6 +38,8 @@ from localmed.library import layout, originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
+from localmed.process import files
+from localmed.process.files import Opener, open_regular, told_if_full
 
 FRESH = 60.0  # seconds; a folder as young as this may have been made and not locked yet
 PREFIX = "localmed-preview-"  # of the temporary folder's name

@@ -7,17 +7,18 @@ written here, so that a preview reads as an import does.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Self
 
-from localmed import hooks
 from localmed.config import ChunkSettings
 from localmed.domain import STATED, Document, Message, Parameter, Passage, Status, digest, message
-from localmed.errors import InputError
-from localmed.ingest import chunking, editions, readers
+from localmed.domain.errors import InputError
+from localmed.ingest import chunking, readers
 from localmed.ingest.duplicates import NearCopies, Twins, Versions
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Part, within
@@ -28,22 +29,82 @@ from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.governed import governance_of
 from localmed.library.withdrawals import Entry
 from localmed.messages import LANGUAGES
+from localmed.process import hooks
+from localmed.text.tables import in_characters, in_words, table
+
+# --- editions ---------------------------------------------------------------------------------------------------------
+
+# The date of an edition as a document's first lines state it: "Version 3, issued 14 April 2025", 2025年6月1日修订.
+#
+# A date counts only beside a word of editions (``publications.toml``, ``[edition]``) and not beside one of the next
+# review; of several the latest. Not covered: dates without such a word, which may be of anything, and other calendars.
+
+LINES = 8  # of a document that are read for it
+NEAR = 24  # characters between the word and its date: "issued by the board on"
+_MONTHS = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_DATE = re.compile(
+    rf"(?<!\d)(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)? )?(?P<m1>{_MONTHS})\.? (?:(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,? )?"
+    r"(?P<y1>20\d\d)\b"
+    r"|(?<![\d.])(?P<y2>20\d\d)[-/.](?P<m2>\d{1,2})(?:[-/.](?P<d3>\d{1,2}))?(?![\d-])"
+    r"|(?P<y3>20\d\d)\s?年(?:\s?(?P<m3>\d{1,2})\s?月(?:\s?(?P<d4>\d{1,2})\s?日)?)?"
+    r"|(?<![\d.])(?P<y4>20\d\d)(?![\d-])",
+    re.IGNORECASE,
+)
+
+
+def stated_edition(lines: Sequence[str]) -> str:
+    """The edition that the first of ``lines`` state, as an ISO date of a day, a month or a year; "" if none."""
+    return max((date for line in lines[:LINES] for date in _dates(line)), default="")
+
+
+def _dates(line: str) -> Iterator[str]:
+    done = 0
+    for match in _DATE.finditer(line):
+        before, after = line[max(done, match.start() - NEAR) : match.start()], line[match.end() : match.end() + NEAR]
+        done = match.end()
+        edition, review = _cues()
+        either = _either(edition, review)
+        last = next(reversed([*either.finditer(before)]), None)
+        at_once = last if last and not before[last.end() :].strip(" \u3000:：") else None
+        beside = at_once or either.match(after.lstrip()) or last
+        if beside and not review.fullmatch(beside[0]):
+            yield _written(match)
+
+
+def _written(match: re.Match[str]) -> str:
+    parts = {name[0]: value for name, value in match.groupdict().items() if value}
+    return values.iso_date(parts["y"], parts.get("m", ""), parts.get("d", ""))
+
+
+@cache
+def _cues() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    sections = (table("publications")[name] for name in ("edition", "next_review"))
+    edition, review = (re.compile(rf"\b(?:{in_words(one['en'])})|{in_characters(one['zh'])}", re.IGNORECASE)
+                       for one in sections)  # fmt: skip
+    return edition, review
+
+
+@cache
+def _either(edition: re.Pattern[str], review: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(f"{review.pattern}|{edition.pattern}", re.IGNORECASE)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 # Before the recipe of a file:
 UNSETTLED = "again:"  # a copy of what another file holds was left out, or a document removed: it may have to come back
 UNFINISHED = "unread:"  # OCR failed on pages of it: they may be read another time
 OUTDATED = "older:"  # a record is newer in another file: it may have to come back when a file goes or changes
 
-RECIPE = (
-    3  # goes up when chunking, the encoder's text or what is read of a document changes: every file is then read again
-)
+# Goes up when chunking, the encoder's text or what is read of a document changes: every file is then read again.
+RECIPE = 4
 DETECT_CHARACTERS = 4000  # of a document, to tell its language
 
 Cut = tuple[Document, tuple[Passage, ...]]  # a document and its passages
 
 
 def _first_lines(record: SourceRecord) -> list[str]:
-    blocks = record.blocks[: editions.LINES]
+    blocks = record.blocks[:LINES]
     return [line.text for block in blocks for line in block.lines if block.kind != "row"]
 
 
@@ -91,7 +152,7 @@ class Descriptions:
             notes=(*record.notes, *notes),
             title=facts.get("title") or record.title or source.path.stem,
             language=language,
-            edition=facts.get("edition") or record.edition or editions.stated(_first_lines(record)),
+            edition=facts.get("edition") or record.edition or stated_edition(_first_lines(record)),
             status=facts.get("status") or record.status,
             replaced_by=facts.get("replaced_by") or record.replaced_by,
         )

@@ -29,10 +29,10 @@ from typing import Any, BinaryIO
 
 import pymupdf
 
-from localmed import confined, errors
-from localmed.domain import Box
-from localmed.errors import InputError, LocalmedError, reason
+from localmed.domain import Box, errors
+from localmed.domain.errors import InputError, LocalmedError, reason
 from localmed.ingest.readers.pdf.opening import opened, silence
+from localmed.process import confined
 
 THUMBNAIL_DPI = 80  # text of 9 points can just be read, and a page of text takes ~60 KB
 THUMBNAIL_PIXELS = 1200  # a side; a folded plan or a poster is shown smaller

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from localmed.domain import Message, message
-from localmed.errors import InputError, UsageError, reason
-from localmed.files import open_regular
+from localmed.domain.errors import InputError, UsageError, reason
 from localmed.ingest import readers
 from localmed.ingest.report import Line
 from localmed.library.catalogue import ImportedFile
+from localmed.process.files import open_regular
 
 READ_BYTES = 2**20  # at a time
 LARGE = 256 * 2**10  # bytes; smaller files are parsed in about a second

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localmed.domain import Document
-from localmed.errors import UsageError, reason
+from localmed.domain.errors import UsageError, reason
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.state import State

@@ -24,11 +24,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from localmed import files
-from localmed.errors import Damaged, LibraryError, NoLibrary, UsageError
-from localmed.files import told_if_full
+from localmed.domain.errors import AccessUndecided, Damaged, LibraryError, NoLibrary, UsageError
 from localmed.library import generations, layout
 from localmed.library.anchors import Anchor, anchors, as_noted
+from localmed.process import files
+from localmed.process.files import told_if_full
 
 FILE = layout.ACCESS
 OLDER = layout.ACCESS_OLDER  # of format 1
@@ -151,14 +151,14 @@ class Access:
         values = _loaded(self._path)
         if isinstance(values, dict) and isinstance(number := values.get("format"), int):
             if number not in (FORMAT, WITHOUT_DIGEST):
-                raise Damaged("access.newer", path=str(self._path))
+                raise AccessUndecided("access.newer", path=str(self._path))
             self._compare(values)
             values = values.get("collections")
         else:
             self._known_to_audit(0, "")
         groups = _groups(self._path, values)  # one that a librarian has written by hand may name collections alone
         if older is not None and older != groups:
-            raise Damaged("access.two", path=str(self._path), older=str(self._older))
+            raise AccessUndecided("access.two", path=str(self._path), older=str(self._older))
         return groups
 
     def _compare(self, values: dict[str, object]) -> None:

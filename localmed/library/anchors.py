@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from localmed import files
 from localmed.library import layout
 from localmed.library.migrations import ANCHORED, SQLITE_ERRORS, read_rows
+from localmed.process import files
 
 AUDIT_FILE = layout.AUDIT
 NEWEST = 32  # anchors of a kind that are compared; more writers at once there are not

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Collection, Document, Kind, Message, Status, message
-from localmed.errors import Damaged, UnknownName, reason
+from localmed.domain.errors import Damaged, UnknownName, UnreadableIndex, reason
 from localmed.library.governed import GOVERNANCE, Governed, governance_of
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.library.reading import Checked, stored_bytes
-from localmed.library.summaries import Summaries
 from localmed.messages import as_json, from_json
 
 FILE = "library.sqlite"
@@ -48,7 +47,7 @@ _DIGESTED = (*_STORED, "file")  # what the digest of a row is made of
 _GONE = ("document", "collection", "title", "edition", "replaced_by", "time")
 _GOVERNED = 3  # schema since which there is governance
 _OLDEST = 2  # schema that can be read as it is; the one before had no kinds of collections
-_TUPLES = ("identifiers", "publication_types", "mesh")
+_TUPLES = ("identifiers", "publication_types", "mesh", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Catalogue:
         try:
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.DatabaseError as error:
-            raise Damaged("library.unreadable", path=str(path), error=reason(error)) from None
+            raise UnreadableIndex("library.unreadable", path=str(path), error=reason(error)) from None
         if not _OLDEST <= version <= len(LIBRARY):
             raise Damaged("library.schema", path=str(path), version=version, known=len(LIBRARY))
         self._show(version, hidden)
@@ -102,9 +101,6 @@ class Catalogue:
         for table, column in (("collections", "name"), ("files", "collection")):
             shown = f"SELECT * FROM main.{table} WHERE {column} NOT IN (SELECT name FROM hidden)"  # noqa: S608
             execute(f"CREATE TEMP VIEW {table} AS {shown}")
-        execute(
-            "CREATE TEMP VIEW summaries AS SELECT * FROM main.summaries WHERE document IN (SELECT id FROM documents)"
-        )
         nothing = ", ".join(f"'' AS {name}" for name in _GONE)
         removed = "main.gone" if version >= _GOVERNED else f"(SELECT {nothing} WHERE 0)"
         execute(f"CREATE TEMP VIEW every_gone AS SELECT * FROM {removed}")  # noqa: S608
@@ -124,11 +120,6 @@ class Catalogue:
     def governed(self) -> Governed:
         """What a librarian has set of documents."""
         return Governed(self._database)
-
-    @property
-    def summaries(self) -> Summaries:
-        """The guideline map of this generation."""
-        return Summaries(self._database)
 
     # --- collections -----------------------------------------------------------------------------------------------
 
@@ -371,12 +362,12 @@ def _document(row: tuple[Any, ...]) -> Document:
     """The document of a row; raise ``Damaged`` if it is not as it was stored. Rows of before have no digest."""
     *values, recorded = row
     if recorded and _row_digest(*values) != recorded:
-        raise Damaged("library.row_changed", document=str(values[0])[:12])
+        raise UnreadableIndex("library.row_changed", document=str(values[0])[:12])
     stored = dict(zip(_DIGESTED, values, strict=True))
     facts = {name: stored[name] for name in COLUMNS} | json.loads(stored["more"])
     facts["status"] = Status(facts["status"])
     facts["relations"] = tuple((kind, target) for kind, target in facts["relations"])
-    facts |= {name: tuple(facts[name]) for name in _TUPLES}
+    facts |= {name: tuple(facts.get(name, ())) for name in _TUPLES}
     facts["notes"] = tuple(map(_note, facts["notes"]))
     return Document(**facts, governance=governance_of(stored))
 

@@ -6,8 +6,8 @@ A passage of a definition is made from the graph when it is needed: its id is th
 from __future__ import annotations
 
 from localmed.domain import Passage, digest
-from localmed.language import detect
 from localmed.library.graph import Concept, Graph
+from localmed.text.language import detect
 
 
 def cited_passage(concept: Concept) -> Passage | None:

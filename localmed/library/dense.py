@@ -11,26 +11,30 @@ vectors of sentences (or rows of a table) are read of candidates only; they are 
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from localmed.domain import Passage, SearchFilter
-from localmed.errors import Damaged, NoLibrary
+from localmed.domain.errors import Damaged, NoLibrary
 from localmed.library import generations
 from localmed.library.reading import stored_bytes
 from localmed.library.tantivy_index import edition_number, edition_range
 
 if TYPE_CHECKING:
-    from localmed.ports import Vectors
+    from localmed.domain.ports import Vectors
 
 TABLE = "passages"
 FOLDER = f"{TABLE}.lance"
+REMOTE = "lance_namespace_urllib3_client"  # of LanceDB: its clients of a catalogue on a network, not used here
 COMPACT_FRAGMENTS = 48  # more make every search slower; compacting rewrites the table, so not at every import
 COMPACT_VERSIONS = 200  # each keeps a small file and the rows it deleted
 EXTEND_SHARE = 0.1  # of the rows: more unindexed ones than this cost a search more than the index saves
@@ -38,6 +42,27 @@ PROBES = 24  # partitions searched, where there are several
 REFINE = 2  # times the limit, scored again with the full vectors; 4 finds no more of the true ten, in twice the time
 IDS_A_DELETE = 500  # in one SQL expression
 OPEN = 2  # indexes: the generation being served, and the one before while questions to it end
+
+
+@contextmanager
+def _without_init(name: str) -> Iterator[None]:
+    """Let modules of the package ``name`` be imported within the block, without what its ``__init__`` imports.
+
+    LanceDB reads a few classes of ``REMOTE``'s ``models``; the package itself makes clients of 366 calls meanwhile,
+    nearly half of the time that LanceDB takes to import. An import after the block finds the package whole.
+    """
+    found = None if name in sys.modules else find_spec(name)
+    if found is None or found.submodule_search_locations is None:
+        yield
+        return
+    package = ModuleType(name)
+    package.__path__ = found.submodule_search_locations
+    sys.modules[name] = package
+    try:
+        yield
+    finally:
+        if sys.modules.get(name) is package:
+            del sys.modules[name]
 
 
 class DenseIndex:
@@ -50,8 +75,10 @@ class DenseIndex:
         """
         if not dimensions and not (folder / FOLDER).is_dir():
             raise Damaged("library.no_dense_index", generation=folder.name)
-        import lancedb  # lazily: 2 seconds
         import pyarrow
+
+        with _without_init(REMOTE):
+            import lancedb  # lazily: 1.5 seconds
 
         logging.getLogger("lance").setLevel(logging.ERROR)
         self._arrow = pyarrow

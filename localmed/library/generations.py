@@ -29,13 +29,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TypeVar
 
-from localmed import files, hooks
 from localmed.domain import Message, digest, message
-from localmed.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
+from localmed.domain.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
 from localmed.library import gate, intact, layout, served
 from localmed.library.anchors import access_extent, ledger_extent, newest_entry
 from localmed.library.intact import FileEntry, sha256_of
 from localmed.messages import to_text
+from localmed.process import files, hooks
 
 FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
 DIGESTS = 4  # the format from which on what is stored has digests, which an older localmed would not check
@@ -395,7 +395,7 @@ def copy_checked(source: Path, name: str, target: Path) -> None:
 def _copy(source: Path, name: str, entry: FileEntry, destination: Path) -> None:
     shutil.copyfile(source / name, destination)
     if sha256_of(destination) != entry.sha256:
-        raise Damaged("generation.no_base", name=source.name, problem=message("generation.file_hash", file=name))
+        raise Damaged("generation.no_base", name=source.name, problem=message("file.changed", file=name))
 
 
 def publish(data: Path, built: Path, parent: int, reason: Message, encoder: str, documents: int, passages: int) -> int:
@@ -485,16 +485,14 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
             sha256, look = intact.hashed(path)
             fresh = FileEntry(look[1], sha256)
             if parent and shared and fresh != entry:
-                raise Damaged(
-                    "generation.no_base", name=parent.name, problem=message("generation.file_hash", file=name)
-                )
+                raise Damaged("generation.no_base", name=parent.name, problem=message("file.changed", file=name))
             entry = fresh
         entries[name] = entry
         noted[name] = look
     intact.remember(building, noted)
     for name in sorted(known.keys() - entries.keys()):
         if parent and sha256_of(parent / name) != known[name].sha256:
-            raise Damaged("generation.no_base", name=parent.name, problem=message("generation.file_hash", file=name))
+            raise Damaged("generation.no_base", name=parent.name, problem=message("file.changed", file=name))
     return entries
 
 

@@ -1,4 +1,4 @@
-"""What a librarian has set of documents, in ``library.sqlite``: edition, owner, approver, effective-from, review-by.
+"""What a librarian has set of documents, in ``library.sqlite``: title, edition, tags, owner, approver and two dates.
 
 Like a mark it outlives re-imports: it lies over what the file says. What the collection's manifest states comes last:
 an import that finds a field there drops what had been set of it (``yield_to``), and setting such a field is refused.
@@ -10,6 +10,7 @@ read in another way, or moved within a larger one, stays approved.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,8 @@ from datetime import UTC, datetime
 from localmed.domain import Document, Governance, Message, Passage, message
 
 GOVERNANCE = ("owner", "approver", "effective_from", "review_by")
-FIELDS = ("edition", *GOVERNANCE)
+FIELDS = ("title", "edition", *GOVERNANCE, "tags")
+KEPT = ("title", "edition")  # also kept with each passage, which the indexes find and filter by
 DATES = ("edition", "effective_from", "review_by")
 APPROVED = "approved"  # the row beside an approver
 
@@ -86,20 +88,41 @@ class Governed:
         values = self.of(document)
         if not values:
             return document
-        edition = values.pop("edition", document.edition)
-        return replace(document, edition=edition, governance=replace(document.governance, **values))
+        tags = tags_of(values.pop("tags")) if "tags" in values else document.tags
+        title, edition = (values.pop(name, known(document, name)) for name in KEPT)
+        changed = replace(document.governance, **values)
+        return replace(document, title=title, edition=edition, tags=tags, governance=changed)
 
-    def dated(self, passages: Sequence[Passage]) -> Sequence[Passage]:
-        """``passages`` with the editions that were set of their documents: the indexes filter by them."""
-        editions = dict(self._database.execute("SELECT document, value FROM governed WHERE field = 'edition'"))
-        if not editions:
+    def over_passages(self, passages: Sequence[Passage]) -> Sequence[Passage]:
+        """``passages`` with the titles and editions that were set of their documents."""
+        query = "SELECT document, field, value FROM governed WHERE field IN ('title', 'edition')"
+        said: dict[str, dict[str, str]] = {}
+        for document, field, value in self._database.execute(query):
+            said.setdefault(document, {})[field] = value
+        if not said:
             return passages
-        return [replace(passage, edition=editions.get(passage.document_id, passage.edition)) for passage in passages]
+        pairs = [(passage, said.get(passage.document_id, {})) for passage in passages]
+        return [
+            replace(passage, title=set_.get("title", passage.title), edition=set_.get("edition", passage.edition))
+            for passage, set_ in pairs
+        ]
 
     def _drop(self, document: str, field: str) -> None:
         self._database.execute("DELETE FROM governed WHERE document = ? AND field = ?", (document, field))
         if field == "approver":
             self._drop(document, APPROVED)
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """The tags that ``text`` lists, in its order, each once."""
+    return tuple(dict.fromkeys(tag for part in re.split("[,;，、；]", text) if (tag := " ".join(part.split()))))
+
+
+def known(document: Document, field: str) -> str:
+    """What is known of a document by the name of a field; tags with commas between them."""
+    if field == "tags":
+        return ", ".join(document.tags)
+    return str(getattr(document if field in KEPT else document.governance, field))
 
 
 def governance_of(values: Mapping[str, str]) -> Governance:

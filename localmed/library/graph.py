@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import digest
-from localmed.errors import Damaged, reason
-from localmed.language import detect
+from localmed.domain.errors import Damaged, UnreadableIndex, reason
 from localmed.library.migrations import GRAPH, migrate, open_database, sums
 from localmed.library.reading import Checked
 from localmed.library.terms import KINDS, Term, folded
+from localmed.text.language import detect
 
 FILE = "graph.sqlite"
 TABLES = ("concepts", "names", "relations", "xrefs")  # whose rows carry their source
@@ -371,7 +371,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
         version = database.execute("PRAGMA user_version").fetchone()[0]
     except (Damaged, sqlite3.DatabaseError) as error:
         database.close()
-        raise Damaged("library.unreadable", path=str(path), error=reason(error)) from None
+        raise UnreadableIndex("library.unreadable", path=str(path), error=reason(error)) from None
     if not 1 <= version <= len(GRAPH):
         database.close()
         raise Damaged("library.schema", path=str(path), version=version, known=len(GRAPH))

@@ -17,10 +17,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from localmed import hooks
 from localmed.domain import Document, SearchFilter, Status
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.process import hooks
 
 
 def today() -> str:
@@ -53,6 +53,16 @@ class Holding:
     def withdrawal(self, document: str, content: str) -> Entry | None:
         """The line of the ledger by which a document with this content is withdrawn; None where its source says so."""
         return self._withdrawals.of(document, content)
+
+    def withdrawn_since(self, day: str) -> dict[str, str]:
+        """The documents that were withdrawn on ``day`` or later and are so still, each with the hospital's day."""
+        newest = {entry.document: entry for entry in self._withdrawals.entries}
+        days = {
+            name: datetime.fromisoformat(it.time).astimezone().date().isoformat()
+            for name, it in newest.items()
+            if it.withdrawn
+        }
+        return {name: since for name, since in days.items() if since >= day}
 
     def agrees(self, document: Document) -> bool:
         """Whether the status now is one that the row of ``document`` allows: what answers is looked up in indexes."""

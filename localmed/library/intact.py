@@ -1,10 +1,12 @@
 """Which files of a generation are as they were hashed, told without reading them again: ``checked.json`` beside them.
 
-For every file its inode, size and time of change when its hash was last compared, and a CRC-32 of each of its blocks.
+For every file its inode, size and time of change when its hash was last compared, and a CRC-32 of each of its blocks
+and of its end.
 Opening a generation compares the former with one ``stat`` a file and hashes again only what differs (it was written to,
 or restored from a backup), so an altered file is found before anything is answered from it. Decay of the disk beneath
 changes none of them: against that, what is quoted carries digests that are checked when it is read, and at every
-opening a sample of the blocks is read again, all of them in a small library. In a larger one decay of what only ranks
+opening the ends of all files and a sample of the blocks are read again, all of them in a small library. In a larger one
+decay of what only ranks
 (vectors, postings) may stand until ``localmed doctor --full`` has read everything, which the nightly refresh does.
 """
 
@@ -19,16 +21,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from localmed import files
 from localmed.domain import Message, message
+from localmed.process import files
 
 FILE = "checked.json"
 BLOCK = 2 * 2**20  # bytes; so many are read again at every opening: 1 ms on one core
-LOOK = 3  # numbers of ``look``; the blocks' sums follow
+# Bytes at the end of every file, read again at every opening: Tantivy and Lance keep there how the rest is read. A bit
+# flipped there made Tantivy ask for 190 GB, which ends the process: no error of it can be caught.
+END = 4_096
+LOOK = 3  # numbers of ``look``; the sums of the blocks follow, and that of the end
 _SAMPLING = random.Random()  # noqa: S311  of its own: whoever seeds Python's gets what they seeded, beside our threads
 _UNKNOWN: Sequence[int] = ()
 
-Looks = Mapping[str, Sequence[int]]  # by file: inode, bytes and nanoseconds of its last change, then its blocks' CRC-32
+# By file: inode, bytes and nanoseconds of its last change, then the CRC-32 of its blocks and of its end.
+Looks = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whol
     for name in fitting if whole else [*suspects, *decayed(generation, looks, still)]:
         sha256, fresh[name] = hashed(generation / name)
         if sha256 != entries[name].sha256:
-            problems[name] = message("generation.file_hash", file=name)
+            problems[name] = message("file.changed", file=name)
     trusted = {name: look for name, look in {**looks, **fresh}.items() if name not in problems}
     if known and trusted != looks:  # what is damaged is not taken for whole again without being read
         remember(generation, trusted)
@@ -64,9 +70,9 @@ def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whol
 def _misfit(name: str, seen: Sequence[int], entry: FileEntry) -> Message | None:
     """What can be said against a file without reading it."""
     if not seen:
-        return message("generation.file_missing", file=name)
+        return message("file.missing", file=name)
     size = seen[1]
-    return None if size == entry.bytes else message("generation.file_size", file=name, size=size, listed=entry.bytes)
+    return None if size == entry.bytes else message("file.other_size", file=name, size=size, listed=entry.bytes)
 
 
 def look(path: Path) -> list[int]:
@@ -77,15 +83,16 @@ def look(path: Path) -> list[int]:
 
 def hashed(path: Path) -> tuple[str, list[int]]:
     """The sha256 of a file ("" of one that the disk does not give), and its looks with the sums of its blocks."""
-    state, sha256 = look(path), hashlib.sha256()
+    state, sha256, end = look(path), hashlib.sha256(), b""
     try:
         with files.open_own(path) as stream:
             while block := stream.read(BLOCK):
                 sha256.update(block)
                 state.append(zlib.crc32(block))
+                end = (end + block)[-END:]
     except OSError:
         return "", state
-    return sha256.hexdigest(), state
+    return sha256.hexdigest(), [*state, zlib.crc32(end)]
 
 
 def sha256_of(path: Path) -> str:
@@ -134,6 +141,12 @@ def _look(path: Path) -> list[int]:
 
 
 def decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
+    """Those of the files ``names`` of which the end, or a block of a sample, is not what it was, or not known."""
+    ends = [name for name in names if _end(generation / name, _size(looks, name)) not in looks[name][LOOK:][-1:]]
+    return list(dict.fromkeys((*ends, *sampled(generation, looks, names))))
+
+
+def sampled(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
     """Those of the files ``names`` of which a block is not what it was, or not known, in a sample of ``BLOCK`` bytes.
 
     The sample begins at any block and goes on from there.
@@ -145,7 +158,7 @@ def decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
         left -= min(BLOCK, _size(looks, name) - place)
         if left < 0:
             break
-        if _sum(generation / name, place) not in looks[name][LOOK + place // BLOCK :][:1]:
+        if _sum(generation / name, place, BLOCK) not in looks[name][LOOK + place // BLOCK :][:1]:
             different[name] = True
     return list(different)
 
@@ -158,7 +171,11 @@ def _size(looks: Looks, name: str) -> int:
     return looks[name][1]
 
 
-def _sum(path: Path, place: int) -> int:
+def _end(path: Path, size: int) -> int:
+    return _sum(path, max(0, size - END), END)
+
+
+def _sum(path: Path, place: int, length: int) -> int:
     with suppress(OSError):
-        return zlib.crc32(files.part(path, place, BLOCK))
+        return zlib.crc32(files.part(path, place, length))
     return -1

@@ -25,14 +25,12 @@ from typing import Any
 import tantivy
 
 from localmed.domain import Box, Passage, SearchFilter, Span
-from localmed.errors import Damaged
-from localmed.language import question_words, words
+from localmed.domain.errors import UnreadableIndex
 from localmed.library.tantivy_index import RAW, TantivyIndex, Writer, raw_fields, raw_values
-from localmed.once import once
+from localmed.text.language import question_words, words
 
 ANALYSER = "localmed_words"
 LONGEST_WORD = 60  # characters; longer runs are base64, sequences or noise
-Rows = list[tuple[str, str, float]]
 K1, B = 1.2, 0.75  # of BM25, as Tantivy has them
 PREFIX, ALIKE_TERMS = 2, 5_000  # letters that a typing error leaves right, and terms that begin so, at most
 ALIKE = 0.85  # of two spellings, as ``difflib`` counts: "isolaton" is 0.94 like "isolation"
@@ -59,12 +57,6 @@ def _analyser() -> tantivy.TextAnalyzer:
     for step in steps:
         chain = chain.filter(step)
     return chain.build()
-
-
-@once
-def stems(text: str) -> frozenset[str]:
-    """The index terms of a text, as every index has them."""
-    return frozenset(_analyser().analyze(" ".join(words(text))))
 
 
 class LexicalIndex(TantivyIndex):
@@ -290,6 +282,8 @@ class LexicalWriter(Writer):
 def dump(passage: Passage) -> bytes:
     """The stored form of a passage: its digest, a blank, and JSON with spans as flat rows to stay small."""
     values = asdict(passage)
+    if not passage.doubtful:
+        del values["doubtful"]  # so passages of before and of now are stored alike
     values["spans"] = [
         (span.start, span.end, span.box.page, span.box.x0, span.box.y0, span.box.x1, span.box.y1)
         for span in passage.spans
@@ -306,9 +300,9 @@ def load(document: tantivy.Document) -> Passage:
     try:
         passage = undumped(bytes(document.get_first("body")))
     except (ValueError, TypeError, LookupError, RecursionError):
-        raise Damaged("library.passage_changed", passage=str(document.get_first("id"))[:12]) from None
+        raise UnreadableIndex("library.passage_changed", passage=str(document.get_first("id"))[:12]) from None
     if (passage.id, passage.document_id) != (document.get_first("id"), document.get_first("document")):
-        raise Damaged("library.passage_changed", passage=passage.id[:12])
+        raise UnreadableIndex("library.passage_changed", passage=passage.id[:12])
     return passage
 
 

@@ -4,8 +4,8 @@
 status is looked up at query time, never baked into an index, so withdrawing costs no rebuild; a filter never hides what
 should be found (``holding.allowed``).
 
-A library is opened for one reader. The collections hidden from them are no part of it: not of its catalogue, its graph
-or its summaries, and every index is searched within the others.
+A library is opened for one reader. The collections hidden from them are no part of it: not of its catalogue, its graph,
+nor of its passages: every index is searched within the others.
 
 ``build`` is the only way to change anything: clone, apply, reopen and compare the indexes with the catalogue, publish.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -25,8 +25,7 @@ import numpy as np
 
 from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Message, Passage, SearchFilter, Status
-from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
-from localmed.files import Opener, open_regular, told_if_full
+from localmed.domain.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, originals, pruning
 from localmed.library.access import Access
 from localmed.library.catalogue import FILE as CATALOGUE
@@ -41,15 +40,16 @@ from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Found, Holding, Search, allowed, today
 from localmed.library.lexical import LexicalIndex
 from localmed.library.reading import missing, named, stored_bytes, unaltered
+from localmed.library.remarks import Remark, remarks
 from localmed.library.sparse import SparseIndex
 from localmed.library.state import State
-from localmed.library.summaries import SummaryTable
 from localmed.library.tantivy_index import Writer
 from localmed.library.vectors import Encoded
 from localmed.library.withdrawals import Withdrawals
+from localmed.process.files import Opener, open_regular, told_if_full
 
 if TYPE_CHECKING:
-    from localmed.ports import EncoderIdentity, Vectors, Weights
+    from localmed.domain.ports import EncoderIdentity, Vectors, Weights
 
 Nearest = Callable[["Vectors", int, SearchFilter], Found]
 Similarities = Callable[["Vectors", Sequence[str]], dict[str, list[float]]]
@@ -74,7 +74,6 @@ class Library:
         self._nearest: Nearest | None = None
         self._similarities: Similarities | None = None
         self._sparse: SparseIndex | None = None
-        self._guidelines: SummaryTable | None = None
         self._graph: Graph | None = None
         self.holding = Holding(data, self.catalogue, day)
 
@@ -133,13 +132,6 @@ class Library:
         if self._sparse is None:
             self._sparse = SparseIndex(self.path / SPARSE, self._within)
         return self._sparse
-
-    @property
-    def guidelines(self) -> SummaryTable:
-        """The guideline map, read at the first use."""
-        if self._guidelines is None:
-            self._guidelines = self.catalogue.summaries.table()
-        return self._guidelines
 
     @property
     def graph(self) -> Graph:
@@ -218,10 +210,27 @@ class Library:
         return replace(filters, collections=names) if names else None
 
     def _allowed(self, search: Search, limit: int, filters: SearchFilter) -> Found:
-        """The best ``limit`` passages of ``search`` whose documents may answer (``holding.allowed``)."""
-        statuses = self.holding.statuses()
+        """The best ``limit`` passages of ``search`` whose documents may answer, without those switched off."""
+        statuses, off = self.holding.statuses(), self.switched_off
         with named(self.path):
-            return allowed(search, limit, filters, statuses, lambda: self.catalogue.passages_by_document())
+            most = limit + len(off) if limit > 0 else limit
+            found = allowed(search, most, filters, statuses, lambda: self.catalogue.passages_by_document())
+        return [row for row in found if row[0] not in off][:limit] if off else found
+
+    @property
+    def remarks(self) -> Mapping[str, Remark]:
+        """What is known of single passages now, by their ids."""
+        return remarks(self.data)
+
+    @property
+    def switched_off(self) -> frozenset[str]:
+        """The passages that a librarian has switched off: no question finds them."""
+        return frozenset(remark.passage for remark in self.remarks.values() if remark.off)
+
+    def document_passages(self, document: str) -> list[Passage]:
+        """The passages of a document in their order, without those switched off."""
+        off = self.switched_off
+        return [passage for passage in self.lexical.of_document(document) if passage.id not in off]
 
 
 class Builder:
@@ -287,7 +296,7 @@ class Builder:
     def add(self, passages: Sequence[Passage], encoded: Encoded) -> None:
         """Add passages of documents that were ``put``, as they were ``encoded``."""
         self._delete()
-        passages = self.catalogue.governed.dated(passages)
+        passages = self.catalogue.governed.over_passages(passages)
         self._writer.add(passages)
         self.add_vectors(passages, encoded)
 
@@ -358,7 +367,6 @@ class Builder:
     def publish(self, reason: Message) -> int:
         """Check and swap, ``reason`` being the change that was made; return the new generation's number."""
         self.settle()
-        self.catalogue.summaries.sweep()
         self.dense.tidy(self._settings.index_above)
         documents, passages = totals(self.catalogue.counts())
         self._compare(passages)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Message
-from localmed.errors import Busy, Damaged, LibraryError, LocalmedError, reason
+from localmed.domain.errors import Busy, Damaged, LibraryError, LocalmedError, reason
 
 BUSY_SECONDS = 10.0  # to wait for another process's transaction; ours take milliseconds
 
@@ -46,7 +46,7 @@ LIBRARY: tuple[str, ...] = (
     """,
     """
     ALTER TABLE collections ADD COLUMN kind TEXT NOT NULL DEFAULT '';
-    CREATE TABLE summaries (
+    CREATE TABLE summaries (  -- of an earlier version; nothing reads it
         document TEXT PRIMARY KEY, content TEXT NOT NULL, recipe TEXT NOT NULL, text TEXT NOT NULL,
         places TEXT NOT NULL, words TEXT NOT NULL, vector BLOB NOT NULL
     );

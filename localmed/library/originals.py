@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from localmed import files
-from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded, reason
-from localmed.files import Opener, open_regular
+from localmed.domain.errors import Damaged, InputError, LibraryError, LimitExceeded, OriginalChanged, reason
 from localmed.library import generations, layout
 from localmed.library.catalogue import FILE, originals_of
 from localmed.library.intact import sha256_of
+from localmed.process import files
+from localmed.process.files import Opener, open_regular
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
@@ -40,7 +40,7 @@ def whole(data: Path, sha256: str) -> Path:
     stamp = _stamp(path)
     if _HASHED.get(path) != stamp:
         if not _holds(path, sha256):
-            raise Damaged("library.original_changed", file=str(path))
+            raise OriginalChanged("library.original_changed", file=str(path))
         if len(_HASHED) >= MOST_HASHED:
             _HASHED.clear()
         _HASHED[path] = stamp
@@ -161,7 +161,7 @@ def _copy(source: Path, opened: Opener, target: Path, most: int) -> str:
         for piece in _pieces(source, opened):
             size += len(piece)
             if size > most:
-                raise LimitExceeded("library.source_large", name=source.name, most=most)
+                raise LimitExceeded("import.file_bytes", name=source.name, most=most)
             hasher.update(piece)
             writing.write(piece)
     return hasher.hexdigest()
@@ -179,6 +179,6 @@ def _pieces(source: Path, opened: Opener = open_regular) -> Iterator[bytes]:
                 yield piece
             after = os.fstat(reading.fileno())
     except OSError as error:
-        raise InputError("library.source_unreadable", name=source.name, kind=reason(error)) from None
+        raise InputError("file.not_read", name=source.name, kind=reason(error)) from None
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise InputError("library.source_changed", name=source.name)

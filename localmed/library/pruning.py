@@ -19,11 +19,11 @@ from contextlib import closing, suppress
 from itertools import groupby
 from pathlib import Path
 
-from localmed import files
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
 from localmed.library import generations, served
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.generations import LEASE
+from localmed.process import files
 
 State = tuple[str, ...]  # equal where a rollback from one to the other would change no document's text
 

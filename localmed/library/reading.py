@@ -18,16 +18,9 @@ from threading import Lock
 from typing import Any
 
 from localmed.domain import Message, Parameter, message
-from localmed.errors import Damaged, LocalmedError, reason
+from localmed.domain.errors import Damaged, LocalmedError, UnreadableIndex, reason
 from localmed.library import generations
 
-_UNNAMED = (
-    "library.database_damaged",
-    "library.row_changed",
-    "library.passage_changed",
-    "library.index",
-    "library.unreadable",
-)
 _ENGINES = (ValueError, RuntimeError, OSError, KeyError, TypeError, IndexError, OverflowError, sqlite3.Error)
 _OF_THE_MACHINE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 AGAIN = 60.0  # seconds for which a generation that was read whole and is sound is not read again
@@ -61,12 +54,12 @@ def _sound(read: Callable[[], Any]) -> Any:
     try:
         return read()
     except sqlite3.DatabaseError as error:
-        raise Damaged("library.database_damaged", error=reason(error)) from None
+        raise UnreadableIndex("library.database_damaged", error=reason(error)) from None
 
 
 @contextmanager
 def stored_bytes(code: str, /, **parameters: Parameter) -> Iterator[None]:
-    """What the block does is read stored bytes: raise ``Damaged`` in place of what engines and decoders say of them.
+    """What the block does is read stored bytes: raise ``UnreadableIndex`` for what engines and decoders say of them.
 
     They say it in many ways, down to a panic, which is no ``Exception``.
     """
@@ -78,7 +71,7 @@ def stored_bytes(code: str, /, **parameters: Parameter) -> Iterator[None]:
         of_engine = isinstance(error, _ENGINES) or type(error).__name__ == "PanicException"
         if not of_engine or (isinstance(error, OSError) and error.errno in _OF_THE_MACHINE):
             raise
-        raise Damaged(code, error=reason(error), **parameters) from error
+        raise UnreadableIndex(code, error=reason(error), **parameters) from error
 
 
 @contextmanager
@@ -86,9 +79,7 @@ def named(generation: Path) -> Iterator[None]:
     """Name the damaged file of ``generation`` in an error that does not; where none is found it is raised as it is."""
     try:
         yield
-    except LocalmedError as error:
-        if error.message.code not in _UNNAMED:
-            raise
+    except UnreadableIndex as error:
         problems = _WHOLE.problems(generation)
         if not problems:
             raise

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from localmed import files
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
+from localmed.process import files
 
 FILE = "served.json"  # in the folder of the generations
 SETTLED = timedelta(days=1)

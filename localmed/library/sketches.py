@@ -13,7 +13,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from localmed.language import HAN, fold
+from localmed.text.language import HAN, fold
 
 KEPT = 128  # hashes of a sketch
 HEX = 8  # characters of a hash in a sketch

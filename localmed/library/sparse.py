@@ -20,7 +20,7 @@ from localmed.domain import Passage, SearchFilter
 from localmed.library.tantivy_index import TantivyIndex, Writer, raw_fields, raw_values
 
 if TYPE_CHECKING:
-    from localmed.ports import Weights
+    from localmed.domain.ports import Weights
 
 STEP = 1 / 64  # of a weight; BGE-M3's lie between 0 and 0.6, mostly
 MOST_STEPS = 255  # a weight above 4 counts as 4

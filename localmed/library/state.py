@@ -1,7 +1,8 @@
 """``state.sqlite``: what belongs to the site, not to a generation: import runs, quarantine, accounts, logins, history.
 
 Reasons never hold document text (readers promise that); what a person asked or wrote is sealed before it comes here.
-The tables of accounts and what follows are read and written in ``operations/``, each in one module, through ``rows``.
+The tables of accounts and what follows are read and written in ``people/`` and ``site/``, each in one module, through
+``rows``.
 
 It is made before the first generation is. Where it is missing beside one (``lost``) that is damage: an empty one would
 say that nothing is stopped, that no account was disabled, and that whoever comes first may be the administrator.
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from localmed.domain import Message
-from localmed.errors import Damaged
+from localmed.domain.errors import StateLost
 from localmed.library import generations, layout
 from localmed.library.anchors import legible
 from localmed.library.migrations import SQLITE_ERRORS, as_ours, open_database, read_rows
@@ -116,7 +117,7 @@ def lost(data: Path) -> bool:
 def require(data: Path) -> None:
     """Raise ``Damaged`` where the file is lost."""
     if lost(data):
-        raise Damaged("state.lost", path=str(data / FILE))
+        raise StateLost("state.lost", path=str(data / FILE))
 
 
 @contextmanager

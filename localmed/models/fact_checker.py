@@ -19,13 +19,20 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from localmed import language
 from localmed.domain import message
-from localmed.models import bert
+from localmed.domain.ports import NOT_JUDGED, Stance
 from localmed.models.checkpoint import CONFIG, Checkpoint
 from localmed.models.cross_encoder import NEEDED
-from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
-from localmed.ports import NOT_JUDGED, Stance
+from localmed.models.network import (
+    PASSAGE_TOKENS,
+    RESERVED_POSITIONS,
+    Cost,
+    Network,
+    arithmetic,
+    cpu_arithmetic,
+    device_of,
+)
+from localmed.text import language
 
 MARGIN = 8  # tokens that joining texts may add
 LEAST_ROOM = 32  # tokens of a document that must fit beside a claim
@@ -167,7 +174,7 @@ class MiniCheck(FactChecker):
 
     def numbers(self, torch: Any) -> Any:
         """Never float16, in which T5's wide layers overflow."""
-        return bert.arithmetic(torch, self._exact)
+        return cpu_arithmetic(torch, self._exact)
 
     def prompt(self, document: str, claim: str) -> str:
         """See ``FactChecker``."""

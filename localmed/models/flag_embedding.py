@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from localmed.domain.ports import EncoderIdentity, Weights
 from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
 from localmed.models.network import (
     PASSAGE_TOKENS,
@@ -25,12 +26,11 @@ from localmed.models.network import (
     arithmetic,
     device_of,
 )
-from localmed.ports import EncoderIdentity, Weights
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from localmed.ports import Vectors
+    from localmed.domain.ports import Vectors
 
 NEEDED = ("tokenizer.json", "sparse_linear.pt", "colbert_linear.pt")
 OLDER_WEIGHTS = "pytorch_model*.bin"  # as BGE-M3 was published; torch reads tensors from it, and runs nothing
@@ -42,7 +42,7 @@ def load(checkpoint: Checkpoint, exact: bool) -> Network:
     weights = OLDER_WEIGHTS if any(folder.glob(OLDER_WEIGHTS)) and not any(folder.glob(WEIGHTS)) else WEIGHTS
     checkpoint.complete(weights)
     tokens = min(PASSAGE_TOKENS, checkpoint.number("max_position_embeddings") - RESERVED_POSITIONS)
-    with checkpoint.loading():
+    with checkpoint.loading("workstation"):
         import FlagEmbedding
         import torch
         from transformers.utils import logging

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from localmed import hooks
-from localmed.errors import ModelError
-from localmed.models.bert import arithmetic as number_type
+from localmed.domain.errors import ModelError
+from localmed.process import hooks, interrupts
+from localmed.process.environment import before_models
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,6 +37,13 @@ Rows = Mapping[str, Sequence[Sequence[int]]]  # a tokenizer's outputs by name, a
 Batch = tuple[list[int], Any]  # the texts' places, and what the network returned
 
 
+def load_torch() -> None:
+    """Load torch whole, in a process that is prepared for it; raise ``ImportError`` where there is none."""
+    before_models()
+    with interrupts.held():
+        import torch  # noqa: F401
+
+
 def device_of(torch: Any) -> str:
     """Where models run: the first GPU, else the CPU."""
     return "cuda" if torch.cuda.is_available() else "cpu"
@@ -44,7 +51,13 @@ def device_of(torch: Any) -> str:
 
 def arithmetic(torch: Any, exact: bool) -> Any:
     """The kind of numbers to compute with; ``exact`` forces float32."""
-    return torch.float16 if torch.cuda.is_available() and not exact else number_type(torch, exact)
+    return torch.float16 if torch.cuda.is_available() and not exact else cpu_arithmetic(torch, exact)
+
+
+def cpu_arithmetic(torch: Any, exact: bool) -> Any:
+    """The same on the CPU: float32 where ``exact`` is asked for or the processor has no bfloat16."""
+    fast = any(getattr(torch.cpu, name, bool)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
+    return torch.bfloat16 if fast and not exact else torch.float32
 
 
 def room(torch: Any) -> int:

@@ -1,7 +1,7 @@
 """A model of this process, as its port, working for one thread at a time.
 
-Models of one process share one lock: torch divides a single call among all cores already, tokenizers and the thread
-pools below them are not safe to share, and some models are parts of others (MaxSim reads with the encoder's weights).
+Models of one process share one lock: a single call is divided among all cores already, tokenizers and the thread pools
+below them are not safe to share, and some models are parts of others (a reranker by an encoder's own weights).
 Who waits for its turn may give up meanwhile.
 """
 
@@ -13,8 +13,8 @@ from functools import partial
 from threading import RLock
 from typing import Any, TypeVar, cast
 
-from localmed import hooks
-from localmed.ports import Embedder, Entailment, Reranker
+from localmed.domain.ports import Embedder, Entailment, Reranker
+from localmed.process import hooks
 
 Owner = RLock
 Port = TypeVar("Port", Embedder, Reranker, Entailment)

@@ -41,11 +41,11 @@ from urllib.parse import urlsplit
 
 from localmed.config import ChatSettings
 from localmed.domain import Parameter
-from localmed.errors import BadSettings, Cancelled, ModelError, Rejected
+from localmed.domain.errors import BadSettings, Cancelled, Faltered, ModelError, Refused, Rejected, TooLong
+from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.models import structured
 from localmed.models.registry.tested import Features
 from localmed.models.replicas import AT_ONCE, Address, Replica, Replicas
-from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 
 COMPLETIONS = "/v1/chat/completions"
 TOP = 20  # log-probabilities asked for; servers refuse more
@@ -57,7 +57,11 @@ BY_STATUS = {401: "key", 403: "key", 404: "unknown", 429: "busy"}  # what a stat
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "input_tokens"})
 IN_WORDS = "\n\nReply with one JSON object that fits this JSON schema, and with nothing else:\n"
 ODD_WORD = "quartz-7"  # no model writes it unless it is held to a schema that allows nothing else
-PASSING = frozenset(f"chat.server_{fault}" for fault in ("late", "broke_off", "unreachable", "no_object"))
+KINDS = {  # of faults that are told apart
+    "too_long": TooLong,
+    "refused": Refused,
+    **dict.fromkeys(("late", "broke_off", "unreachable", "no_object"), Faltered),
+}
 PAUSE = 0.2  # seconds before a request is tried again
 BYTES_A_TOKEN = 3  # of the estimate: a Chinese character has three and is one token, English has four a token
 
@@ -139,7 +143,7 @@ class OpenAIServer:
         try:
             structured.finished(self._completion(greeting, held, watch), schema)
         except ModelError as error:
-            if not isinstance(error, Rejected) and error.message.code != "chat.server_refused":
+            if not isinstance(error, Rejected | Refused):
                 raise
             return Features(schema=False, logprobs=logprobs)
         return Features(logprobs=logprobs)
@@ -169,9 +173,7 @@ class OpenAIServer:
         """The best first tokens of a reply; none where the server offers none, or refuses to."""
         try:
             return _offered(self._post(messages, LOGPROBS, watch))
-        except ModelError as error:
-            if error.message.code != "chat.server_refused":
-                raise
+        except Refused:
             return []
 
     # --- what is asked ----------------------------------------------------------------------------------------
@@ -233,8 +235,8 @@ class OpenAIServer:
                 status, answer = self._answered(first, path, body, heard_watch, strict)
                 if not _passes(status):
                     return status, answer
-            except ModelError as error:
-                if error.message.code not in PASSING or heard:
+            except Faltered:
+                if heard:
                     raise
         if len(self._replicas) == 1:
             time.sleep(PAUSE)
@@ -247,9 +249,8 @@ class OpenAIServer:
         """What ``replica`` answers; it is left out for a while where it fails."""
         try:
             status, answer = self._exchanged(replica.address, path, body, watch, strict)
-        except ModelError as error:
-            if error.message.code in PASSING:
-                self._replicas.failed(replica)
+        except Faltered:
+            self._replicas.failed(replica)
             raise
         (self._replicas.failed if _passes(status) else self._replicas.answered)(replica)
         return status, answer
@@ -370,7 +371,9 @@ class OpenAIServer:
     def _wrong(self, fault: str, address: Address | None = None, **parameters: Parameter) -> NoReturn:
         """Raise what is wrong with the server: ``fault`` is one of the codes ``chat.server_...``."""
         scheme, host, port = address or self._address
-        raise ModelError(f"chat.server_{fault}", server=f"{scheme}://{host}:{port}", **parameters) from None
+        raise KINDS.get(fault, ModelError)(
+            f"chat.server_{fault}", server=f"{scheme}://{host}:{port}", **parameters
+        ) from None
 
 
 class _Ended:

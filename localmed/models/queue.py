@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from localmed.errors import Busy
+from localmed.domain.errors import Busy
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

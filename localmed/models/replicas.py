@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from localmed.errors import Cancelled, ModelError
-from localmed.ports import Watch
+from localmed.domain.errors import Cancelled, ModelError
+from localmed.domain.ports import Watch
 
 AT_ONCE = 8  # requests of one replica: what the slots of a llama-server or a batch of vLLM read side by side
 REST_SECONDS = 10.0  # that a replica is left out after it failed: as long as a server takes to be restarted, about

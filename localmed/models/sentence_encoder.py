@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from localmed.domain import message
+from localmed.domain.ports import EncoderIdentity
 from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
-from localmed.ports import EncoderIdentity
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from localmed.ports import Vectors
+    from localmed.domain.ports import Vectors
 
 MODULES = "modules.json"
 FAMILY = "sentence_transformers."
@@ -70,7 +70,7 @@ class SentenceEncoder:
     def network(self) -> Network:
         """The model, loaded (the library takes some seconds to import)."""
         width, folder = self.identity.dimensions, self._checkpoint.complete(MODULES, WEIGHTS)
-        with self._checkpoint.loading():
+        with self._checkpoint.loading("workstation"):
             import torch
             from sentence_transformers import SentenceTransformer
             from transformers.utils import logging

@@ -14,15 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from localmed.errors import ModelError, Rejected, UsageError
-from localmed.ports import Message, Reply
+from localmed.domain.errors import ModelError, Rejected, UsageError
+from localmed.domain.ports import Message, Reply
 
 SAYS_NOTHING = frozenset({"title", "description", "default", "examples", "$schema", "$id", "$comment"})
 EXPRESSIBLE = frozenset({
     "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "enum", "const",
     "anyOf", "oneOf", "minLength", "maxLength", "pattern", "$ref", "$defs",
 })  # fmt: skip
-TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
 
 TOP = "schema"  # how an error calls the whole of it
 LEAST_MASS = 0.5  # of the probability on labels; with less the model was about to say something else

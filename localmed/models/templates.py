@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from localmed.errors import BadSettings, UsageError
-from localmed.ports import Message
+from localmed.domain.errors import BadSettings, UsageError
+from localmed.domain.ports import Message
 
 Part = tuple[str, bool]  # text, and whether it is markup
 

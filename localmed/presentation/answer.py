@@ -16,7 +16,6 @@ from localmed.domain import (
     BadgeJudge,
     Citation,
     Conflict,
-    ConflictKind,
     Evidence,
     Message,
     Origin,
@@ -30,17 +29,9 @@ from localmed.messages import ASIDE, joined, known
 from localmed.presentation import order, practice, verify
 from localmed.presentation.finding import view as sections_view
 from localmed.presentation.neutral import one_line, words
-from localmed.presentation.sources import pages, warnings
+from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.statements import citation_view, definition_rows, in_sections, statement_view
-from localmed.presentation.views import (
-    AnswerView,
-    BadgeView,
-    ConflictView,
-    JudgeView,
-    PartView,
-    Row,
-    SourceView,
-)
+from localmed.presentation.views import AnswerView, BadgeView, ConflictView, JudgeView, PartView, Row, SourceView
 
 Audience = Literal["staff", "patient"]
 
@@ -122,10 +113,11 @@ def searched(answer: Answer, language: str) -> str:
 
 
 def _conflict(conflict: Conflict, known: Mapping[str, Evidence], language: str) -> ConflictView:
-    sides = conflict.editions
-    if conflict.kind is ConflictKind.DOSE:
-        sides = tuple(amount.written for amount in conflict.amounts)
-    text = words(message(f"conflict.{conflict.kind.value}", ours=sides[0], theirs=sides[1]), language)
+    amounts, dates = tuple(amount.written for amount in conflict.amounts), conflict.editions
+    told = message(f"conflict.{conflict.kind.value}", ours=(amounts or dates)[0], theirs=(amounts or dates)[1])
+    if amounts and dates:
+        told = message("conflict.amounts", ours=amounts[0], theirs=amounts[1], newer=dates[0], older=dates[1])
+    text = words(told, language)
     titles = (_dated(known[marker], language) for marker in (conflict.marker, conflict.against))
     return ConflictView(text, citation_view(conflict.ours), citation_view(conflict.theirs), *titles)
 
@@ -140,7 +132,7 @@ def _dated(evidence: Evidence, language: str) -> str:
 def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
     passage, citations = evidence.passage, _citations(answer, evidence.marker)
     headings = " > ".join(heading for heading in passage.headings if heading != evidence.document_title)
-    details: list[Message] = [_edition(evidence)]
+    details: list[Message] = [edition(evidence)]
     details += pages({page for citation in citations for page in _pages(citation)})
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
     texts = [*(words(detail, language) for detail in details), one_line(headings)]
@@ -168,10 +160,6 @@ def _shared(quote: str, question: str) -> int:
     return len(
         {one[at : at + RUN] for at in range(len(one))} & {other[at : at + RUN] for at in range(len(other) - RUN)}
     )
-
-
-def _edition(evidence: Evidence) -> Message:
-    return message("answer.edition", edition=evidence.edition) if evidence.edition else message("answer.no_date")
 
 
 def _citations(answer: Answer, marker: str) -> list[Citation]:
@@ -252,7 +240,7 @@ def _count_rows(link_counts: LinkCounts, language: str) -> Iterable[Row]:
 def _metric(link_counts: LinkCounts, name: str) -> Message:
     value = getattr(link_counts, name)
     if value is None:
-        return message("links.undefined")
+        return message("column.undefined")
     if name not in _SHARES:
         return message("links.value", value=value)
     part, whole = (getattr(link_counts, count) for count in _SHARES[name])
@@ -261,7 +249,7 @@ def _metric(link_counts: LinkCounts, name: str) -> Message:
 
 def citation_set(part: LinkSetPart, language: str) -> PartView:
     """A set by its number: whether it carries its statement, and which of its citations it needs for that."""
-    outcome = {True: "links.yes", False: "links.no", None: "links.not_judged"}[part.correct]
+    outcome = {True: "cli.yes", False: "cli.no", None: "column.not_judged"}[part.correct]
     needed = joined((f"[{one_line(marker)}]" for marker in part.irreplaceable), language)
     rows = [
         Row(words(message("links.citations"), language), str(part.citations)),
@@ -299,7 +287,7 @@ def source(part: SourcePlanPart, language: str) -> PartView:
     """What a source was asked, a line a query, and how many passages came."""
     label = words(message("plan.query"), language)
     queries = tuple(Row(label, one_line(query)) for query in part.queries)
-    passages = Row(words(message("plan.passages"), language), str(part.passages))
+    passages = Row(words(message("column.passages"), language), str(part.passages))
     return PartView(words(message(f"plan.source.{part.source}"), language), (*queries, passages))
 
 

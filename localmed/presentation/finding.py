@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from localmed.domain import Answer, Evidence, Message, Receipts, ShownLine, ShownSection, message
 from localmed.domain.findings import Closeness, Reading
 from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
-from localmed.presentation.sources import pages, warnings
+from localmed.presentation.sources import edition, pages, warnings
+from localmed.presentation.tables import grids
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
 OPEN = 1_200  # characters of a section that stand open
@@ -20,16 +22,70 @@ CLOSENESS = {
     Closeness.SOME_WAY: message("finding.some_way"),
     Closeness.NOTHING_NEAR: message("finding.nothing_near"),
 }
+PICTURES = 2  # pages of torn tables shown in one section
 WHOLE = 3  # sections that are shown with their text; of the others a marked sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sentence or a row; ``breaks`` where it begins a line."""
+    """A sentence or a ``table``'s row; ``breaks`` where it begins a line."""
 
     text: str
     marked: bool
     breaks: bool
+    table: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table: its cells, each with the columns that it covers."""
+
+    cells: tuple[tuple[str, int], ...]
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph of ``pieces``, or a table of ``rows``, whose ``columns`` have names or not."""
+
+    pieces: tuple[Piece, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+
+
+def blocks(pieces: Sequence[Piece]) -> Iterator[Block]:
+    """``pieces`` as paragraphs and tables."""
+    for is_table, run in groupby(pieces, key=lambda piece: piece.table):
+        together = list(run)
+        yield from _tables(together) if is_table else _paragraphs(together)
+
+
+def _paragraphs(pieces: Sequence[Piece]) -> Iterator[Block]:
+    paragraph: list[Piece] = []
+    for piece in pieces:
+        if piece.breaks and paragraph:
+            yield Block(tuple(paragraph))
+            paragraph = []
+        paragraph.append(piece)
+    yield Block(tuple(paragraph))
+
+
+def _tables(pieces: Sequence[Piece]) -> Iterator[Block]:
+    marks = iter([piece.marked for piece in pieces])  # a grid has a row or a line for each
+    for grid in grids([piece.text for piece in pieces]):
+        for line in grid.lines:
+            yield Block((Piece(line, next(marks), breaks=True),))
+        if grid.rows:
+            yield Block(columns=grid.columns, rows=tuple(Row(cells, next(marks)) for cells in grid.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The page of a table that was not read with certainty: the passage ``passage_id``, a source's ``marker``."""
+
+    marker: str
+    passage_id: str
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +93,8 @@ class SectionView:
     """A section: its document's title, its ``place`` below it, details and warnings about the document, its text.
 
     ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the source ``marker``, which
-    is the passage ``passage_id``. ``whole``: it is one of the first, which are shown with their text.
+    is the passage ``passage_id`` of ``document``. ``whole``: it is one of the first, which are shown with their text.
+    ``pictures`` stand in the place of tables that may be torn.
     """
 
     title: str
@@ -47,6 +104,7 @@ class SectionView:
     language: str
     marker: str
     passage_id: str
+    document: str
     start: int
     end: int
     before: tuple[Piece, ...]
@@ -54,6 +112,7 @@ class SectionView:
     after: tuple[Piece, ...]
     cut: str
     whole: bool
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def sentence(self) -> Piece:
@@ -73,6 +132,7 @@ class FindingView:
     note: str
     follows: str = ""  # on which questions before it
     closeness: str = ""  # how near the first section is, in a sentence
+    flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
 
 
 def view(answer: Answer, language: str) -> FindingView | None:
@@ -94,6 +154,11 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
         words(CLOSENESS[found.closeness], language) if found.sections and found.closeness in CLOSENESS else "",
+        words(
+            message("finding.flagged", signs=tuple(Message(f"departments.flag.{one}") for one in found.flags)), language
+        )
+        if found.flags
+        else "",
     )
 
 
@@ -103,21 +168,24 @@ def _section(
     piece, (marker, start, end) = known[section.best], section.link
     passages = [known[marker].passage for marker in section.markers]
     numbers = {page for one in passages for page in one.pages}
-    details: list[Message] = list(pages(numbers)) if numbers else []
+    details: list[Message] = [edition(piece), *(pages(numbers) if numbers else ())]
     least = min((one.ocr for one in passages if one.ocr is not None), default=None)
     if least is not None:
         details.append(message("answer.ocr", confidence=least))
-    planted = any(known[marker].planted for marker in section.markers)
     headings = [one for one in piece.passage.headings if one != piece.passage.title]
     before, shown, after = _folded(section.lines)
     return SectionView(
         one_line(piece.document_title),
         joined(map(one_line, headings), language, WITHIN),
-        tuple(filter(None, (piece.edition, *(words(one, language) for one in details)))),
-        tuple(words(one, language) for one in warnings(piece, day, planted)),
+        tuple(words(one, language) for one in details),
+        tuple(
+            words(one, language)
+            for one in (*_study(section, known), *warnings(piece, day, [known[marker] for marker in section.markers]))
+        ),
         piece.passage.language if piece.passage.language in LANGUAGES else "",
         marker,
         known[marker].passage.id,
+        piece.passage.document_id,
         start,
         end,
         tuple(_pieces(before, known)),
@@ -125,7 +193,24 @@ def _section(
         tuple(_pieces(after, known)),
         words(message("finding.cut"), language) if section.cut else "",
         whole,
+        tuple(Picture(one.marker, one.passage.id, len(one.passage.text)) for one in _doubtful(section, known)),
     )
+
+
+def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidence]:
+    """The pieces of ``section`` that are torn tables with a page to show, the first of each page."""
+    pieces = [known[marker] for marker in section.markers]
+    of_page = {piece.passage.page: piece for piece in reversed(pieces) if piece.passage.doubtful and piece.passage.page}
+    return [of_page[page] for page in sorted(of_page)][:PICTURES]
+
+
+def _study(section: ShownSection, known: dict[str, Evidence]) -> tuple[Message, ...]:
+    """Whom a study is about, in its own words; that it was not read where it does not say so under a heading."""
+    if not section.study:
+        return ()
+    said = (known[one.marker].passage.text[one.start : one.end] for one in section.population)
+    text = " ".join(map(one_line, said))
+    return (message("finding.population", words=text) if text else message("finding.no_population"),)
 
 
 def _folded(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
@@ -147,7 +232,8 @@ def _folded(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[S
 
 def _pieces(lines: Sequence[ShownLine], known: dict[str, Evidence]) -> Iterator[Piece]:
     for line in lines:
-        yield Piece(one_line(known[line.marker].passage.text[line.start : line.end]), line.marked, line.breaks)
+        passage = known[line.marker].passage
+        yield Piece(one_line(passage.text[line.start : line.end]), line.marked, line.breaks, passage.table)
 
 
 # --- as JSON ----------------------------------------------------------------------------------------------------------
@@ -186,6 +272,8 @@ def section_value(section: ShownSection, known: dict[str, Evidence]) -> dict[str
         "passages": [passage.id for passage in passages],
         "text": "\n".join(passage.text for passage in passages),
         "marks": marks,
+        "study": section.study,
+        "population": [known[it.marker].passage.text[it.start : it.end] for it in section.population],
         "cut": section.cut,
         "score": section.score,
     }
@@ -201,6 +289,7 @@ def finding_value(answer: Answer) -> dict[str, object]:
         "language": answer.language,
         "dense": found.dense,
         "closeness": found.closeness.value,
+        "flags": list(found.flags),
         "read_as": [reading(one) for one in found.readings],
         "sections": [section_value(section, known) for section in found.sections],
         "others": [section_value(section, known) for section in found.others],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from localmed.clinical.abbreviations import abbreviations
-from localmed.domain import Message, message
+from localmed.domain import Message, Part, message
 from localmed.domain.parts import (
     Expansion,
     LinePart,
@@ -21,6 +20,7 @@ from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import PartView, Row
+from localmed.text.abbreviations import abbreviations
 
 
 def line(part: LinePart, language: str) -> PartView:
@@ -93,6 +93,24 @@ def reading_level(part: ReadingLevelPart, language: str) -> PartView:
     title = words(message("explain.reading_level"), language)
     level = message(f"explain.{part.scale.value}", value=part.value, count=part.sentences)
     return PartView(title, (Row("", words(level, language)),))
+
+
+Lines = list[tuple[PartView, list[PartView]]]  # each line of an order, with what explains words of it
+
+
+def beside(parts: Sequence[Part], shown: Sequence[PartView]) -> tuple[Lines, list[PartView]]:
+    """The lines, each with the terms that stand in it first; and the parts that belong to no line."""
+    lines = [
+        (part, view, list[PartView]()) for part, view in zip(parts, shown, strict=True) if isinstance(part, LinePart)
+    ]
+    rest: list[PartView] = []
+    for part, view in zip(parts, shown, strict=True):
+        if isinstance(part, LinePart):
+            continue
+        at = part.start if isinstance(part, TermPart) else -1
+        own = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
+        own.append(view)
+    return [(view, terms) for _, view, terms in lines], rest
 
 
 VIEWS: Mapping[type, Any] = {

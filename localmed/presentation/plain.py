@@ -13,6 +13,19 @@ from localmed.presentation.views import AnswerView, StatementView
 FOLDED = "[...]"  # more of a section, left out
 
 
+def stated(view: AnswerView, question: str, day: str) -> tuple[str, ...]:
+    """What was asked, when, and whether anybody checked it: lines for whatever is copied of ``view``."""
+    asked = words(message("answer.asked", question=one_line(question), date=day), view.language)
+    badge = (view.badge.title, view.badge.reason) if view.badge else (view.headline,) if view.headline else ()
+    return (asked, *badge)
+
+
+def copied(view: AnswerView, question: str, day: str) -> str:
+    """``view`` to paste elsewhere, where nothing else tells what was asked, when, and whether anybody checked it."""
+    asked, *badge = stated(view, question, day)
+    return "\n".join((asked, *(badge if view.badge else ()), *view.notes, "", plain(view)))
+
+
 def plain(view: AnswerView) -> str:
     """``view`` as text to paste elsewhere: sentences and conflicts with their markers, sources, then the sections."""
     lines = [*filter(None, (view.headline, view.searched)), *map(_statement, view.statements)]
@@ -37,8 +50,10 @@ def _statement(statement: StatementView) -> str:
 
 
 def _sections(finding: FindingView, language: str) -> Iterator[str]:
-    if finding.follows or finding.read_as:
+    if finding.flagged or finding.follows or finding.read_as:
         yield ""
+    if finding.flagged:
+        yield finding.flagged
     if finding.follows:
         yield finding.follows
     if finding.read_as:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from localmed.clinical.publications import named
 from localmed.domain import Message, Statement, message
 from localmed.domain.parts import (
     AllergyPart,
@@ -16,11 +15,14 @@ from localmed.domain.parts import (
     PicoPart,
     RecordPart,
     SourceLevelPart,
+    ValuePart,
 )
 from localmed.domain.patient import EntryKind, RecordEntry
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row, StatementView
+from localmed.text.measures import by_name
+from localmed.text.publications import named
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
 CODED = {EntryKind.SEX: "sex", EntryKind.PREGNANCY: "pregnancy"}  # whose text is a code of ours
@@ -74,6 +76,14 @@ def _warning(warning: Message, statements: tuple[StatementView, ...], language: 
     return PartView(title, (Row("", words(warning, language)),), statements, warning=True)
 
 
+def value(part: ValuePart, language: str) -> PartView:
+    """The record's value, and under it the rows of tables that it falls into."""
+    name = by_name(part.value.name)
+    called = name.chinese if language == "zh" else name.name
+    title = words(message("ebm.rows", name=called, value=part.value.written), language)
+    return PartView(title, (), _statements(part.statements, language))
+
+
 def effects(part: EffectPart, language: str) -> PartView:
     """Results in numbers, quoted."""
     return PartView(words(message("ebm.effects"), language), (), _statements(part.statements, language))
@@ -100,7 +110,7 @@ def source_level(part: SourceLevelPart, language: str) -> PartView:
         Row(words(message("ebm.level"), language), words(level, language)),
     )
     markers = "".join(f"[{marker}]" for marker in part.markers)
-    return PartView(words(message("ebm.source", markers=markers, title=part.title), language), rows)
+    return PartView(words(message("ebm.source", markers=markers, title=part.title), language), rows, after=True)
 
 
 def _statements(statements: tuple[Statement, ...], language: str) -> tuple[StatementView, ...]:
@@ -112,6 +122,7 @@ VIEWS: Mapping[type, Any] = {
     RecordPart: record,
     AllergyPart: allergy,
     InteractionPart: interaction,
+    ValuePart: value,
     EffectPart: effects,
     ApplicabilityPart: applicability,
     NotJudgedPart: not_judged,

@@ -23,6 +23,8 @@ from localmed.messages import render
 from localmed.presentation.pages import page
 from localmed.presentation.tables import Grid, grids
 
+# --- preview ----------------------------------------------------------------------------------------------------------
+
 FILES = 2_000  # listed; a librarian reads no more, and --json has them all
 DETAILED = 200  # files shown with their documents
 DOCUMENTS = 10  # shown of a file; a file of records holds thousands

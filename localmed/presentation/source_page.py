@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from localmed.domain import Evidence, Message, Status, message
 from localmed.presentation.neutral import neutral, one_line, words
+from localmed.presentation.sources import edition, passage_warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,11 @@ def source_page(
     start, end = span or (0, len(passage.text))
     boxes = passage.boxes(start, end)
     at = page or (boxes[0].page if boxes else passage.page)
-    edition = message("answer.edition", edition=evidence.edition) if evidence.edition else message("answer.no_date")
-    details = [edition, *([message("answer.page", page=at)] if at and passage.spans else [])]
+    details = [edition(evidence), *([message("answer.page", page=at)] if at and passage.spans else [])]
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
     warnings = [] if evidence.status is Status.CURRENT else [Message(f"answer.{evidence.status.value}")]
     warnings += [message("answer.overdue", date=evidence.overdue)] if evidence.overdue else []
+    warnings += passage_warnings((evidence,))
     return SourcePageView(
         one_line(evidence.document_title),
         tuple(words(detail, language) for detail in details),

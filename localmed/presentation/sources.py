@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from localmed.domain import Evidence, Kind, Message, Status, message
 
@@ -20,13 +20,28 @@ def pages(numbers: Collection[int]) -> list[Message]:
     return [message("answer.page", page=page) for page in sorted(numbers)]
 
 
-def warnings(evidence: Evidence, day: str, planted: bool = False) -> list[Message]:
-    """What a reader must know of a source on ``day``: its status, a missed review, its age, text for a model."""
+def edition(evidence: Evidence) -> Message:
+    """The date of a source's edition, or that it has none."""
+    return message("answer.edition", edition=evidence.edition) if evidence.edition else message("answer.no_date")
+
+
+def warnings(evidence: Evidence, day: str, beside: Sequence[Evidence] = ()) -> list[Message]:
+    """What a reader must know of a source on ``day``: its status, a missed review, its age, what is said of passages.
+
+    ``beside`` are the other passages of its section.
+    """
     told = [] if evidence.status is Status.CURRENT else [Message(f"answer.{evidence.status.value}")]
     told += [message("answer.overdue", date=evidence.overdue)] if evidence.overdue else []
     years = age(evidence.edition, day)
     told += [message("answer.age", count=years)] if years >= OLD.get(evidence.kind, ANY_OLD) else []
-    return [*told, message("answer.planted")] if planted or evidence.planted else told
+    return told + passage_warnings((evidence, *beside))
+
+
+def passage_warnings(shown: Sequence[Evidence]) -> list[Message]:
+    """What a reader must know of single passages: text for a model, and what the librarian has noted."""
+    told = [message("answer.planted")] if any(piece.planted for piece in shown) else []
+    told += [message("answer.table_doubtful")] if any(piece.passage.doubtful for piece in shown) else []
+    return told + [message("answer.remark", note=it) for it in dict.fromkeys(one.remark for one in shown) if it]
 
 
 def age(edition: str, day: str) -> int:

@@ -11,8 +11,6 @@ from localmed.messages import joined
 from localmed.presentation.neutral import neutral, one_line, words
 from localmed.presentation.views import CitationView, Row, StatementView
 
-BESIDE = ("support.in_place", "support.limits")
-WORDS = "support.words_not_said"
 NOT_CARRIED = (Support.UNSUPPORTED, Support.CONTRADICTED)
 
 
@@ -23,8 +21,6 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
     origin = words(Message(f"answer.origin.{statement.origin.value}"), language)
     citations = tuple(citation_view(citation) for citation in statement.citations)
     if statement.withheld:
-        if verdict and verdict.reason and verdict.reason.code == WORDS:  # what is withheld is not read in its gap
-            reason = words(message("support.not_said"), language)
         gap = words(message("answer.withheld", reason=reason), language)
         return StatementView("", citations, withheld=gap, origin=origin)
     marked = verdict is not None and verdict.support in NOT_CARRIED
@@ -32,7 +28,13 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
     ended = _verdict(verdict.support, reason, language) if verdict and verdicts else ""
     checked = "" if verdicts or marked else _checked(statement, language)
     return StatementView(
-        one_line(statement.text), citations, warning=warning, verdict=ended, origin=origin, checked=checked
+        one_line(statement.text),
+        citations,
+        warning=warning,
+        verdict=ended,
+        origin=origin,
+        checked=checked,
+        unsure=statement.origin is Origin.GENERATED and (verdict is None or verdict.support is Support.UNCHECKED),
     )
 
 
@@ -44,8 +46,7 @@ def _checked(statement: Statement, language: str) -> str:
             return words(message("answer.unchecked"), language)
         reason = verdict.reason or Message(f"answer.verdict.{verdict.support.value}")
         return words(message("answer.checked", reason=reason, judge=verdict.judge), language)
-    why = verdict.reason if verdict else None
-    return words(message("answer.beside", reason=why), language) if why and why.code in BESIDE else ""
+    return ""
 
 
 def in_sections(
@@ -106,4 +107,4 @@ def definition_rows(definition: Definition | None, language: str) -> tuple[Row, 
     if definition is None:
         return ()
     meaning = Row(words(message("plan.definition"), language), one_line(definition.text))
-    return (meaning, Row(words(message("plan.defined_by"), language), one_line(definition.source)))
+    return (meaning, Row(words(message("column.source"), language), one_line(definition.source)))

@@ -1,7 +1,7 @@
 """Table rows as they were read (``Drug: amoxicillin; Dose: 500 mg``) set out as tables again, for a page.
 
-Only for the eye: a row is split at its names, rows that follow each other share a table, and nothing is left out. What
-stands before the first name is the row's section. A table of too many columns is shown as text.
+Only for the eye: a row is split at its names, rows that follow each other share a table, and nothing is left out.
+What stands before the first name is the row's section. A table of too many columns is shown as text.
 """
 
 from __future__ import annotations

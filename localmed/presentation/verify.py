@@ -33,7 +33,7 @@ NO_VOTE = "\u2013"
 def response(part: ResponsePart, language: str) -> PartView:
     """The label, how many claims have which, and what it does not say."""
     counts = tuple(message("verify.count_of", count=count, label=_label(label)) for label, count in part.claims)
-    rows = [_row("verify.claims", message("verify.counts", counts=counts), language)]
+    rows = [_row("column.claims", message("verify.counts", counts=counts), language)]
     if part.label is Label.NOT_ENOUGH and not part.carried and {label for label, _ in part.claims} == {Label.SUPPORTED}:
         rows.append(Row("", words(message("verify.not_carried"), language)))
     if part.label is Label.MISTAKEN:
@@ -74,7 +74,7 @@ def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
         spread = message("verify.spread", q=part.q, tau2=part.tau2, voters=part.voters)
         yield _row("verify.heterogeneity", spread, language)
     if part.unjudged:
-        yield _row("verify.unjudged", message("verify.unjudged_studies", count=part.unjudged), language)
+        yield _row("column.not_judged", message("verify.unjudged_studies", count=part.unjudged), language)
     for code, studies in (("verify.main", part.main), ("verify.dropped", part.dropped)):
         if studies:
             yield Row(

@@ -45,6 +45,7 @@ class StatementView:
     heading: str = ""
     detail: str = ""
     continues: bool = False  # of the same section, and no part of the answer
+    unsure: bool = False  # ``checked`` says that nobody could check it
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -70,6 +71,7 @@ class PartView:
     statements: tuple[StatementView, ...] = ()
     section: str = ""
     warning: bool = False  # to be seen before anything else
+    after: bool = False  # about one source: told below the sections, a row each of one table
 
 
 @dataclass(frozen=True, slots=True)

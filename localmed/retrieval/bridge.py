@@ -1,6 +1,6 @@
 """The bilingual bridge: what a question names, under its names in another language.
 
-Names come from ``clinical/`` (medicines with their brands, synonyms), from the concept graph and from the site's own
+Names come from ``text/`` (medicines with their brands, synonyms), from the concept graph and from the site's own
 glossary, a table of two columns (``search.glossary``). Abbreviations and numbers are written alike in both languages.
 What no table knows is left to the encoder, which compares meanings.
 """
@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from localmed import language
-from localmed.clinical import synonyms
-from localmed.clinical.tables import Names, key
-from localmed.errors import BadSettings
-from localmed.files import contents
+from localmed.domain.errors import BadSettings
 from localmed.library.graph import Graph
+from localmed.process.files import contents
+from localmed.text import language, synonyms
+from localmed.text.tables import Names, key
 
 MOST = 64  # names of all that a question names: the lexical search reads no more
 LOOKED_UP = 24  # words and runs of words that are looked up in the concept graph, a few microseconds each

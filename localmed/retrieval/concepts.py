@@ -19,16 +19,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from localmed.domain import Message, message
-from localmed.errors import UnknownName
-from localmed.language import detect, question_words
+from localmed.domain.errors import UnknownName
+from localmed.domain.ports import Embedder, Reranker
 from localmed.library.graph import RELATIONS_READ, Concept, Graph, Name, Relation
 from localmed.library.terms import folded, singular
-from localmed.ports import Embedder, Reranker
+from localmed.text.language import detect, question_words
 
 SHOWN = 10  # relations on a card, as in the paper
 SYNONYMS = 20  # on a card; UMLS knows hundreds of spellings of common diseases
 OTHERS = 8  # concepts of the same name that are named beside the best one
-RERANKED = 30  # relations a model reads, chosen by words: up to a second of MiniLM on two cores
+RERANKED = 30  # relations a model reads, chosen by words: up to a second on two cores
 SAME = 20  # concepts of other sources whose relations are joined in
 
 # Relations without a direction: the card's own term is shown first.

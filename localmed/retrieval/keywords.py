@@ -17,8 +17,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from localmed import language
 from localmed.domain.findings import KeywordStep
+from localmed.text import language
 
 Rows = list[tuple[str, str, float]]  # (passage id, document id, score), best first
 

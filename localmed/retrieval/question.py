@@ -2,7 +2,7 @@
 
 What is read is searched for beside what was typed, as further words and as a further query by meaning, never in its
 place; and it is shown, so that a reader sees what was looked for ("read as: K 7.1 = potassium 7.1 mmol/L"). Tables:
-``clinical/ward.toml`` (what staff type), ``medicines.toml`` (brands), the site's glossary (``search.glossary``). A
+``text/ward.toml`` (what staff type), ``medicines.toml`` (brands), the site's glossary (``search.glossary``). A
 likely typing error is read as the library's own spelling of it.
 """
 
@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from localmed import language
-from localmed.clinical import medicines
-from localmed.clinical.tables import table
 from localmed.domain.findings import Question, Reading
+from localmed.text import language, medicines
+from localmed.text.tables import table
 
 MOST = 8  # readings of one question; a longer list nobody reads
 TYPED = 6  # letters from which a word may be a typing error

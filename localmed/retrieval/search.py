@@ -14,42 +14,118 @@ of the other index down: on MedQuAD's known items the second level raised MRR@10
 on (held-out figures, and what is known of that sample: tests/benchmarks/RESULTS.md).
 
 The first fused passages are then ordered by the sentence, in its context of title and headings, that is nearest to the
-question, with the fused score and the share of the question's rare words that the passage holds beside it.
+question, with the fused score and the share of the question's rare words that the passage holds beside it. A telephone
+extension or the number of a form that few of them hold comes first: meaning says nothing of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localmed import hooks, language
-from localmed.clinical import synonyms
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
-from localmed.domain.findings import Closeness, Found, KeywordStep
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
+from localmed.domain.findings import Found, KeywordStep
+from localmed.domain.ports import Embedder, Reranker, encode_both
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
 from localmed.library.reading import missing
-from localmed.ports import Embedder, Reranker, encode_both
+from localmed.process import hooks
 from localmed.retrieval.bridge import Bridge
-from localmed.retrieval.guideline_map import GuidelineMap
+from localmed.retrieval.closeness import HELD, said
 from localmed.retrieval.keywords import Rows, degrade
-from localmed.retrieval.rerank import best_first, rerank
 from localmed.retrieval.weights import of_terms, searched_text
+from localmed.text import language, synonyms
+from localmed.text.language import question_words, words
+from localmed.text.units import dose
 
 if TYPE_CHECKING:
     from localmed.domain.findings import Question
-    from localmed.ports import Vectors, Weights
-HELD = 0.4  # of the share of rare words that the first hit holds, beside the similarity of its nearest sentence
-# By encoder: from which sum of both a first hit is close, and below which nothing is near. Chosen on 580 questions of
-# nine authors; with a tenth author's 16 of 610 that have an answer have nothing near and 137 are some way off, of 116
-# on a subject that the library lacks 27 and 75 (tests/benchmarks/sections.py).
-LIMITS = {"multilingual-e5-small-q4": (0.60, 0.44)}
+    from localmed.domain.ports import Vectors, Weights
+
+# --- rerank -----------------------------------------------------------------------------------------------------------
+
+# Reranking: the first passages that fusion found are read again with the question, and put in a new order.
+#
+# The order is by the reranker's score together with the lexical and the fused one, each made comparable over the
+# passages at hand (mean 0, deviation 1). The lexical score is what a reranker by meaning lacks: rare words that are the
+# same. The weights were chosen on MedQuAD's tuning questions (tests/benchmarks/RESULTS.md). A passage that has a phrase
+# of the question word for word stays at least where words ranked it. Passages further down keep their places.
+
+PHRASE = 5  # words (pairs of Chinese characters) in a row that a passage has as the question has them
+CONTENT = 3  # of them at least are no filler
+
+
+def rerank(question: str, hits: Sequence[Hit], reranker: Reranker, settings: SearchSettings) -> tuple[Hit, ...]:
+    """``hits`` with the first ``settings.rerank`` ones in their new order.
+
+    A passage that the lexical search did not find counts as the lowest one that it did.
+    """
+    read, rest = hits[: settings.rerank], hits[settings.rerank :]
+    scores = list(reranker.score(question, [hit.passage.in_context for hit in read], keep=True))
+    parts = (
+        (1.0, scores),
+        (settings.rerank_lexical_weight, _lexical(read)),
+        (settings.rerank_fused_weight, [hit.score for hit in read]),
+    )
+    order = _kept(best_first(parts), [_verbatim_rank(question, hit) for hit in read])
+    return (*(replace(read[place], rerank_score=float(scores[place])) for place in order), *rest)
+
+
+def best_first(parts: Sequence[tuple[float, Sequence[float]]]) -> list[int]:
+    """The places by the sum of weighted scores, each made comparable; equal ones stay as they were."""
+    weighted = [[weight * score for score in standardised(scores)] for weight, scores in parts]
+    together = [sum(column) for column in zip(*weighted, strict=True)]
+    return sorted(range(len(together)), key=lambda place: -together[place])
+
+
+def _kept(order: Sequence[int], most: Sequence[int | None]) -> list[int]:
+    """``order`` where no place stands further down than its entry in ``most`` allows; None allows all."""
+    kept = list(order)
+    for place in sorted(order, key=lambda place: (most[place] is None, most[place] or 0)):
+        allowed = most[place]
+        if allowed is not None and kept.index(place) > allowed:
+            kept.remove(place)
+            kept.insert(allowed, place)
+    return kept
+
+
+def _verbatim_rank(question: str, hit: Hit) -> int | None:
+    """The lexical rank of a passage that has a phrase of ``question`` word for word; None of any other."""
+    if hit.lexical_rank < 0:
+        return None
+    terms, content = words(question, for_query=True), set(question_words(question))
+    held = f" {' '.join(words(hit.passage.text, for_query=True))} "
+    phrases = (terms[at : at + PHRASE] for at in range(len(terms) - PHRASE + 1))
+    verbatim = any(len(content.intersection(one)) >= CONTENT and f" {' '.join(one)} " in held for one in phrases)
+    return hit.lexical_rank if verbatim else None
+
+
+def _lexical(hits: Sequence[Hit]) -> list[float]:
+    lowest = min((hit.lexical_score for hit in hits if hit.lexical_score is not None), default=0.0)
+    return [lowest if hit.lexical_score is None else hit.lexical_score for hit in hits]
+
+
+def standardised(scores: Sequence[float]) -> list[float]:
+    """``scores`` with mean 0 and standard deviation 1; all 0 where they are equal."""
+    if not scores:
+        return []
+    mean, deviation = fmean(scores), pstdev(scores)
+    return [(score - mean) / deviation if deviation else 0.0 for score in scores]
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+# An extension, a form's number ("6152", "px-417"). Years, numbers with decimals and amounts ("1000 mg") are none.
+_CODE = re.compile(r"(?<![\w.,/-])(?:(?!(?:19|20)\d\d\b)\d{4,}|[a-z]{1,5}-\d{2,}[a-z]?)(?!\w|[.,]\d)", re.ASCII)
+MOST_CODED = 5  # passages that hold a code of the question; what more of them hold does not single one out
 MOST_NAMES = 60  # of a thing: a medicine with all its brands, a class with its members
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
 
@@ -64,7 +140,6 @@ class HybridSearch:
         self.bridge = Bridge(lambda: library.graph, settings.glossary)
         library.require(encoder.identity)
         self._library, self._encoder, self._settings, self._reranker = library, encoder, settings, reranker
-        self._map = GuidelineMap(library, settings)
 
     def search(
         self,
@@ -99,8 +174,6 @@ class HybridSearch:
         hooks.check()
         lexical, dense = self._both(named, vector, number, filters)
         besides = self._both("", written_out, number, filters)[1]
-        opened = self._map.find(text, vector, filters)
-        inside = self._both(named, vector, number, replace(filters, documents=opened)) if opened else ([], [])
         required, steps = self._by_keywords(keywords, number, filters)
         weighted = (
             (lexical, settings.lexical_weight),
@@ -108,26 +181,23 @@ class HybridSearch:
             (besides, settings.dense_weight),
             (required, settings.keyword_weight),
             (self._library.search_sparse(weights, number, filters) if weights else [], settings.sparse_weight),
-            *((rows, 0.0) for rows in inside),  # candidates, which their document's rank carries
         )
         rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
-        fused = fuse(rankings, settings.rrf_k, self._map.bonus(opened))
+        fused = fuse(rankings, settings.rrf_k)
         # One by meaning knows the encoder's languages, but ranks those of another no better than the fusion does.
         reranker = self._reranker if known and reranked and not across else None
-        closeness = Closeness.UNKNOWN
+        near: float | None = None
         taken = max(limit, settings.rerank if reranker else 0, settings.sentences if vector is not None else 0)
-        hits = self._hits(fused[:taken], (lexical, _merged(dense, besides)), inside)
+        hits = self._hits(fused[:taken], lexical, _merged(dense, besides))
         if vector is not None and settings.dense_weight and settings.sentences and not across:
             questions = np.stack([vector] if written_out is None else [vector, written_out])
-            hits, closeness = self._by_sentence(f"{text} {further}", questions, hits)
+            hits, near = self._by_sentence(f"{text} {further}", questions, hits)
         if reranker:  # whose first hit is another: limits of its scores were measured of none
-            hits, closeness = (
-                rerank(read.written_out or text if read else text, hits, reranker, settings),
-                Closeness.UNKNOWN,
-            )
+            hits, near = rerank(read.written_out or text if read else text, hits, reranker, settings), None
         hits = hits[:limit]
         use_dense = vector is not None and bool(settings.dense_weight)
-        return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened, closeness)
+        closeness = said(near, self._encoder.identity.name, settings)
+        return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, closeness, near)
 
     def similarities(self, read: Question, passages: Sequence[str]) -> Mapping[str, Sequence[float]]:
         """How near each line of ``passages`` is to the question as it was ``read``; {} where nobody can tell."""
@@ -138,13 +208,18 @@ class HybridSearch:
             return self._library.sentence_similarities(self._encoder.encode(texts, "query"), passages)
         return {}
 
-    def _by_sentence(self, text: str, questions: Vectors, hits: tuple[Hit, ...]) -> tuple[tuple[Hit, ...], Closeness]:
-        """``hits`` with the first ones in the order of the sentence nearest to one of ``questions`` (Q, D)."""
+    def _by_sentence(
+        self, text: str, questions: Vectors, hits: tuple[Hit, ...]
+    ) -> tuple[tuple[Hit, ...], float | None]:
+        """``hits`` with the first ones in the order of the sentence nearest to one of ``questions`` (Q, D).
+
+        And how near the first one is (``closeness``); None where the library keeps no sentences.
+        """
         settings, index = self._settings, self._library.lexical
         near, rest = hits[: settings.sentences], hits[settings.sentences :]
         found = self._library.sentence_similarities(questions, [hit.passage.id for hit in near])
         if not found:
-            return hits, Closeness.UNKNOWN
+            return hits, None
         nearest = [max(found.get(hit.passage.id, ()), default=hit.similarity or 0.0) for hit in near]
         weights = of_terms(text, index)
         held = [weights.coverage(index.analyse(searched_text(hit.passage))) for hit in near]
@@ -153,15 +228,10 @@ class HybridSearch:
             (settings.sentence_fused_weight, [hit.score for hit in near]),
             (settings.sentence_words_weight, held),
         )
-        order = best_first(parts)
+        coded = _coded(text, near)
+        order = sorted(best_first(parts), key=lambda place: place not in coded)
         ordered = (*(replace(near[place], nearest=nearest[place]) for place in order), *rest)
-        return ordered, self._closeness(nearest[order[0]] + HELD * held[order[0]]) if order else Closeness.UNKNOWN
-
-    def _closeness(self, score: float) -> Closeness:
-        if self._encoder.identity.name not in LIMITS:
-            return Closeness.UNKNOWN
-        close, near = LIMITS[self._encoder.identity.name]
-        return Closeness.CLOSE if score >= close else Closeness.SOME_WAY if score >= near else Closeness.NOTHING_NEAR
+        return ordered, nearest[order[0]] + HELD * held[order[0]] if order else None
 
     def _by_keywords(
         self, keywords: Sequence[str], number: int, filters: SearchFilter
@@ -193,15 +263,11 @@ class HybridSearch:
             dense = self._library.search_dense(vector, number, filters)
         return lexical, dense
 
-    def _hits(
-        self, fused: list[tuple[str, float]], everywhere: tuple[Rows, Rows], inside: tuple[Rows, Rows]
-    ) -> tuple[Hit, ...]:
-        """The hits, with ranks from the search ``everywhere``; one found ``inside`` a guideline only has none."""
+    def _hits(self, fused: list[tuple[str, float]], lexical: Rows, dense: Rows) -> tuple[Hit, ...]:
+        """The hits, each with its ranks and scores by words and by meaning; one that lacks a ranking has -1 there."""
         passages = self._library.passages([passage for passage, _ in fused])
         by_words, by_meaning = (
-            {passage: (-1, score) for passage, _, score in opened}
-            | {passage: (rank, score) for rank, (passage, _, score) in enumerate(rows)}
-            for rows, opened in zip(everywhere, inside, strict=True)
+            {passage: (rank, score) for rank, (passage, _, score) in enumerate(rows)} for rows in (lexical, dense)
         )
         hits = []
         for passage, score in fused:
@@ -211,6 +277,17 @@ class HybridSearch:
                 raise missing(self._library.path, passage)
             hits.append(Hit(passages[passage], score, similarity, dense_rank, lexical_rank, lexical_score))
         return tuple(hits)
+
+
+def _coded(text: str, hits: Sequence[Hit]) -> set[int]:
+    """The places of ``hits`` that hold a code of the question ``text``; none where too many do."""
+    asked = _codes(text)
+    held = {place for place, hit in enumerate(hits) if asked & _codes(searched_text(hit.passage))} if asked else set()
+    return held if len(held) <= MOST_CODED else set()
+
+
+def _codes(text: str) -> set[str]:
+    return set(_CODE.findall(dose(counted=True).sub(" ", text.lower())))
 
 
 def other_names(question: str, index: LexicalIndex) -> str:
@@ -236,13 +313,8 @@ def _merged(rows: Rows, further: Rows) -> Rows:
 # --- fusion -----------------------------------------------------------------------------------------------------------
 
 
-def fuse(
-    rankings: Sequence[tuple[Ranking, float]], k: int, bonus: Callable[[str], float] | None = None
-) -> list[tuple[str, float]]:
-    """Fuse weighted rankings into ``(passage, score)``, best first; ties by passage id, so the order never varies.
-
-    ``bonus`` is what a document's passages gain besides (see ``guideline_map``).
-    """
+def fuse(rankings: Sequence[tuple[Ranking, float]], k: int) -> list[tuple[str, float]]:
+    """Fuse weighted rankings into ``(passage, score)``, best first; ties by passage id, so the order never varies."""
     scores: dict[str, float] = {}
     documents: dict[str, float] = {}
     owner: dict[str, str] = {}
@@ -252,7 +324,5 @@ def fuse(
             owner[passage] = document
         for rank, document in enumerate(dict.fromkeys(document for _, document in ranking), 1):
             documents[document] = documents.get(document, 0.0) + weight / (k + rank)
-    if bonus:
-        documents = {document: score + bonus(document) for document, score in documents.items()}
     total: Mapping[str, float] = {passage: score + documents[owner[passage]] for passage, score in scores.items()}
     return sorted(total.items(), key=lambda pair: (-pair[1], pair[0]))

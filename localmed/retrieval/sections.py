@@ -2,26 +2,36 @@
 
 A section is the passages of one heading of one document in reading order; its place is that of its best passage. What
 only stands around the text (running heads, foot lines) is left out. The sentences nearest to the question are marked,
-by meaning and by the question's rare words; the marks may be wrong and hide nothing.
+by meaning and by the question's rare words; the marks may be wrong and hide nothing. What states nothing by itself (a
+number, a bullet, a lone heading) is never marked, nor a row of a table that was not read with certainty, nor the row of
+another medicine in a table that has one on the medicine asked about. A section of a
+study has the sentences that say whom the study is about, where a heading of the document says that they do.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import groupby
 
-from localmed.clinical.furniture import line_spans
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.weights import of_terms
+from localmed.text import medicines
+from localmed.text.furniture import line_spans, states_nothing
+from localmed.text.tables import cues
 
 LONGEST = 6_000  # characters of a section; of a longer one, what stands around its best passage
 MARKS = 3  # in one section
 WORDS = 0.2  # of a line's share of the question's rare words, beside its similarity; 0.1 to 0.3 are alike
 FEWER = 0.6  # by words alone: of the most that a line holds
+POPULATION = 300  # characters of what says whom a study is about; its first sentence is always whole
 NEAR = 0.15  # below the nearest line: what is further away is not marked; 0.1 to 0.2 are alike
+
+_FIRST_CELL = re.compile(r"[^:：;；]{1,80}(?:: |：)([^;；]+)[;；]")  # of a row of a table, see ingest/readers/tables.py
 
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
@@ -33,20 +43,28 @@ def sections(
     most: int,
     document: Callable[[str], Sequence[Passage]],
     similar: Similar,
+    studies: Callable[[str], bool] = lambda _: False,
 ) -> tuple[Section, ...]:
-    """The first ``most`` sections that ``found`` stand in, best first; ``document`` gives a document's passages."""
+    """The first ``most`` sections that ``found`` stand in, best first; ``document`` gives a document's passages.
+
+    ``studies`` tells whether a collection is of the literature.
+    """
     seen: set[str] = set()
-    taken: list[tuple[Hit, tuple[Line, ...], bool]] = []
+    taken: list[Section] = []
     for hit in found:
         if hit.passage.id in seen or len(taken) == most:
             continue
-        whole = section_of(hit.passage, document(hit.passage.document_id))
+        passages = document(hit.passage.document_id)
+        whole = section_of(hit.passage, passages)
         seen |= {passage.id for passage in whole}
         shown = _around(hit.passage, whole)
         if lines := tuple(_lines(shown)):
-            taken.append((hit, lines, len(shown) < len(whole)))
-    near = similar(list(dict.fromkeys(line.passage.id for _, lines, _ in taken for line in lines)))
+            study = studies(hit.passage.collection)
+            population = tuple(_population(passages)) if study else ()
+            taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
+    near = similar(list(dict.fromkeys(line.passage.id for one in taken for line in one.lines)))
     weights = of_terms(f"{read.typed} {read.further}", index)
+    asked = medicines.ingredients(f"{read.typed} {read.further}")
 
     def scored(lines: tuple[Line, ...]) -> list[float]:
         counts = Counter(line.passage.id for line in lines)  # lines cut otherwise than when they were encoded: no marks
@@ -55,7 +73,10 @@ def sections(
         held = [weights.coverage(index.analyse(line.text)) for line in lines]
         return [one + WORDS * share for one, share in zip(nearest, held, strict=True)]
 
-    return tuple(Section(hit, _marked(lines, scored(lines), bool(near)), cut) for hit, lines, cut in taken)
+    return tuple(
+        replace(one, lines=_marked(one.lines, _on_the_medicine(one.lines, scored(one.lines), asked), bool(near)))
+        for one in taken
+    )
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:
@@ -86,12 +107,41 @@ def _lines(passages: Iterable[Passage]) -> Iterator[Line]:
             last = end
 
 
+def _population(document: Iterable[Passage]) -> Iterator[Line]:
+    """The first sentences under the heading of ``document`` that says whom it is about."""
+    passages = [one for one in document if cues("publications", "population").search(" ".join(one.headings[-1:]))]
+    left = POPULATION
+    for line in _lines(one for one in passages[:1] if one.headings[-1] != one.title):
+        left -= line.end - line.start
+        if left < 0 and left != POPULATION - (line.end - line.start):
+            return
+        yield line
+
+
 def _marked(lines: tuple[Line, ...], scores: Sequence[float], by_meaning: bool) -> tuple[Line, ...]:
     """``lines`` with the best marked; without similarities those that hold the most of the question's rare words."""
+    scores = [0.0 if _states_nothing(line) else score for line, score in zip(lines, scores, strict=True)]
     best = max(scores, default=0.0)
     least = best - NEAR if by_meaning else FEWER * best
     order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
-    chosen = {place for place in order if best > 0 and scores[place] >= least}
+    chosen = {place for place in order if scores[place] > 0 and scores[place] >= least}
     return tuple(
         Line(line.passage, line.start, line.end, place in chosen, line.breaks) for place, line in enumerate(lines)
     )
+
+
+def _on_the_medicine(lines: tuple[Line, ...], scores: list[float], asked: Set[str]) -> list[float]:
+    """``scores``, without those of rows on other medicines where the table has a row on one that is ``asked`` about."""
+    firsts = [_FIRST_CELL.match(line.text) if asked else None for line in lines]
+    rows = [medicines.ingredients(first[1]) if first else frozenset[str]() for first in firsts]
+    if not any(names & asked for names in rows):
+        return scores
+    others = (
+        bool(names) and not medicines.ingredients(line.text) & asked for names, line in zip(rows, lines, strict=True)
+    )
+    return [0.0 if other else score for other, score in zip(others, scores, strict=True)]
+
+
+def _states_nothing(line: Line) -> bool:
+    passage = line.passage
+    return passage.doubtful or states_nothing(line.text, (passage.title, *passage.headings))

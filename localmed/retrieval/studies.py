@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 
 from localmed.config import SearchSettings
 from localmed.domain import STATED, Document, Kind, Passage, SearchFilter, Status
-from localmed.errors import UnknownName
-from localmed.language import detect
+from localmed.domain.errors import UnknownName
 from localmed.library.library import Library
 from localmed.retrieval import titles
+from localmed.text.language import detect
 
 CANDIDATES = 200  # passages by title and text, of which MeSH may change the order: over ten times what is wanted
 STUDY_CHARACTERS = 6_000  # read of one study; an abstract has 2,000, so only books and whole papers are cut
@@ -31,11 +31,15 @@ LEAST_ID = 6  # characters of a document's or passage's id
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One document as evidence, with its status in force now; ``passages`` are what is read of it, in order."""
+    """One document as evidence, with its status in force now; ``passages`` are what is read of it, in order.
+
+    ``planted``: one of them speaks to a language model.
+    """
 
     document: Document
     passages: tuple[Passage, ...]
     kind: Kind = Kind.OTHER
+    planted: bool = False
 
     @property
     def text(self) -> str:
@@ -164,7 +168,7 @@ def _titled(library: Library, text: str) -> Document | None:
 
 def _study(library: Library, document: Document, first: Sequence[str] = ()) -> Study:
     """``document`` with all its passages, or of a long one with the ``first`` and as many others as fit."""
-    whole = library.lexical.of_document(document.id)
+    whole = library.document_passages(document.id)
     place = {identifier: number for number, identifier in enumerate(first)}
     kept, left = set[str](), STUDY_CHARACTERS
     for passage in sorted(whole, key=lambda passage: place.get(passage.id, len(place))):

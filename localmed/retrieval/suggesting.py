@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 
-from localmed.clinical import medicines
 from localmed.domain import Kind, Status
-from localmed.language import HAN, fold
 from localmed.library.library import Library
+from localmed.text import medicines
+from localmed.text.language import HAN, fold
 
 MOST = 8  # shown
 READ = 20_000  # passages whose headings are read: some 0.5 s; of a larger library the first

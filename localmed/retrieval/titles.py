@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from localmed.domain import Document, Status
-from localmed.language import words
+from localmed.text.language import words
 
 LEAST_WORDS = 3  # of a title that may stand in a reference or begin like it; "Asthma" stands in any text
 # How a title fits a reference: not; begins like it; stands whole in it; is the same but for generic words; is equal.

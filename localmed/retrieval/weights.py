@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from localmed.domain import Passage
-from localmed.language import question_words
 from localmed.library.lexical import LexicalIndex
+from localmed.text.language import question_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 Rules, for every page:
 
 - **One module a page**, with a ``router`` that ``application.ROUTERS`` lists and templates of its own that extend
-  ``layout.html``. What it can do is in ``Session``, ``operations/`` and ``presentation/``; nothing else is imported.
+  ``layout.html``. What it can do is in ``Session``, its neighbours in ``site/`` and
+  ``presentation/``; nothing else is imported.
 - **A right a page**: a parameter ``visit: Asking`` (``Librarian``, ``Safety``, ``Models``, ``Accounts``, see
   ``visits.py``) signs the visitor in, checks the right, and for anything but GET the form's token.
   ``visit.session`` is the visitor's; its changes are audited as theirs. A page for everybody takes ``Anybody``.

@@ -7,8 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
+from localmed.domain import Message
 from localmed.domain.accounts import Account, SessionRole
-from localmed.operations import accounts
+from localmed.domain.errors import UsageError
+from localmed.people import accounts
 from localmed.web import pages
 from localmed.web.visits import Accounts
 
@@ -19,7 +21,14 @@ PATH = "/admin/accounts"
 @router.get("")
 def listing(visit: Accounts) -> Response:
     """All accounts, and the form for another."""
-    return pages.page(visit, "accounts.html", accounts=accounts.accounts(visit.site.data), roles=tuple(SessionRole))
+    return _listed(visit, Account("", SessionRole.READER))
+
+
+def _listed(visit: Accounts, typed: Account, fault: Message | None = None) -> Response:
+    """All accounts, and the form for another, as it was ``typed`` and not made for ``fault``."""
+    known, roles = accounts.accounts(visit.site.data), tuple(SessionRole)
+    status = 400 if fault else 200
+    return pages.page(visit, "accounts.html", status, accounts=known, roles=roles, typed=typed, fault=fault)
 
 
 @router.post("")
@@ -31,7 +40,11 @@ def create(
     groups: Annotated[str, Form()] = "",
 ) -> Response:
     """Make an account."""
-    accounts.create(visit.session, Account(user, role, tuple(groups.split())), password)
+    typed = Account(user, role, tuple(groups.split()))
+    try:
+        accounts.create(visit.session, typed, password, temporary=True)
+    except UsageError as error:
+        return _listed(visit, typed, error.full_message)
     return pages.redirect(PATH, notice="saved")
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from localmed.config import WebSettings
 from localmed.domain import message
-from localmed.errors import Busy
-from localmed.hooks import Hooks
-from localmed.web_settings import WebSettings
+from localmed.domain.errors import QueueFull
+from localmed.process.hooks import Hooks
 
 LOOK = 0.25  # seconds between two looks whether whoever waits has given up
 BEGUN_WITHIN = 30.0  # seconds: a place that nobody takes up is given away
@@ -55,7 +55,7 @@ class Queue:
             self._places = [one for one in self._places if one.begun or now - one.entered < BEGUN_WITHIN]
             own = sum(one.user == user for one in self._places)
             if own >= self.for_one or len(self._places) >= self.at_once + self.waiting:
-                raise Busy("web.error.queue", seconds=self.estimate())
+                raise QueueFull("web.error.queue", seconds=self.estimate())
             place = _Place(user, now)
             self._places.append(place)
             return place

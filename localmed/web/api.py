@@ -1,6 +1,6 @@
 """The API under /api/v1: what the pages do, for programs, as JSON; described at /api/v1/openapi.json.
 
-A program sends ``Authorization: Bearer TOKEN`` (``operations/tokens.py``); a browser's login does not count here: no
+A program sends ``Authorization: Bearer TOKEN`` (``people/tokens.py``); a browser's login does not count here: no
 page of another site can use it. An answer comes whole, or as server-sent events for whoever accepts
 ``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, ``sentences`` (of a question:
 those that no check takes back any more; a list takes the place of the one before), then ``answer`` or ``error``.
@@ -21,16 +21,17 @@ from starlette.responses import JSONResponse, Response
 from localmed import __version__
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.codec import answer_json
+from localmed.domain.errors import LocalmedError, NoToken, UsageError
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
-from localmed.errors import LocalmedError, UsageError
-from localmed.language import clean
-from localmed.operations import feedback, history, lookups, orders, records, tokens
-from localmed.operations.feedback import Opinion
-from localmed.operations.history import Kept
+from localmed.people import feedback, history, tokens
+from localmed.people.feedback import Opinion
+from localmed.people.history import Kept
 from localmed.presentation.answer import view
 from localmed.presentation.finding import finding_value
 from localmed.presentation.plain import plain
-from localmed.session import Session, caller_of
+from localmed.site import lookups, orders, records
+from localmed.site.session import Session, caller_of
+from localmed.text.language import clean
 from localmed.web import pages, sources, streams
 from localmed.web.ask import EVENT_STREAM, admitted, kept_answer, question_of
 from localmed.web.search import TYPED
@@ -42,7 +43,7 @@ router = APIRouter(prefix="/api/v1", tags=["localmed"])
 MOST_RESULTS = 50
 LONGEST = 200_000  # characters of one text of a request; the body has its own bound
 MOST_QUESTIONS = 50
-BEARER = HTTPBearer(auto_error=False)  # a token of ``operations/tokens.py``
+BEARER = HTTPBearer(auto_error=False)  # a token of ``people/tokens.py``
 
 
 async def program(
@@ -54,7 +55,7 @@ async def program(
         await run_in_threadpool(tokens.current, visit.site.data, token, visit.site.settings.web) if token else None
     )
     if account is None:
-        raise UsageError("web.error.no_token")
+        raise NoToken("web.error.no_token")
     return Visit(request, visit.language, visit.theme, own=Session(visit.site, caller_of(account, visit.language)))
 
 

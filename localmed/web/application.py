@@ -10,9 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from localmed.errors import LocalmedError, UnknownName, UsageError
-from localmed.operations import sign_on
-from localmed.site import Site
+from localmed.domain.errors import LocalmedError, UnknownName
+from localmed.people import sign_on
+from localmed.site.site import Site
 from localmed.web import (
     account_pages,
     api,
@@ -100,8 +100,9 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def _invalid(request: Request, error: Exception) -> Response:
-    del error  # what it holds may be what a patient wrote
-    return failures.reply(request, UsageError("web.error.malformed"), _visit(request))
+    if not isinstance(error, RequestValidationError):
+        raise error
+    return failures.reply(request, failures.of_fields(error.errors()), _visit(request))
 
 
 def _visit(request: Request) -> Visit | None:

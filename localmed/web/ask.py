@@ -1,7 +1,7 @@
 """Ask: the steps, the sections as soon as a model reads them, then the answer; its own page, follow-ups and reports.
 
 The question comes by POST. A browser with the script gets events in the reply (``streams``); one without waits for the
-answer and is led to its page. Every answer is kept sealed for whoever asked (``operations/history.py``): its page, its
+answer and is led to its page. Every answer is kept sealed for whoever asked (``people/history.py``): its page, its
 sources and a follow-up are found by its id.
 """
 
@@ -9,43 +9,69 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import PlainTextResponse, Response
 
-from localmed.clinical.identifiers import MASK, identifiers
 from localmed.domain import Answer, SearchFilter, message
-from localmed.errors import LimitExceeded, UsageError
-from localmed.hooks import Hooks
-from localmed.language import clean
-from localmed.operations import feedback, history, lookups, page_images
-from localmed.operations.feedback import Opinion
-from localmed.operations.history import Kept
-from localmed.presentation import finding, neutral, verify
+from localmed.domain.accounts import Right
+from localmed.domain.errors import LimitExceeded, UsageError
+from localmed.nightly import nights
+from localmed.people import feedback, history
+from localmed.people.feedback import Opinion
+from localmed.people.history import Kept
+from localmed.presentation import finding, neutral, order, verify
 from localmed.presentation.answer import view
-from localmed.presentation.plain import plain
+from localmed.presentation.plain import copied, stated
 from localmed.presentation.views import AnswerView
+from localmed.process.hooks import Hooks
 from localmed.retrieval.suggesting import suggestions
-from localmed.web import pages, streams
+from localmed.site import lookups, orders, page_images, uploads
+from localmed.text.identifiers import MASK, identifiers
+from localmed.text.language import clean
+from localmed.web import pages, sources, streams
 from localmed.web.admission import Queue
 from localmed.web.streams import Event, Work
 from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
 EVENT_STREAM = "text/event-stream"
+LOOKED = 10  # newest answers, of which the different questions are shown
 LAST = 3  # answers of before that stand below the empty box
 TYPED = 100  # characters of what is being typed; a longer text is a question, and suggests nothing
 
 
-def form_page(visit: Visit, status: int = 200, **values: Any) -> Response:
+def form_page(visit: Visit) -> Response:
     """The page with the form to ask."""
-    names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
-    if not names:
+    box = box_of(visit)
+    if not box["collections"]:
         return pages.page(visit, "no_library.html")
-    shown: dict[str, Any] = {"collections": names, "presets": tuple(visit.site.settings.tiers.presets)}
-    shown |= {"after": "", "asked_text": ""}
-    shown |= {"beside": _ways_beside(visit), "last": history.listing(visit.session, LAST)[0]}
-    return pages.page(visit, "ask.html", status, **(shown | values))
+    text = pages.texts(visit.language)
+    starred, newest = lookups.first_documents(visit.session, visit.language)
+    asked = {kept.asked_text: path_of(kept) for kept in reversed(history.listing(visit.session, LOOKED)[0])}
+    lists: dict[str, Any] = {
+        "last": [(path, words, "") for words, path in reversed(asked.items())][:LAST],
+        "favourites": [(f"/documents/{it.id}", it.title, it.edition) for it in starred],
+        "newest": [(f"/documents/{it.id}", it.title, it.edition) for it in newest],
+        "beside_ways": [(place.path, text(place.code), "") for place in _ways_beside(visit)],
+    }
+    return pages.page(visit, "ask.html", **box, **lists, **_morning(visit))
+
+
+def _morning(visit: Visit) -> dict[str, Any]:
+    """What a librarian sees first: the report of the last night, what waits to be published, what is due for review."""
+    night = next(iter(nights.nights(visit.site.data, 1)), None) if visit.may(Right.LIBRARY) else None
+    if night is None:
+        return {"morning": None}
+    due = len(lookups.to_review(visit.session, "", 0)[0])
+    return {"morning": night, "waiting": len(uploads.listing(visit.session)), "due": due}
+
+
+def box_of(visit: Visit, asked_text: str = "") -> dict[str, Any]:
+    """What ``ask_form.html`` is filled with."""
+    names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
+    return {"collections": names, "presets": tuple(visit.site.settings.tiers.presets), "asked_text": asked_text}
 
 
 def _ways_beside(visit: Visit) -> list[pages.Place]:
@@ -64,15 +90,16 @@ def ask(
     preset: Annotated[str, Form()] = "",
     check: Annotated[bool, Form()] = False,
     after: Annotated[str, Form()] = "",
+    as_written: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Answer ``question``; ``after`` names the answer that it follows."""
+    """Answer ``question``; ``after`` names the answer that it follows, ``as_written`` reads it as nothing else."""
     text, session = question_of(visit, question), visit.session
     before = history.kept(session, after) if after else None
     earlier = (*before.earlier, before.asked_text) if before else ()
     filters = SearchFilter((collection,) if collection else ())
 
     def work(hooks: Hooks) -> Answer:
-        return session.ask(text, filters, preset or None, earlier, hooks, check)
+        return session.ask(text, filters, preset or None, earlier, hooks, check, as_written=as_written)
 
     return respond(visit, request, text, work, earlier)
 
@@ -107,7 +134,8 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
 
     def shown(event: Event) -> Any:
         if event.kind == "sections":
-            return pages.fragment(visit, "passages.html", finding=finding.view(event.value, visit.language))
+            notes = pages.lines(event.value.notes, visit)
+            return pages.fragment(visit, "passages.html", notes=notes, **found_in(visit, event.value))
         if event.kind == "answer":
             kept = kept_answer(visit, asked_text, event.value, id_, earlier)
             values = values_of(visit, kept)
@@ -151,20 +179,63 @@ def path_of(kept: Kept) -> str:
     return f"/answers/{kept.id}"
 
 
+def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
+    """What ``sections.html`` is filled with, and the page beside it: that of the first link of ``answer``.
+
+    ``base`` is where the sources of a kept answer stand; without one they are passages of the library.
+    """
+    known = answer.by_marker
+    first = next(((known[marker], (start, end)) for marker, start, end in answer.links if marker in known), None)
+    beside: dict[str, Any] = {}
+    if first:
+        piece, span = first
+        path = f"{base}/sources/{quote(piece.marker)}" if base else f"/passages/{piece.passage.id}"
+        beside = sources.values_of(visit, visit.session.standing(piece), path, span)
+    shown = finding.view(answer, visit.language)
+    listed = (*shown.sections, *shown.others) if shown else ()
+    known_documents = lookups.documents_of(visit.session, (one.document for one in listed))
+    governed = {name: document.governance for name, document in known_documents.items()}
+    return {"finding": shown, "governed": governed, "blocks": finding.blocks, "beside": beside}
+
+
 def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
     """What ``answer_body.html`` is filled with."""
-    shown = view(kept.answer, visit.language)
-    holds = history.holds(visit.session, kept.answer)
-    withdrawals = () if holds else history.withdrawals(visit.session, kept.answer.evidence)
-    basis = {"kept": kept, "view": shown, "copied": plain(shown), "masked": MASK in kept.asked_text}
-    votes = verify.votes(kept.answer.parts, visit.language)
-    return {**basis, "finding": shown.finding, "holds": holds, "withdrawals": withdrawals, "votes": votes}
+    shown, answer = view(kept.answer, visit.language), kept.answer
+    holds = history.holds(visit.session, answer)
+    order_lines, parts = order.beside(answer.parts, shown.parts)
+    basis = {
+        "kept": kept,
+        "sheet": False,
+        "view": shown,
+        "parts": parts,
+        "order_lines": order_lines,
+        "unclear": orders.unclear(answer),
+        "state": "\n".join(stated(shown, kept.asked_text, answer.provenance.day)),
+        "copied": copied(shown, kept.asked_text, answer.provenance.day),
+        "masked": MASK in kept.asked_text,
+        "holds": holds,
+        "withdrawals": () if holds else history.withdrawals(visit.session, answer.evidence),
+        "votes": verify.votes(answer.parts, visit.language),
+    }
+    found = found_in(visit, answer, path_of(kept))
+    return {**basis, **found, **({"beside": None} if order_lines else {})}  # beside an order stands what it means
 
 
 @router.get("/answers/{answer_id}")
 def answer_page(visit: Asking, answer_id: str) -> Response:
     """A kept answer."""
-    return pages.page(visit, "answer.html", **values_of(visit, history.kept(visit.session, answer_id)))
+    kept = history.kept(visit.session, answer_id)
+    asks = kept.answer.workflow == "ask"
+    box = box_of(visit, "" if MASK in kept.asked_text else kept.asked_text) if asks else {}
+    return pages.page(visit, "answer.html", **values_of(visit, kept), **box, asks=asks)
+
+
+@router.get("/answers/{answer_id}/sheet")
+def sheet(visit: Asking, answer_id: str) -> Response:
+    """A kept answer to print: the question, the sections with their pages' images, and the date."""
+    kept = history.kept(visit.session, answer_id)
+    history.require_held(visit.session, kept.answer)
+    return pages.page(visit, "answer.html", **(values_of(visit, kept) | {"sheet": True, "asks": True}))
 
 
 @router.get("/answers/{answer_id}/holds")

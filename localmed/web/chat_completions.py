@@ -22,12 +22,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from localmed.domain import Answer, SearchFilter
-from localmed.errors import LocalmedError, UsageError
-from localmed.hooks import Hooks
-from localmed.language import clean
-from localmed.operations.history import Kept
+from localmed.domain.errors import LocalmedError, UsageError
+from localmed.people.history import Kept
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
+from localmed.process.hooks import Hooks
+from localmed.text.language import clean
 from localmed.web import streams
 from localmed.web.api import LONGEST, Program, answer_value, words_of
 from localmed.web.ask import admitted, kept_answer, question_of

@@ -10,12 +10,12 @@ from fastapi import APIRouter, Depends, Form
 from starlette.responses import Response
 
 from localmed.domain import Collection, Kind, Message, message
-from localmed.errors import NoLibrary, UsageError
-from localmed.hooks import Hooks
+from localmed.domain.errors import NoLibrary, UsageError
 from localmed.messages import LANGUAGES
-from localmed.operations import changes, importing, lookups
-from localmed.operations.lookups import CollectionRow
-from localmed.session import Session
+from localmed.process.hooks import Hooks
+from localmed.site import changes, importing, lookups
+from localmed.site.lookups import CollectionRow
+from localmed.site.session import Session
 from localmed.web import job_pages, pages
 from localmed.web.visits import Librarian
 
@@ -26,7 +26,7 @@ MOST_PRIORITY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class CollectionForm:
-    """What the form says of a collection."""
+    """What the form says of a collection, as it was typed."""
 
     title: str
     kind: str
@@ -34,6 +34,13 @@ class CollectionForm:
     language: str
     licence: str
     groups: tuple[str, ...]
+    name: str = ""
+
+    @classmethod
+    def of(cls, row: CollectionRow) -> CollectionForm:
+        """The form of a collection as it is stored."""
+        it = row.collection
+        return cls(it.title, it.kind, str(it.priority), it.language, it.licence, row.groups, it.name)
 
     def applied(self, collection: Collection) -> Collection:
         """``collection`` with what the form says; raise ``UsageError`` for what cannot be."""
@@ -71,17 +78,26 @@ Described = Annotated[CollectionForm, Depends(form_of)]
 @router.get("")
 def listing(visit: Librarian) -> Response:
     """All collections, first priority first."""
+    return _listed(visit, CollectionForm("", "", "100", "", "", ()))
+
+
+def _listed(visit: Librarian, typed: CollectionForm, fault: Message | None = None) -> Response:
+    """The collections and the form of another, as it was ``typed`` and not made for ``fault``."""
     rows: list[CollectionRow] = []
     with suppress(NoLibrary):
         rows = lookups.collections(visit.session)
-    return pages.page(visit, "collections.html", rows=rows, kinds=list(Kind))
+    status = 400 if fault else 200
+    return pages.page(visit, "collections.html", status, rows=rows, kinds=list(Kind), typed=typed, fault=fault)
 
 
 @router.post("")
 def create(visit: Librarian, described: Described, name: Annotated[str, Form()] = "") -> Response:
     """Make one."""
-    collection = described.applied(Collection(name, name))
-    changes.require_new(visit.session, name)
+    try:
+        collection = described.applied(Collection(name, name))
+        changes.require_new(visit.session, name, described.groups)
+    except UsageError as error:
+        return _listed(visit, replace(described, name=name), error.full_message)
     return job_pages.change(
         visit, "collection", _page_of(name), changes.create_collection, collection, described.groups
     )
@@ -90,14 +106,24 @@ def create(visit: Librarian, described: Described, name: Annotated[str, Form()] 
 @router.get("/{name}")
 def one(visit: Librarian, name: str) -> Response:
     """One collection, to be changed."""
-    return pages.page(visit, "collection.html", row=_row(visit, name), kinds=list(Kind))
+    row = _row(visit, name)
+    return _shown(visit, row, CollectionForm.of(row))
+
+
+def _shown(visit: Librarian, row: CollectionRow, typed: CollectionForm, fault: Message | None = None) -> Response:
+    status = 400 if fault else 200
+    return pages.page(visit, "collection.html", status, row=row, kinds=list(Kind), typed=typed, fault=fault)
 
 
 @router.post("/{name}")
 def change(visit: Librarian, name: str, described: Described) -> Response:
     """Change what is said of it and who may read it."""
     row = _row(visit, name)
-    changed = described.applied(row.collection)
+    try:
+        changed = described.applied(row.collection)
+        changes.require_groups(described.groups)
+    except UsageError as error:
+        return _shown(visit, row, described, error.full_message)
     if set(row.groups) != set(described.groups):
         changes.set_access(visit.session, name, described.groups)
     if changed != row.collection:

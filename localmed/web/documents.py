@@ -6,18 +6,23 @@ document is named, so that they can be told; what they asked is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localmed.domain import Document, Message, Status
-from localmed.errors import UsageError
-from localmed.operations import changes, cited, lookups
-from localmed.operations.governing import Change
+from localmed.domain import Document, Message, SearchFilter, Status
+from localmed.domain.errors import UsageError
+from localmed.nightly import cited
+from localmed.site import changes, lookups
+from localmed.site.governing import Change
+from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.job_pages import change
 from localmed.web.visits import Librarian
@@ -25,7 +30,10 @@ from localmed.web.visits import Librarian
 router = APIRouter(prefix="/library/documents")
 SHOWN = 200  # rows of the list
 PASSAGES = 60  # shown of a document
-FIELDS = ("edition", "owner", "approver", "effective_from", "review_by")
+FIELDS = ("title", "edition", "owner", "approver", "effective_from", "review_by", "tags")
+SHARED = FIELDS[1:]  # set of many documents at once
+CLEAR = "-"
+TYPED, TRIED = 400, 10  # characters of a question that a passage is tried by; sections that are looked through
 LONGEST_REASON = 500  # characters, of why a document is withdrawn
 
 
@@ -36,13 +44,34 @@ class DocumentFilter:
     collection: str = ""
     status: str = ""
     title: str = ""
+    language: str = ""
+    only: str = ""
+    sort: str = ""
 
-    def takes(self, document: Document) -> bool:
-        """Whether the list has ``document``."""
-        title = document.title.casefold()
-        return (not self.status or document.status == self.status) and all(
-            word in title for word in self.title.casefold().split()
+    def takes(self, document: Document, overdue: str) -> bool:
+        """Whether the list has ``document``, whose review is ``overdue`` since then."""
+        return (
+            (not self.status or document.status == self.status)
+            and (not self.language or document.language == self.language)
+            and (self.only != "overdue" or bool(overdue))
+            and (self.only != "notes" or bool(document.notes))
+            and (self.only != "unowned" or not document.governance.owner)
+            and lookups.named_by(document, self.title)
         )
+
+    @classmethod
+    def of(cls, form: FormData) -> DocumentFilter:
+        """What the form of the list says."""
+        return cls(*(str(form.get(name.name, "")) for name in fields(cls)))
+
+
+ONLY = ("overdue", "unowned", "notes")
+SORTS: dict[str, tuple[Callable[[Document], Any], bool]] = {  # key, newest first
+    "title": (lambda it: it.title.casefold(), False),
+    "edition": (lambda it: it.edition, True),
+    "owner": (lambda it: it.governance.owner.casefold(), False),
+    "review_by": (lambda it: it.governance.review_by or "9999", False),
+}
 
 
 @router.get("")
@@ -52,28 +81,87 @@ def listing(visit: Librarian, collection: str = "", status: str = "") -> Respons
 
 
 @router.post("")
-def filtered(
+async def filtered(visit: Librarian, request: Request) -> Response:
+    """The same with every limit, in another order, or with the titles to edit."""
+    form = await request.form()
+    return await run_in_threadpool(_listed, visit, DocumentFilter.of(form), edits="edits" in form)
+
+
+@router.post("/set")
+async def set_many(visit: Librarian, request: Request) -> Response:
+    """Set titles that were edited, and fields of the documents that were chosen in the list.
+
+    Of these an empty field changes nothing, "-" takes back.
+    """
+    form = await request.form()
+    chosen = tuple(str(it) for it in form.getlist("document"))
+    titles = {
+        name.removeprefix("title-"): typed.strip()
+        for name, typed in form.items()
+        if name.startswith("title-") and isinstance(typed, str) and typed != form.get(f"was-{name[6:]}")
+    }
+    given = {field: value.strip() for field in SHARED if isinstance(value := form.get(field), str) and value.strip()}
+    values = {field: "" if value == CLEAR else value for field, value in given.items()}
+    limits = DocumentFilter.of(form)
+    limits = replace(limits, title=str(form.get("words", "")))
+    return await run_in_threadpool(_set_many, visit, chosen, values, given, limits, titles)
+
+
+def _set_many(
     visit: Librarian,
-    collection: Annotated[str, Form()] = "",
-    status: Annotated[str, Form()] = "",
-    title: Annotated[str, Form()] = "",
+    chosen: tuple[str, ...],
+    values: dict[str, str],
+    given: dict[str, str],
+    limits: DocumentFilter,
+    titles: dict[str, str],
 ) -> Response:
-    """The same, with words of the title."""
-    return _listed(visit, DocumentFilter(collection, status, title))
+    try:
+        planned = [Change((lookups.document(visit.session, it),), {"title": title}) for it, title in titles.items()]
+        if chosen and values:
+            planned.append(Change(tuple(lookups.document(visit.session, it) for it in chosen), values))
+        if not planned:
+            raise UsageError("web.documents.none_chosen")
+        for one in planned:
+            changes.require_governable(visit.session, one)
+    except UsageError as error:
+        return _listed(visit, limits, given, chosen, error.full_message, bool(titles), titles)
+    return change(visit, "govern", address(limits.collection), changes.govern, planned)
 
 
-def _listed(visit: Librarian, chosen: DocumentFilter) -> Response:
+def _listed(
+    visit: Librarian,
+    chosen: DocumentFilter,
+    typed: dict[str, str] | None = None,
+    marked: tuple[str, ...] = (),
+    fault: Message | None = None,
+    edits: bool = False,
+    titles: dict[str, str] | None = None,
+) -> Response:
+    """The documents that ``chosen`` takes; with what was ``typed`` of those ``marked`` and not set, for ``fault``.
+
+    ``edits``: their titles are fields, with the ``titles`` that were typed.
+    """
     stored = lookups.documents_overdue(visit.session, chosen.collection)
-    rows = [(document, overdue) for document, overdue in stored if chosen.takes(document)]
+    rows = [(document, overdue) for document, overdue in stored if chosen.takes(document, overdue)]
+    if order := SORTS.get(chosen.sort):
+        rows.sort(key=lambda row: order[0](row[0]), reverse=order[1])
     names = sorted(lookups.collection_names(visit.session))
     return pages.page(
         visit,
         "documents.html",
+        400 if fault else 200,
+        values={name: (typed or {}).get(name, "") for name in SHARED},
+        marked=marked,
+        fault=fault,
         rows=rows[:SHOWN],
         more=max(0, len(rows) - SHOWN),
         chosen=chosen,
         names=names,
         statuses=list(Status),
+        only=ONLY,
+        sorts=list(SORTS),
+        edits=edits,
+        titles=titles or {},
     )
 
 
@@ -84,23 +172,41 @@ def one(visit: Librarian, document_id: str) -> Response:
 
 
 def _shown(
-    visit: Librarian, document_id: str, typed: dict[str, str] | None = None, fault: Message | None = None
+    visit: Librarian,
+    document_id: str,
+    typed: dict[str, str] | None = None,
+    fault: Message | None = None,
+    reason: str = "",
+    reason_fault: Message | None = None,
+    tried: dict[str, Any] | None = None,
 ) -> Response:
-    """One document; with what was ``typed`` of its governance and not set, because of ``fault``."""
+    """One document; with what was ``typed`` of its governance and not set, because of ``fault``.
+
+    ``reason`` is why it was to be withdrawn or reinstated, which was not done for ``reason_fault``; ``tried`` is the
+    passage that a question was to find.
+    """
     details = lookups.document_details(visit.session, document_id)
     answers = cited.answers_citing(visit.session, details.document.id)
     shown = details.passages[:PASSAGES]
     more = len(details.passages) - len(shown)
+    remarks = {row.passage.id: row.remark for row in lookups.remarked(visit.session, details.document.id)}
+    remarked = [passage for passage in details.passages if passage.id in remarks]
     return pages.page(
         visit,
         "document.html",
-        400 if fault else 200,
+        400 if fault or reason_fault else 200,
         details=details,
+        successors=lookups.successors(visit.session, details.document)[:SHOWN],
+        reason=reason,
+        reason_fault=reason_fault,
         passages=shown,
+        remarks=remarks,
+        remarked=remarked,
         more=more,
         answers=answers,
-        values=_stated(details.document) | (typed or {}),
+        values=lookups.set_of(details.document) | (typed or {}),
         fault=fault,
+        tried=tried or {"passage": ""},
     )
 
 
@@ -119,7 +225,8 @@ def reinstate(visit: Librarian, document_id: str, reason: Annotated[str, Form()]
 def _withdrawn(visit: Librarian, document_id: str, withdrawn: bool, reason: str) -> Response:
     document = lookups.document(visit.session, document_id)
     if not reason.strip() or len(reason) > LONGEST_REASON:
-        raise UsageError("web.documents.reason", most=LONGEST_REASON)
+        error = UsageError("web.documents.reason", most=LONGEST_REASON)
+        return _shown(visit, document_id, reason=reason, reason_fault=error.full_message)
     changes.withdraw(visit.session, document, withdrawn, reason.strip())
     return _back(document, "withdrawn" if withdrawn else "reinstated")
 
@@ -141,9 +248,7 @@ def current(visit: Librarian, document_id: str) -> Response:
 
 @router.post("/{document_id}/govern")
 async def govern(visit: Librarian, document_id: str, request: Request) -> Response:
-    """Set edition, owner, approver, effective-from, review-by."""
-    from starlette.concurrency import run_in_threadpool
-
+    """Set title, edition, tags and governance."""
     form = await request.form()
     values = {field: value.strip() for field in FIELDS if isinstance(value := form.get(field), str)}
     return await run_in_threadpool(_governed, visit, document_id, values)
@@ -151,7 +256,7 @@ async def govern(visit: Librarian, document_id: str, request: Request) -> Respon
 
 def _governed(visit: Librarian, document_id: str, values: dict[str, str]) -> Response:
     document = lookups.document(visit.session, document_id)
-    stored = _stated(document)
+    stored = lookups.set_of(document)
     changed = {name: value for name, value in values.items() if value != stored[name]}
     if not changed:
         return _back(document, "saved")
@@ -161,6 +266,59 @@ def _governed(visit: Librarian, document_id: str, values: dict[str, str]) -> Res
     except UsageError as error:
         return _shown(visit, document_id, values, error.full_message)
     return change(visit, "govern", _page_of(document), changes.govern, [planned])
+
+
+@router.post("/{document_id}/passages/{passage_id}")
+def remark(
+    visit: Librarian,
+    document_id: str,
+    passage_id: str,
+    act: Annotated[str, Form()] = "",
+    note: Annotated[str, Form()] = "",
+) -> Response:
+    """Switch a passage off or on, clear it of speaking to a model, or put a note beside it."""
+    acts: dict[str, dict[str, bool | str]] = {
+        "off": {"off": True},
+        "on": {"off": False},
+        "clear": {"cleared": True},
+        "suspect": {"cleared": False},
+        "note": {"note": note},
+    }
+    if act not in acts:
+        raise UsageError("web.error.malformed")
+    document, passage = lookups.document(visit.session, document_id), lookups.passage(visit.session, passage_id)
+    changes.remark(visit.session, passage, **acts[act])  # type: ignore[arg-type]
+    return _back(document, "saved")
+
+
+@router.post("/{document_id}/passages/{passage_id}/try")
+def try_passage(visit: Librarian, document_id: str, passage_id: str, question: Annotated[str, Form()] = "") -> Response:
+    """Whether a question finds the passage: as the how manieth section."""
+    text = clean(question).strip()[:TYPED]
+    answer = visit.session.search(text, SearchFilter(), TRIED) if text else None
+    known = answer.by_marker if answer else {}
+    sections = answer.receipts.sections if answer and answer.receipts else ()
+    places = (
+        number
+        for number, section in enumerate(sections, 1)
+        if passage_id in {known[marker].passage.id for marker in section.markers}
+    )
+    tried = {"passage": passage_id, "question": text, "place": next(places, 0), "most": TRIED}
+    return _shown(visit, document_id, tried=tried)
+
+
+@router.post("/{document_id}/pages/{page}/wrong")
+def read_wrongly(visit: Librarian, document_id: str, page: int) -> Response:
+    """Put a note beside every passage of a page (0: of a document without pages) that was read wrongly.
+
+    No language model reads them then.
+    """
+    details = lookups.document_details(visit.session, document_id)
+    note = pages.texts(visit.language)("web.documents.read_wrongly_note")
+    for passage in details.passages:
+        if page in (passage.pages or (0,)):
+            changes.remark(visit.session, passage, note=note)
+    return _back(details.document, "saved")
 
 
 @router.post("/{document_id}/remove")
@@ -173,11 +331,6 @@ def remove(visit: Librarian, document_id: str) -> Response:
 def address(collection: str) -> str:
     """The page that lists the documents of ``collection``."""
     return f"/library/documents?{urlencode({'collection': collection})}"
-
-
-def _stated(document: Document) -> dict[str, str]:
-    """What is set of it, by the field."""
-    return {"edition": document.edition} | {name: getattr(document.governance, name) for name in FIELDS[1:]}
 
 
 def _page_of(document: Document) -> str:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from localmed.domain import Message
+from localmed.domain import Message, message
 from localmed.domain.accounts import Right
-from localmed.errors import (
+from localmed.domain.errors import (
     Busy,
+    FirstPassword,
     InputError,
     LibraryError,
     LimitExceeded,
     LocalmedError,
     ModelError,
     NoLibrary,
+    NotAllowed,
+    NoToken,
+    NotSignedIn,
+    QueueFull,
     UnknownName,
     UsageError,
     place,
@@ -28,15 +35,26 @@ from localmed.web import pages, visits
 from localmed.web.visits import Visit
 
 LOG = logging.getLogger("localmed.web")
-FORBIDDEN = ("session.role", "access.not_for_groups", "access.not_writable", "web.error.other_site", "web.error.token",
-             "workflow.off", "workflow.stopped",
-             "upload.second_person")  # fmt: skip
-QUEUE = "web.error.queue"
+LONGEST_FIELD = 100  # characters of a field's name that is repeated
+# Pydantic's types of faults: what we say, and which of the fault's bounds is named.
+FIELD_FAULTS = {
+    "missing": ("missing", ""),
+    "extra_forbidden": ("unknown", ""),
+    "enum": ("choice", "expected"),
+    "literal_error": ("choice", "expected"),
+    "string_too_long": ("characters", "max_length"),
+    "too_long": ("entries", "max_length"),
+    "greater_than_equal": ("least", "ge"),
+    "less_than_equal": ("most", "le"),
+}
 STATUS: tuple[tuple[type[LocalmedError], int], ...] = (  # the first that an error is one of
     (UnknownName, 404),
+    (NotAllowed, 403),
+    (NotSignedIn, 401),
     (UsageError, 400),
     (LimitExceeded, 413),
     (InputError, 422),
+    (QueueFull, 429),
     (Busy, 503),
     (NoLibrary, 404),
     (LibraryError, 503),
@@ -55,12 +73,6 @@ def as_ours(error: Exception) -> LocalmedError:
 
 def status_of(error: LocalmedError) -> int:
     """The HTTP status of ``error``."""
-    if error.message.code in FORBIDDEN:
-        return 403
-    if error.message.code in ("web.error.signed_out", "web.error.no_token"):
-        return 401
-    if error.message.code == QUEUE:
-        return 429
     return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
 
 
@@ -69,7 +81,9 @@ def reply(request: Request, error: LocalmedError, visit: Visit | None = None) ->
     if wants_json(request):
         parts = error.messages if for_programs(request) else told_parts(error, visit or visits.anybody(request))
         return JSONResponse(_json(parts, visits.language_of(request)), status_of(error), headers_of(error))
-    if error.message.code == "web.error.signed_out":
+    if isinstance(error, FirstPassword):
+        return pages.redirect("/account", notice="first_password")
+    if isinstance(error, NotSignedIn) and not isinstance(error, NoToken):
         return pages.redirect("/login", next=request.url.path if request.method == "GET" else "", notice="signed_out")
     visitor = visit or visits.anybody(request)
     lines = sentences(told_parts(error, visitor), visitor.language)
@@ -93,9 +107,9 @@ def told_parts(error: LocalmedError, visit: Visit) -> tuple[Message, ...]:
 
 def headers_of(error: LocalmedError) -> dict[str, str]:
     """When to come again, for whoever found no place in the queue; how a program shows who it is."""
-    if error.message.code == QUEUE:
-        return {"retry-after": str(dict(error.message.parameters)["seconds"])}
-    return {"www-authenticate": "Bearer"} if error.message.code == "web.error.no_token" else {}
+    if isinstance(error, QueueFull):
+        return {"retry-after": str(error.seconds)}
+    return {"www-authenticate": "Bearer"} if isinstance(error, NoToken) else {}
 
 
 def wants_json(request: Request) -> bool:
@@ -115,6 +129,18 @@ def _json(lines: tuple[Message, ...], language: str) -> dict[str, object]:
     words = {"remedy": "".join(sentences((part,), language) for part in remedy)}
     full_words = sentences(lines, language)  # the field that OpenAI's clients show
     return {"error": {**as_json(what, language), **words, "message": full_words, "type": "localmed"}}
+
+
+def of_fields(faults: Sequence[Mapping[str, Any]]) -> LocalmedError:
+    """What the first field that is wrong must be; its value, which may be what a patient wrote, is not repeated."""
+    fault = faults[0] if faults else {}
+    named = [str(part) for part in fault.get("loc", ()) if part not in ("body", "query", "path")]
+    name, bounds = ".".join(named), fault.get("ctx", {})
+    code, limit = FIELD_FAULTS.get(str(fault.get("type", "")), ("kind", ""))
+    if not named or len(name) > LONGEST_FIELD or not name.isprintable() or fault.get("type") == "json_invalid":
+        return UsageError("web.error.malformed")
+    problem = message(f"web.error.field_{code}", limit=str(bounds.get(limit, "")))
+    return UsageError("web.error.field", field=name, problem=problem)
 
 
 def of_http(request: Request, error: HTTPException) -> LocalmedError:

@@ -8,11 +8,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from localmed.domain import Message, message
-from localmed.errors import NoLibrary
-from localmed.hooks import Hooks
-from localmed.operations import changes, lookups
-from localmed.operations.lookups import GenerationRow
-from localmed.session import Session
+from localmed.domain.errors import NoLibrary
+from localmed.process.hooks import Hooks
+from localmed.site import changes, lookups
+from localmed.site.lookups import GenerationRow
+from localmed.site.session import Session
 from localmed.web import pages
 from localmed.web.job_pages import begin
 from localmed.web.visits import Librarian

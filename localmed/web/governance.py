@@ -15,10 +15,11 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localmed.clinical.identifiers import unnamed
-from localmed.errors import UsageError
-from localmed.operations import changes, feedback, history, lookups, sheets
-from localmed.operations.sheets import EditedRow
+from localmed.domain.errors import UsageError
+from localmed.people import feedback, history
+from localmed.site import changes, lookups
+from localmed.site.lookups import EditedRow
+from localmed.text.identifiers import unnamed
 from localmed.web import pages
 from localmed.web.job_pages import change
 from localmed.web.visits import Librarian
@@ -97,7 +98,7 @@ def _cells(stated: str) -> list[str]:
 
 
 def _set(visit: Librarian, name: str, page: int, rows: list[EditedRow]) -> Response:
-    planned = sheets.planned_edits(visit.session, name, rows)
+    planned = lookups.planned_edits(visit.session, name, rows)
     if planned.faults:
         return _table(visit, name, page, planned.faults, 400, rows)
     back = f"/library/governance/{name}"
@@ -117,6 +118,7 @@ def review(visit: Librarian, collection: str = "", within: int = 90) -> Response
         "review.html",
         documents=documents,
         lapsed=lapsed,
+        remarked=lookups.remarked(visit.session),
         names=names,
         collection=collection,
         within=within,

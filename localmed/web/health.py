@@ -14,8 +14,8 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from localmed.domain import message
-from localmed.errors import ModelError
-from localmed.operations import doctor, health
+from localmed.domain.errors import ModelError
+from localmed.upkeep import doctor, health
 from localmed.web import pages
 from localmed.web.visits import Anybody, Models
 
@@ -48,7 +48,9 @@ def _reply(name: str, faults: tuple[str, ...]) -> Response:
 def overview(visit: Models) -> Response:
     """Doctor, what serves which role, the model host's queue and memory."""
     site, status = visit.site, None
-    examined = doctor.site_of(site.settings, site.registry, False, _unfollowed, site.host_status)
+    examined = doctor.site_of(
+        site.settings, site.registry, False, _unfollowed, site.host_status, lambda: site.encoder.identity
+    )
     checks = list(doctor.examine(examined, doctor.checks_for(site.settings)))
     with suppress(ModelError):  # told by a check
         status = site.host_status()

@@ -13,9 +13,9 @@ from starlette.responses import Response
 
 from localmed.domain import Message, message
 from localmed.domain.accounts import Right
-from localmed.errors import UnknownName
-from localmed.operations import jobs
-from localmed.operations.jobs import Job
+from localmed.domain.errors import UnknownName
+from localmed.site import jobs
+from localmed.site.jobs import Job
 from localmed.web import pages
 from localmed.web.visits import Asking, Visit
 

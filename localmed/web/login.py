@@ -9,10 +9,11 @@ from starlette.responses import RedirectResponse, Response
 
 from localmed.domain import Message
 from localmed.domain.accounts import Account
-from localmed.errors import Busy, DirectoryFault, UnknownName, Unreachable, UsageError
+from localmed.domain.errors import Busy, DirectoryFault, UnknownName, Unreachable, UsageError
 from localmed.messages import LANGUAGES
-from localmed.operations import accounts, alerts, logins, oidc, sign_on
-from localmed.session import Session, caller_of
+from localmed.people import accounts, logins, oidc, sign_on
+from localmed.site import alerts
+from localmed.site.session import Session, caller_of
 from localmed.web import pages
 from localmed.web.visits import LANGUAGE_COOKIE, LOGIN_COOKIE, THEME_COOKIE, THEMES, Anybody, Asking, Visit
 
@@ -156,6 +157,8 @@ def change_password(
         account = accounts.sign_in(site.data, user, password, site.settings.web, address_of(visit))
         if fresh != again:
             raise UsageError("account.differ")
+        if fresh == password:
+            raise UsageError("account.same_password")
         accounts.set_password(visit.session, user, fresh)
     except (UsageError, Busy) as error:
         return pages.page(visit, "account.html", 400, error=error.full_message)

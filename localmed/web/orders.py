@@ -9,14 +9,15 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from localmed.domain import Answer, SearchFilter
-from localmed.hooks import Hooks
-from localmed.language import clean
 from localmed.messages import LANGUAGES
-from localmed.operations import history, orders
+from localmed.people import history
 from localmed.presentation.pages import leaflets
+from localmed.process.hooks import Hooks
+from localmed.site import orders
+from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.ask import question_of, respond
-from localmed.web.practice import uploaded_record
+from localmed.web.practice import given, uploaded_record
 from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Asking
 from localmed.workflows.explain import ExplainInput
@@ -40,10 +41,10 @@ def explain(
     record: Annotated[str, Form()] = "",
     file: UploadFile | None = None,
 ) -> Response:
-    """Explain the order, and answer the questions about it, one a line."""
-    text = orders.text_of(order.encode("utf-8", "replace"))
+    """Explain the order, pasted or in a ``file``, and answer the questions about it, one a line."""
+    text = orders.text_of(given(order, file))
     asked_texts = tuple(line.strip() for line in clean(questions).splitlines() if line.strip())
-    task = ExplainInput(text, uploaded_record(record, file), asked_texts)
+    task = ExplainInput(text, uploaded_record(record, None), asked_texts)
 
     def work(hooks: Hooks) -> Answer:
         return visit.session.explain(task, SearchFilter(), hooks)

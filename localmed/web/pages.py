@@ -24,9 +24,10 @@ from localmed import messages
 from localmed.domain import Message, Parameter, message
 from localmed.domain.accounts import Right
 from localmed.messages import joined
-from localmed.operations import alerts, sign_on, stops
+from localmed.people import sign_on
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
+from localmed.site import alerts, stops
 from localmed.web.visits import SAFE, THEMES, Visit
 
 STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javascript; charset=utf-8"}
@@ -42,7 +43,7 @@ class Place(NamedTuple):
     def holds(self, path: str) -> bool:
         """Whether ``path`` is one of several pages that the entry stands for: all of the library, one's answers."""
         area = self.path.split("/")[1]
-        return area != "admin" and bool(area) and path.startswith(f"/{area}/")
+        return bool(area) and path.startswith(f"/{area}/")
 
 
 BESIDE = (  # ways to ask that stand under the box of the first page, not in the bar
@@ -57,12 +58,11 @@ NAVIGATION = (
     Place("/departments", "web.nav.departments", Right.ASK),
     Place("/history", "web.nav.history", Right.ASK),
     # work of librarians
-    Place("/library/collections", "web.nav.library", Right.LIBRARY),
+    Place("/library/documents", "web.nav.library", Right.LIBRARY),
     # work of safety officers
     Place("/safety", "web.nav.safety", Right.SAFETY),
     # work of administrators
-    Place("/admin/health", "web.nav.health", Right.MODELS),
-    Place("/admin/accounts", "web.nav.accounts", Right.ACCOUNTS),
+    Place("/admin/health", "web.nav.machine", Right.MODELS),
 )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from localmed.operations import history
+from localmed.people import history
 from localmed.web import pages
 from localmed.web.visits import Asking
 

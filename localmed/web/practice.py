@@ -1,4 +1,4 @@
-"""Evidence-based practice: a question on one patient. The record is read, shown and corrected, then the question asked.
+"""Evidence-based practice: a question, perhaps on one patient. A record is read, shown and corrected first.
 
 The record is nowhere between the two pages but in the page itself: what was read of it comes back with the question.
 """
@@ -13,17 +13,17 @@ from starlette.formparsers import MultiPartParser
 from starlette.responses import Response
 
 from localmed.domain import Answer, Message, SearchFilter
+from localmed.domain.errors import UsageError
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
-from localmed.errors import UsageError
-from localmed.hooks import Hooks
-from localmed.language import clean
 from localmed.messages import LANGUAGES
-from localmed.operations import records
 from localmed.presentation.neutral import words as words_of
 from localmed.presentation.practice import CODED
+from localmed.process.hooks import Hooks
+from localmed.site import records
+from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.ask import question_of, respond
-from localmed.web.visits import Asking
+from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
 Lines = Annotated[list[str], Form()]
@@ -34,29 +34,21 @@ MultiPartParser.spool_max_size = 2**24  # bytes: what is uploaded (a record) sta
 
 @router.get("/practice")
 def form(visit: Asking) -> Response:
-    """The form for question and record."""
-    return pages.page(visit, "practice.html", asked_text="")
+    """The form for the question, and for a record where one is wanted."""
+    return pages.page(visit, "practice.html")
 
 
-@router.post("/practice/read")
-def read(
-    visit: Asking,
-    question: Annotated[str, Form()] = "",
-    record: Annotated[str, Form()] = "",
-    file: UploadFile | None = None,
-) -> Response:
+def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Response:
     """What is read of the record, to be corrected."""
-    known = uploaded_record(record, file)
-    shown = known or PatientRecord(language=visit.language)
     return pages.page(
         visit,
         "practice_record.html",
         asked_text=clean(question),
-        record=shown,
-        given=known is not None,
-        notes=pages.lines(shown.notes, visit),
+        pico=pico,
+        record=record,
+        notes=pages.lines(record.notes, visit),
         rows=[
-            *(labelled(entry, visit.language) for entry in shown.entries),
+            *(labelled(entry, visit.language) for entry in record.entries),
             *(RecordEntry(EntryKind.PROBLEM, "", "") for _ in range(MORE)),
         ],
         kinds=list(EntryKind),
@@ -78,14 +70,18 @@ def _word(kind: EntryKind, code: str, language: str) -> str:
     return words_of(Message(f"record.{CODED[kind]}_{code}"), language)
 
 
-def uploaded_record(record: str, file: UploadFile | None) -> PatientRecord | None:
-    """The record that was pasted or uploaded; None for neither, ``UsageError`` for both."""
+def given(pasted: str, file: UploadFile | None) -> bytes:
+    """What was pasted or uploaded, empty for neither; ``UsageError`` for both."""
     data = file.file.read() if file else b""
-    if data.strip() and record.strip():
+    if data.strip() and pasted.strip():
         raise UsageError("web.practice.both")
-    if not data.strip() and not record.strip():
-        return None
-    return records.read(data if data.strip() else record.encode("utf-8", "replace"))
+    return data if data.strip() else pasted.encode("utf-8", "replace")
+
+
+def uploaded_record(record: str, file: UploadFile | None) -> PatientRecord | None:
+    """The record that was pasted or uploaded; None for neither."""
+    data = given(record, file)
+    return records.read(data) if data.strip() else None
 
 
 @router.post("/practice")
@@ -101,8 +97,12 @@ def ask(
     none_of: Lines = [],  # noqa: B006
     language: Annotated[str, Form()] = "en",
     as_of: Annotated[str, Form()] = "",
+    record: Annotated[str, Form()] = "",
+    file: UploadFile | None = None,
 ) -> Response:
-    """Answer the question for the patient of the corrected record."""
+    """Answer the question, for the patient of a corrected record; a record that was not seen yet is shown first."""
+    if (unseen := uploaded_record(record, file)) is not None:
+        return _read(visit, question, pico, unseen)
     text = question_of(visit, question)
     entries = corrections(kind, entry, before, words)
     known = records.corrected(entries, language if language in LANGUAGES else "en", as_of[:10], none_of)

@@ -24,8 +24,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localmed.domain.accounts import Right
-from localmed.errors import Busy, LimitExceeded, UsageError, place
-from localmed.operations import tokens
+from localmed.domain.errors import Busy, LimitExceeded, NotAllowed, NoToken, NotSignedIn, UsageError, place
+from localmed.people import tokens
 from localmed.web import failures
 from localmed.web.visits import visit_of
 
@@ -100,7 +100,7 @@ class Protection:
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc != host
         if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise UsageError("web.error.other_site")
+            raise NotAllowed("web.error.other_site")
 
     def _most_of(self, scope: Scope) -> int:
         return self._most_upload if scope["path"].startswith(UPLOADS) else self._most
@@ -153,7 +153,9 @@ def _sender(request: Request) -> str:
 def _unsigned(scope: Scope) -> int:
     """How much somebody may send who is not signed in; raise ``UsageError`` for what is larger."""
     if Headers(scope=scope).get("content-length", "").isdecimal():
-        raise UsageError("web.error.no_token" if scope["path"].startswith("/api/") else "web.error.signed_out")
+        if scope["path"].startswith("/api/"):
+            raise NoToken("web.error.no_token")
+        raise NotSignedIn("web.error.signed_out")
     return SMALL
 
 

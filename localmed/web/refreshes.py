@@ -8,17 +8,19 @@ from fastapi import APIRouter, Form
 from starlette.responses import HTMLResponse, Response
 
 from localmed.domain import Message, message
-from localmed.operations import canary_gate, holds, nights, refresh
+from localmed.nightly import nights, refresh
 from localmed.presentation import night_page
+from localmed.site import canary_gate, holds, lookups
 from localmed.web import job_pages, pages
 from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Librarian
 
 if TYPE_CHECKING:
-    from localmed.hooks import Hooks
-    from localmed.session import Session
+    from localmed.process.hooks import Hooks
+    from localmed.site.session import Session
 
 router = APIRouter(prefix="/library/refreshes")
+MOST = 200  # documents listed as they were and are: what somebody reads in a morning
 
 
 @router.get("")
@@ -34,8 +36,11 @@ def listing(visit: Librarian) -> Response:
 
 @router.get("/{number}")
 def one(visit: Librarian, number: int) -> Response:
-    """One refresh: its report."""
-    return pages.page(visit, "refresh.html", night=nights.night(visit.site.data, number))
+    """One refresh: its report, and the documents that it changed as they were before."""
+    night = nights.night(visit.site.data, number)
+    compared = night.before and night.generation and night.before != night.generation
+    changed = lookups.changed_between(visit.session, night.before, night.generation, MOST) if compared else []
+    return pages.page(visit, "refresh.html", night=night, changed=changed, most=MOST)
 
 
 @router.get("/{number}/report")

@@ -10,15 +10,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from localmed.domain import Answer, Message
-from localmed.evaluation import agreement
-from localmed.evaluation.review import FORMS
-from localmed.hooks import Hooks
-from localmed.language import clean
-from localmed.operations import accounts, lookups, reviews
-from localmed.operations.reviews import Configuration, Setup
+from localmed.lab import agreement, reviews
+from localmed.lab.review_sheets import FORMS
+from localmed.lab.reviews import Configuration, Setup
+from localmed.people import accounts
 from localmed.presentation.answer import view
 from localmed.presentation.finding import WHOLE
-from localmed.session import Session
+from localmed.process.hooks import Hooks
+from localmed.site import lookups
+from localmed.site.session import Session
+from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.job_pages import begin
 from localmed.web.visits import Asking, Safety, Visit

@@ -12,11 +12,14 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
-from localmed.operations import feedback, incident, lookups, stops, weekly
-from localmed.operations.audit import NEWEST, Audit
-from localmed.operations.audit_key import Head
+from localmed.nightly import weekly
+from localmed.people import feedback
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
+from localmed.site import lookups, stops
+from localmed.site.audit import NEWEST, Audit
+from localmed.site.audit_key import Head
+from localmed.upkeep import incident
 from localmed.web import pages
 from localmed.web.visits import Safety
 

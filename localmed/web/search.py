@@ -8,12 +8,12 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from localmed.domain import Answer, SearchFilter
-from localmed.errors import UnknownName
-from localmed.language import clean
-from localmed.operations import lookups
+from localmed.domain.errors import UnknownName
 from localmed.presentation.answer import headline, searched
-from localmed.presentation.finding import view
+from localmed.site import lookups
+from localmed.text.language import clean
 from localmed.web import pages
+from localmed.web.ask import found_in
 from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
@@ -48,8 +48,7 @@ def _search_page(visit: Visit, text: str, collection: str, answer: Answer | None
     values: dict[str, Any] = {"asked_text": text, "collection": collection, "collections": names, "ended": []}
     if answer:
         lines = (headline(answer, visit.language), searched(answer, visit.language), *pages.lines(answer.notes, visit))
-        readings = bool(answer.receipts and answer.receipts.readings)
-        values |= {"ended": [*filter(None, lines)], "finding": view(answer, visit.language), "readings": readings}
+        values |= {"ended": [*filter(None, lines)], **found_in(visit, answer)}
     return pages.page(visit, "search.html", **values)
 
 

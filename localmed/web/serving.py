@@ -22,13 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from localmed import children
 from localmed.config import Settings, load
-from localmed.environment import few_arenas
-from localmed.errors import InputError, LocalmedError, UsageError, reason
-from localmed.files import contents
-from localmed.operations import fit, gpus
-from localmed.site import Site
+from localmed.domain.errors import InputError, LocalmedError, UsageError, reason
+from localmed.nightly import gpus
+from localmed.process import children
+from localmed.process.environment import few_arenas
+from localmed.process.files import contents
+from localmed.site.site import Site
+from localmed.upkeep import fit
 from localmed.web import application
 
 if TYPE_CHECKING:

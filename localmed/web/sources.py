@@ -5,19 +5,37 @@ The same page is shown whole or, with ``part``, as the pane beside an answer.
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from starlette.responses import Response
+from typing import Annotated, Any
 
-from localmed.domain import Evidence
-from localmed.errors import UnknownName
-from localmed.operations import history, lookups, page_images
+from fastapi import APIRouter, Form
+from starlette.responses import FileResponse, Response
+
+from localmed.domain import Evidence, Governance, Passage
+from localmed.domain.errors import UnknownName
+from localmed.people import history
 from localmed.presentation.source_page import source_page
+from localmed.site import lookups, page_images
+from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
+Typed = Annotated[str, Form()]
+Part = Annotated[int, Form()]
 ZOOMS = (1, 2, 3)  # times the width of the pane, half a step each
+TYPED = 200  # characters of what is looked for in a document
+PLACES = 50  # shown of those that were found
+AROUND = 60  # characters shown on each side of what was found
+OFFICE = "application/vnd.openxmlformats-officedocument"
+ORIGINALS = {  # files of one document, by the reader's name; what else holds many, or is text that is shown anyway
+    "pdf": "application/pdf",
+    "docx": f"{OFFICE}.wordprocessingml.document",
+    "pptx": f"{OFFICE}.presentationml.presentation",
+    "xlsx": f"{OFFICE}.spreadsheetml.sheet",
+    "epub": "application/epub+zip",
+}
+ORIGINAL_POLICY = "default-src 'none'; frame-ancestors 'none'; object-src 'self'"  # a sandbox has no PDF viewer
 IMAGE_SECONDS = 300  # that a browser may show an image again; it is gone with the login (Clear-Site-Data)
 
 
@@ -76,13 +94,101 @@ def _span(evidence: Evidence, span: tuple[int, int]) -> tuple[int, int] | None:
 def _shown(
     visit: Visit, evidence: Evidence, base: str, span: tuple[int, int], page: int, zoom: int, part: int
 ) -> Response:
-    marked = _span(evidence, span)
-    last = lookups.pages_of(visit.session, evidence)
-    shown = source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last)
     template = "source_body.html" if part else "source.html"
-    query = f"start={marked[0]}&end={marked[1]}" if marked else "start=0"
-    chosen = zoom if zoom in ZOOMS else ZOOMS[0]
-    return pages.page(visit, template, source=shown, base=base, query=query, zoom=chosen, zooms=ZOOMS)
+    return pages.page(visit, template, **values_of(visit, evidence, base, span, page, zoom, bool(part)))
+
+
+def values_of(
+    visit: Visit,
+    evidence: Evidence,
+    base: str,
+    span: tuple[int, int] = (0, 0),
+    page: int = 0,
+    zoom: int = 1,
+    beside: bool = True,
+) -> dict[str, Any]:
+    """What ``source_body.html`` is filled with: the page of ``evidence``, ``beside`` its section or by itself."""
+    marked = _span(evidence, span)
+    document = lookups.documents_of(visit.session, [evidence.passage.document_id]).get(evidence.passage.document_id)
+    last = document.pages if document else 0
+    return {
+        "source": source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last),
+        "governed": document.governance if document else Governance(),
+        "base": base,
+        "query": f"start={marked[0]}&end={marked[1]}" if marked else "start=0",
+        "zoom": zoom if zoom in ZOOMS else ZOOMS[0],
+        "zooms": ZOOMS,
+        "document_id": evidence.passage.document_id,
+        "original": evidence.media_type in ORIGINALS,
+        "beside": beside,
+        "sought": "",
+        "places": (),
+        "more": 0,
+    }
+
+
+@router.get("/documents/{document_id}")
+def document(visit: Asking, document_id: str) -> Response:
+    """A document from its beginning."""
+    return pages.redirect(f"/passages/{lookups.first_passage(visit.session, document_id).id}")
+
+
+@router.post("/answers/{answer_id}/sources/{marker}/find")
+def find_of_answer(visit: Asking, answer_id: str, marker: str, words: Typed = "", part: Part = 0) -> Response:
+    """Where the document of a source holds ``words``, above the source's page."""
+    base = f"/answers/{answer_id}/sources/{marker}"
+    return _found(visit, _cited(visit, answer_id, marker), base, words, part)
+
+
+@router.post("/passages/{passage_id}/find")
+def find_of_library(visit: Asking, passage_id: str, words: Typed = "", part: Part = 0) -> Response:
+    """The same for a passage of the library."""
+    return _found(visit, lookups.evidence_of(visit.session, passage_id), f"/passages/{passage_id}", words, part)
+
+
+def _found(visit: Visit, evidence: Evidence, base: str, words: str, part: int) -> Response:
+    sought = clean(words).strip()[:TYPED]
+    places = lookups.places_in(visit.session, evidence.passage.document_id, sought) if sought else []
+    values = values_of(visit, evidence, base, beside=bool(part))
+    values |= {"sought": sought, "places": [_place(*one) for one in places[:PLACES]]}
+    values["more"] = len(places) - len(values["places"])
+    return pages.page(visit, "source_body.html" if part else "source.html", **values)
+
+
+def _place(passage: Passage, start: int, end: int) -> dict[str, Any]:
+    """A place that was found: its address and page, and the words around it."""
+    text = passage.text
+    return {
+        "path": f"/passages/{passage.id}?start={start}&end={end}",
+        "page": next((box.page for box in passage.boxes(start, end)), passage.page),
+        "before": text[max(0, start - AROUND) : start],
+        "found": text[start:end],
+        "after": text[end : end + AROUND],
+    }
+
+
+@router.get("/answers/{answer_id}/sources/{marker}/original")
+def original_of_answer(visit: Asking, answer_id: str, marker: str) -> Response:
+    """The file that a source of a kept answer came from."""
+    return _original(visit, _cited(visit, answer_id, marker))
+
+
+@router.get("/passages/{passage_id}/original")
+def original_of_library(visit: Asking, passage_id: str) -> Response:
+    """The file that a passage came from."""
+    return _original(visit, lookups.evidence_of(visit.session, passage_id))
+
+
+def _original(visit: Visit, evidence: Evidence) -> Response:
+    """A file of one document; a PDF opens in the browser, others are handed to the computer's own programs."""
+    kind = ORIGINALS.get(evidence.media_type)
+    if kind is None:
+        raise UnknownName("kept.no_source", sources=())
+    path = lookups.original_of(visit.session, evidence)
+    shown = "inline" if evidence.media_type == "pdf" else "attachment"
+    headers = {"content-security-policy": ORIGINAL_POLICY, "cache-control": "no-store"}
+    name = evidence.source.rpartition("/")[2]
+    return FileResponse(path, media_type=kind, filename=name, content_disposition_type=shown, headers=headers)
 
 
 def _image(visit: Visit, evidence: Evidence, span: tuple[int, int], page: int) -> Response:

@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
-from localmed.errors import UsageError
-from localmed.operations import accounts, starter
+from localmed.domain.errors import UsageError
+from localmed.people import accounts
+from localmed.site import starter
 from localmed.web import login, pages
 from localmed.web.job_pages import begin
 from localmed.web.visits import Accounts, Anybody

@@ -21,11 +21,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from localmed.domain import Answer, Message
-from localmed.errors import LocalmedError, UsageError
-from localmed.hooks import Cancel, Hooks
+from localmed.domain.errors import LocalmedError, NotSignedIn
 from localmed.messages import sentences
-from localmed.operations import logins, tokens
+from localmed.people import logins, tokens
 from localmed.presentation import neutral
+from localmed.process.hooks import Cancel, Hooks
 from localmed.web import failures
 from localmed.web.visits import LOGIN_COOKIE, Visit
 
@@ -95,7 +95,7 @@ async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
             shows = event.kind in ("sections", "answer", "ping")
             if shows and not await run_in_threadpool(_signed_in, visit):
                 run.cancel.cancel()
-                yield Event("error", UsageError("web.error.signed_out"))
+                yield Event("error", NotSignedIn("web.error.signed_out"))
                 return
             yield event
     finally:

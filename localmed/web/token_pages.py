@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
-from localmed.operations import tokens
+from localmed.people import tokens
 from localmed.web import pages
 from localmed.web.visits import Asking, Visit
 

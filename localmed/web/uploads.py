@@ -15,15 +15,15 @@ from starlette.responses import HTMLResponse, Response
 
 from localmed import __version__
 from localmed.domain import Message, message
+from localmed.domain.errors import NotAllowed, UnknownName, UsageError
 from localmed.domain.previews import FilePreview
-from localmed.errors import UnknownName, UsageError
-from localmed.files import replace
-from localmed.hooks import Hooks
 from localmed.messages import LANGUAGES
-from localmed.operations import importing, lookups, uploads
-from localmed.operations.uploads import Upload
 from localmed.presentation.preview import PreviewPage
-from localmed.session import Session
+from localmed.process.files import replace
+from localmed.process.hooks import Hooks
+from localmed.site import importing, lookups, uploads
+from localmed.site.session import Session
+from localmed.site.uploads import Upload
 from localmed.web import documents, pages
 from localmed.web.job_pages import begin
 from localmed.web.protection import DOCUMENT_POLICY
@@ -105,7 +105,7 @@ def publish(visit: Librarian, upload_id: str) -> Response:
     """Import it."""
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
     if not uploads.may_publish(session, waiting):
-        raise UsageError("upload.second_person")
+        raise NotAllowed("upload.second_person")
     return begin(visit, "import", documents.address(waiting.collection), uploads.publish, waiting)
 
 

@@ -15,16 +15,17 @@ from starlette.concurrency import run_in_threadpool
 
 from localmed.domain import Message
 from localmed.domain.accounts import Right
-from localmed.errors import UsageError
+from localmed.domain.errors import FirstPassword, NotAllowed, NotSignedIn
 from localmed.messages import FALLBACK, LANGUAGES
-from localmed.operations import logins
-from localmed.operations.logins import Login
-from localmed.session import Session, caller_of
-from localmed.site import Site
+from localmed.people import logins
+from localmed.people.logins import Login
+from localmed.site.session import Session, caller_of
+from localmed.site.site import Site
 
 LOGIN_COOKIE, LANGUAGE_COOKIE, THEME_COOKIE = "localmed_login", "localmed_language", "localmed_theme"
 THEMES = ("auto", "light", "dark")
 TOKEN_FIELD, TOKEN_HEADER = "form", "x-form-token"
+UNCHOSEN = ("/account", "/account/password", "/logout")
 SAFE = ("GET", "HEAD")
 WATCH = "watch"  # in the address of what a page asks by itself: nobody is there for it
 
@@ -49,7 +50,7 @@ class Visit:
     def session(self) -> Session:
         """The visitor's session, one a request."""
         if self.own is None:
-            raise UsageError("web.error.signed_out")
+            raise NotSignedIn("web.error.signed_out")
         return self.own
 
     def may(self, right: Right) -> bool:
@@ -96,14 +97,21 @@ def allowed(right: Right) -> Callable[[Request], Awaitable[Visit]]:
     async def checked(request: Request) -> Visit:
         visit = await visitor(request)
         if visit.login is None:
-            raise UsageError("web.error.signed_out")
+            raise NotSignedIn("web.error.signed_out")
+        require_own_password(visit)
         if not visit.may(right):
-            raise UsageError("session.role", role=Message(f"session.right.{right}"))
+            raise NotAllowed("session.role", role=Message(f"session.right.{right}"))
         if request.method not in SAFE:
             await _own_form(request, visit.login)
         return visit
 
     return checked
+
+
+def require_own_password(visit: Visit) -> None:
+    """Raise ``UsageError`` for whoever signed in with a password that another chose, but for what changes it."""
+    if visit.login and visit.login.temporary and visit.request.url.path not in UNCHOSEN:
+        raise FirstPassword("account.first_password")
 
 
 async def _own_form(request: Request, login: Login) -> None:
@@ -113,7 +121,7 @@ async def _own_form(request: Request, login: Login) -> None:
         field = (await request.form()).get(TOKEN_FIELD)
         token = field if isinstance(field, str) else ""
     if not hmac.compare_digest(token.encode(), login.form.encode()):
-        raise UsageError("web.error.token")
+        raise NotAllowed("web.error.token")
 
 
 Anybody = Annotated[Visit, Depends(visitor)]

@@ -7,16 +7,18 @@ sections: a model that is away or out of time is told in a note, and nothing sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from localmed.answering import check
+from localmed.answering import check, citations
 from localmed.answering.check import CHECK, SupportInput
 from localmed.answering.write import WRITE, Block, Covers, WriteInput, Written, blocks, of_evidence, statements
-from localmed.clinical import asking
 from localmed.domain import (
     Answer,
     AnswerStatus,
+    Conflict,
+    ConflictKind,
     Evidence,
     Hit,
     Message,
@@ -31,29 +33,51 @@ from localmed.domain import (
     Verification,
     message,
 )
+from localmed.domain.errors import NotServed, Rejected
 from localmed.domain.findings import Finding
-from localmed.errors import Rejected
+from localmed.domain.ports import Stance
 from localmed.library.definitions import cited_passage
-from localmed.ports import Stance
 from localmed.retrieval.concepts import Card
-from localmed.verification import citations
+from localmed.text.language import fold
+from localmed.text.tables import table
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import FAILED, OUT_OF_TIME, Cite, Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step
+from localmed.workflows.flow import Cite, Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step
 from localmed.workflows.receipts import PASSAGES, concept_part, receipts, shown_section
 from localmed.workflows.screening import overdue, refused, screened
 
-MORE = 3  # sections that a second search adds
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+# What a question asks to be defined (``asking.toml``), English and Chinese.
+
+
+def defined(question: str) -> str:
+    """The name of what ``question`` asks to be defined, "" if it asks something else."""
+    folded = fold(question).strip()
+    matches = (re.match(pattern, folded) for pattern in table("asking")["definition"]["asks"])
+    return next((match["term"] for match in matches if match), "")
+
+
+# --- ask --------------------------------------------------------------------------------------------------------------
+
+MORE = 3  # sections that a second search adds, and of those before it that stay: what was cited goes first
 NOT_COVERED, NOT_FOR = "workflow.not_covered", message("workflow.not_for_patient")
 NOTHING = message("workflow.model_found_nothing")
 
 
 def ask(
-    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()
+    question: str,
+    filters: SearchFilter,
+    plan: Plan,
+    provenance: Provenance,
+    earlier: tuple[str, ...] = (),
+    as_written: bool = False,
 ) -> Flow:
     """The flow of one question over the collections of ``plan``; ``earlier`` are the questions before it."""
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
-    answer: Answer = yield from receipts(question, plan.within(filters), plan.searched, provenance, earlier)
+    answer: Answer = yield from receipts(
+        question, plan.within(filters), plan.searched, provenance, earlier, as_written=as_written
+    )
     answer = yield from _defined(replace(answer, notes=(*answer.notes, *plan.lacking)))
     return (yield from answered(answer, plan, filters, earlier=earlier))
 
@@ -63,7 +87,7 @@ def _defined(answer: Answer) -> Flow:
 
     Its relations stand beside it.
     """
-    term = asking.defined(answer.question)
+    term = defined(answer.question)
     card: Card | None = (yield LookUp(term)) if term else None
     passage = cited_passage(card.concept) if card else None
     if not card or not (passage or card.relations):
@@ -123,14 +147,12 @@ def answered(
             answer, task, reply = yield from _once_more(answer, task, reply, plan.within(filters))
     except Rejected as error:
         return replace(answer, notes=(*answer.notes, *_unwritten(error)))
-    known = "\n".join((*earlier, answer.question, patient))
-    return (yield from checked(answer, task.blocks, reply, plan, known))
+    return (yield from checked(answer, Draft(task, reply, answer.evidence), plan))
 
 
 def _unwritten(error: Rejected) -> Notes:
     """Why nothing is written; that the model failed or took too long is the driver's own note."""
-    told = error.message.code in (FAILED, OUT_OF_TIME)
-    return () if told else (message("workflow.not_written", reason=error.full_message),)
+    return () if isinstance(error, NotServed) else (message("workflow.not_written", reason=error.full_message),)
 
 
 def _written(
@@ -171,22 +193,38 @@ def _once_more(
     answer, known = yield from _with_passages(answer, passages)
     added = tuple(shown_section(section, known) for section in new)
     answer = replace(answer, receipts=replace(before, sections=(*before.sections, *added)))
-    return (yield from _written(answer, task, (*before.sections[:MORE], *added)))
+    cited = _cited(reply, task.blocks)
+    kept = sorted(before.sections, key=lambda section: cited.isdisjoint(section.markers))[:MORE]
+    return (yield from _written(answer, task, (*kept, *added)))
 
 
-def checked(answer: Answer, given: Sequence[Block], reply: Written, plan: Plan, known: str) -> Flow:
-    """``answer`` with the sentences of ``reply``, each with its verdict, and the badge that follows from them."""
-    written = statements(reply, given, answer.evidence)
-    stances, judges = yield from judged(answer.question, check.pairs(written, answer.evidence), plan.judge, plan.chat)
-    by = judges[-1] if judges else check.RULES
-    done = [
-        replace(one, verdict=check.verdict(one, answer.evidence, known, stance, by))
-        for one, stance in zip(written, stances, strict=True)
-    ]
-    shown = check.shown_statements(done, answer.evidence)
+def _cited(reply: Written, given: Sequence[Block]) -> set[str]:
+    """The evidence that ``reply`` rests on."""
+    numbers = {number for one in reply.drafted for number in one.numbers}
+    return {one.marker for block in given for one in block.sentences if one.number in numbers}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a model wrote in reply to ``task``, not checked yet; the statements cite ``evidence``."""
+
+    task: WriteInput
+    reply: Written
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """Its sentences."""
+        return statements(self.reply, self.task.blocks, self.evidence)
+
+
+def checked(answer: Answer, draft: Draft, plan: Plan) -> Flow:
+    """``answer`` with the sentences of ``draft``, each with its verdict, and the badge that follows."""
+    reply, task = draft.reply, draft.task
+    ((shown, account),) = yield from checked_drafts((draft,), plan, task.earlier, answer.conflicts)
     notes: Notes = (message(NOT_COVERED, parts=reply.missing),) if reply.missing else ()
     notes += (NOT_FOR,) if reply.covers is Covers.NO else ()
-    notes += () if done or reply.missing else (NOTHING,)
+    notes += () if shown or reply.missing else (NOTHING,)
     cited = {one.marker for statement in shown for one in statement.citations}
     sources = tuple(piece for piece in answer.evidence if piece.marker in cited)
     left_out = (reply.left_out,) if reply.left_out else ()
@@ -194,9 +232,36 @@ def checked(answer: Answer, given: Sequence[Block], reply: Written, plan: Plan, 
         answer,
         status=AnswerStatus.ANSWERED if any(not one.withheld for one in shown) else AnswerStatus.SECTIONS,
         statements=shown,
-        verification=check.account(done, reply, (check.RULES, *judges)),
+        verification=account,
         notes=(*answer.notes, *notes, *left_out, *overdue(sources)),
     )
+
+
+def checked_drafts(
+    drafts: Sequence[Draft], plan: Plan, earlier: tuple[str, ...] = (), conflicts: Sequence[Conflict] = ()
+) -> Step[tuple[tuple[tuple[Statement, ...], Verification], ...]]:
+    """The sentences of each of ``drafts`` as they are shown, and the account of them; all are judged in one request."""
+    asked = "\n".join(dict.fromkeys(draft.task.question for draft in drafts))
+    told = "\n".join(dict.fromkeys(draft.task.patient for draft in drafts if draft.task.patient))
+    about = SupportInput(asked, earlier=earlier, patient=told)
+    evidence = tuple({piece.marker: piece for draft in drafts for piece in draft.evidence}.values())
+    written = [one for draft in drafts for one in draft.statements]
+    done, judges = yield from _with_verdicts(about, written, evidence, plan.judge, plan.chat)
+    made, left = [], iter(done)
+    for draft in drafts:
+        own = [next(left) for _ in draft.statements]
+        if draft.reply.covers is Covers.NO:
+            own = [check.for_others(one, draft.evidence) for one in own]
+        shown = check.shown_statements(own, draft.evidence)
+        differ = _two_editions(shown, conflicts)
+        made.append((shown, check.account(own, draft.reply, (check.RULES, *judges), differ)))
+    return tuple(made)
+
+
+def _two_editions(shown: Sequence[Statement], conflicts: Sequence[Conflict]) -> bool:
+    """Whether what ``shown`` cite stands otherwise in another edition of its document."""
+    cited = {one.marker for statement in shown for one in statement.citations}
+    return any(one.kind is ConflictKind.EDITION and cited & {one.marker, one.against} for one in conflicts)
 
 
 def held(
@@ -208,23 +273,36 @@ def held(
     """
     done, account = citations.check(written, evidence)
     made = [place for place, one in enumerate(done) if one.origin is not Origin.EXTRACTIVE and not one.withheld]
-    pairs = check.pairs([done[place] for place in made], evidence)
-    stances, judges = yield from judged(question, pairs, judge, chat)
+    about = SupportInput(question)
+    found, judges = yield from _with_verdicts(about, [done[place] for place in made], evidence, judge, chat)
     checked = list(done)
-    for place, stance in zip(made, stances, strict=True):
-        by = judges[-1] if judges else check.RULES
-        verdict = check.verdict(checked[place], evidence, question, stance, by)
-        gap = verdict.support is not Support.SUPPORTED and checked[place].origin is Origin.GENERATED
-        checked[place] = replace(checked[place], verdict=verdict, withheld=gap)
+    for place, one in zip(made, found, strict=True):
+        gap = one.verdict is not None and one.verdict.support is not Support.SUPPORTED
+        checked[place] = replace(one, withheld=gap and one.origin is Origin.GENERATED)
     withheld = sum(one.withheld for one in checked)
     by_whom = (check.RULES, *judges) if made else account.judges
     return tuple(checked), replace(account, statements_withheld=withheld, judges=by_whom)
 
 
+def _with_verdicts(
+    about: SupportInput, written: Sequence[Statement], evidence: Sequence[Evidence], judge: str, chat: frozenset[str]
+) -> Step[tuple[list[Statement], tuple[Message, ...]]]:
+    """``written``, each with its verdict, and who judged: what rules settle is not asked of a model."""
+    settled = [check.settled(one, evidence, about.known) for one in written]
+    waiting = [one for one, verdict in zip(written, settled, strict=True) if verdict is None]
+    stances, judges = yield from judged(replace(about, pairs=check.pairs(waiting, evidence)), judge, chat)
+    by, left = judges[-1] if judges else check.RULES, iter(stances)
+    return [
+        replace(one, verdict=verdict or check.verdict(next(left), by))
+        for one, verdict in zip(written, settled, strict=True)
+    ], judges
+
+
 def judged(
-    question: str, pairs: tuple[tuple[str, str], ...], judge: str, chat: frozenset[str]
+    task: SupportInput, judge: str, chat: frozenset[str]
 ) -> Step[tuple[tuple[Stance | None, ...], tuple[Message, ...]]]:
-    """How each (sources, statement) stands, and who judged: the judge of entailment, else the chat model; else None."""
+    """How each pair of ``task`` stands, and who judged: the judge of entailment, else the chat model; else None."""
+    pairs = task.pairs
     stances: list[Stance | None] = [None] * len(pairs)
     judges: tuple[Message, ...] = ()
     if judge and pairs:
@@ -233,7 +311,7 @@ def judged(
     waiting = [place for place, stance in enumerate(stances) if stance is None or not stance.judged]
     if waiting and CHECK.name in chat:
         try:
-            more: tuple[Stance, ...] = yield Perform(CHECK, SupportInput(question, tuple(pairs[at] for at in waiting)))
+            more: tuple[Stance, ...] = yield Perform(CHECK, replace(task, pairs=tuple(pairs[at] for at in waiting)))
             judges = (*(judges if len(waiting) < len(pairs) else ()), check.MODEL)
             for place, stance in zip(waiting, more, strict=True):
                 stances[place] = stance
@@ -242,22 +320,14 @@ def judged(
     return tuple(stances), judges if any(one is not None and one.judged for one in stances) else ()
 
 
-def written_from(
-    question: str, evidence: tuple[Evidence, ...], plan: Plan, patient: str = ""
-) -> Step[tuple[tuple[Statement, ...], Verification]]:
-    """What a chat model writes from ``evidence``, a block a passage, checked; nothing without one, or where it fails.
-
-    For the parts of other workflows: what is withheld is left out.
-    """
-    nothing: tuple[tuple[Statement, ...], Verification] = ((), Verification())
+def drafted(question: str, evidence: tuple[Evidence, ...], plan: Plan, patient: str = "") -> Step[Draft | None]:
+    """What a chat model writes from ``evidence``, a block a passage; None without one, or where it fails."""
     given = of_evidence(evidence)
     if WRITE.name not in plan.chat or not given:
-        return nothing
+        return None
+    task = WriteInput(question, given, plan.audience, plan.day, patient=patient)
     try:
-        reply: Written = yield Perform(WRITE, WriteInput(question, given, plan.audience, plan.day, (), patient))
+        reply: Written = yield Perform(WRITE, task)
     except Rejected:
-        return nothing
-    begun = Answer(AnswerStatus.SECTIONS, question, "", (), evidence, (), Provenance("", ""))
-    answer: Answer = yield from checked(begun, given, reply, plan, f"{question}\n{patient}")
-    stands = tuple(one for one in answer.statements if not one.withheld and one.verdict is not None)
-    return stands, answer.verification
+        return None
+    return Draft(task, reply, evidence)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from localmed.agents.asking import COHERENCE, RELEVANCE, RELEVANT, QuestionInput, RelevanceInput
-from localmed.agents.decomposing import DECOMPOSITION, SELF_KNOWLEDGE, SUB_QUESTIONS
+from localmed.answering.asking import COHERENCE, RELEVANCE, RELEVANT, QuestionInput, RelevanceInput
+from localmed.answering.decomposing import DECOMPOSITION, SELF_KNOWLEDGE, SUB_QUESTIONS
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Provenance, SearchFilter
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
-from localmed.errors import Rejected
-from localmed.language import detect
+from localmed.text.language import detect
 from localmed.workflows import finding
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Flow, Perform, Search, Step

@@ -6,22 +6,24 @@ whose section does not carry the reason, is dropped. Beyond the paper: the safet
 rule, put the Emergency Department before all else, and so does a complaint that is only worded like an emergency, which
 is told as not sure; floors are quoted from the guide, never known otherwise.
 
-It points the way and never says what somebody has. The guide is whatever the collections of kind ``local`` hold
-(``retrieval.guide``). It is searched in the complaint's language, and in any where that finds no department.
+One place is named, and a second only where the guide's own section on the first names it. It points the way and never
+says what somebody has. The guide is whatever the collections of kind ``local`` hold (``retrieval.guide``). It is
+searched in the complaint's language, and in any where that finds no department.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import QuestionInput
-from localmed.agents.guidance import (
+from localmed.answering import citations
+from localmed.answering.asking import QuestionInput
+from localmed.answering.guidance import (
     DEPARTMENT,
     EMERGENCY,
     FINAL_CHECK,
-    SHOWN,
     Advised,
     CheckInput,
     Department,
@@ -29,9 +31,7 @@ from localmed.agents.guidance import (
     GuidanceInput,
     check_by_rule,
 )
-from localmed.agents.guidance_rules import reason
-from localmed.clinical.lay_words import added, characters
-from localmed.clinical.red_flags import fits, red_flags, specialties
+from localmed.answering.guidance_rules import reason
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -46,12 +46,13 @@ from localmed.domain import (
 )
 from localmed.domain.findings import Found
 from localmed.domain.parts import DepartmentPart
-from localmed.language import detect, sentences, words
 from localmed.retrieval import guide
-from localmed.verification import citations
+from localmed.safety.red_flags import fits, red_flags, specialties
+from localmed.text.language import detect, sentences, words
+from localmed.text.lay_words import added, characters
 from localmed.workflows.ask import held
 from localmed.workflows.finding import Notes, Plan, minted
-from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
+from localmed.workflows.flow import Cite, Flow, Perform, Search, Shown, Step, attempt
 from localmed.workflows.receipts import NO_WORDS
 from localmed.workflows.screening import overdue, refused, screened
 
@@ -108,6 +109,8 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     searched = complaint[:CHARACTERS]
     result: GuideResult = yield from _search_guide(searched, filters, language, flags)
     begun = replace(begun, notes=_notes(complaint, language, result, flags))
+    if flags and plan.chat:
+        yield Shown(begun)  # nobody waits for a model with an emergency
     advised, account, notes = yield from _advised(searched, result, plan, flags)
     parts = []
     evidence = result.evidence
@@ -205,7 +208,18 @@ def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[st
         notes += (message("departments.of_model", count=len(advised) - len(checked)),)
     if flags and result.emergency:
         checked = (Advised(result.emergency.name, (reason(result.emergency, complaint),)), *checked)
-    return checked[:SHOWN], account, notes
+    return _one_place(checked, result), account, notes
+
+
+def _one_place(advised: tuple[Advised, ...], result: GuideResult) -> tuple[Advised, ...]:
+    """The first of ``advised``, and the next one that the guide's sections on the first name."""
+    first, others = advised[:1], advised[1:]
+    every = (*result.departments, *((result.emergency,) if result.emergency else ()))
+    own = " ".join(
+        piece.passage.text for one in every for it in first if one.name == it.department for piece in one.evidence
+    )
+    named = [one for one in others if re.search(rf"(?<!\w){re.escape(one.department)}(?![a-z])", own, re.IGNORECASE)]
+    return (*first, *named[:1])
 
 
 def _fitting(

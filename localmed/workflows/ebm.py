@@ -4,7 +4,8 @@ After LINS (Methods, "Workflow of LINS assisting in evidence-based medicine prac
 question, unless it is one already; it is searched for in each tier of the hierarchical evidence database (preset
 ``ebm``), and the sections stand in the tiers' order: guidelines, literature, books. With a chat model an answer is
 written from them for this patient and checked; no sentence of it can rest on the record. Beside it: the PICO elements,
-what was read from the record, allergies and interactions by name, and each source with its type, date and level.
+what was read from the record, allergies and interactions by name, the rows of tables that give a range of a value, and
+each source with its type, date and level.
 
 Of the patient nothing else is said by rule: nothing found is no proof that advice fits. The record is searched for by
 its first problems only.
@@ -12,12 +13,13 @@ its first problems only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from localmed.agents.practice import ELEMENTS, PICO, Pico, PicoInput, by_labels, in_words
-from localmed.clinical import medicines
-from localmed.clinical.publications import level
+from localmed.answering import citations
+from localmed.answering.practice import ELEMENTS, PICO, Pico, PicoInput, by_labels, in_words
+from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -30,23 +32,34 @@ from localmed.domain import (
     Statement,
     message,
 )
-from localmed.domain.parts import AllergyPart, InteractionPart, NotJudgedPart, PicoPart, RecordPart, SourceLevelPart
+from localmed.domain.errors import Rejected
+from localmed.domain.parts import (
+    AllergyPart,
+    InteractionPart,
+    NotJudgedPart,
+    PicoPart,
+    RecordPart,
+    SourceLevelPart,
+    ValuePart,
+)
 from localmed.domain.patient import EntryKind, PatientRecord
-from localmed.errors import Rejected
-from localmed.language import content_words, detect
 from localmed.library.graph import Relation
 from localmed.retrieval.concepts import Card
-from localmed.verification import citations
+from localmed.text import measures, medicines
+from localmed.text.language import content_words, detect
+from localmed.text.publications import level
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Flow, LookUp, Perform, Step
-from localmed.workflows.receipts import conflicts, receipts, renumbered
+from localmed.workflows.receipts import conflicts, editions, receipts, renumbered
 from localmed.workflows.screening import refused, screened
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # of the record, searched with a question that names little itself
+_BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
+_CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
 SHORT = 4  # content words; a question of fewer is understood with what the record says
 
 
@@ -137,7 +150,7 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
         evidence=tuple(evidence),
         searched=tuple(searched),
         receipts=replace(whole.receipts, sections=tuple(sections), others=tuple(others)),
-        conflicts=tuple(conflicts(sections, evidence)),
+        conflicts=(*editions(sections, evidence), *conflicts(sections, evidence)),
     )
 
 
@@ -159,7 +172,8 @@ def _not_judged(case: Case, plan: Plan) -> NotJudgedPart:
     """What of patient and sources nobody judged."""
     if case.record is None:
         return NotJudgedPart((message("ebm.no_record"),))
-    unread = () if plan.chat else (message("ebm.fit_not_judged"),)
+    why = message("ebm.fit_not_written" if plan.chat else "ebm.fit_not_judged")
+    unread = () if WRITE.name in plan.chat else (why,)
     return NotJudgedPart((*unread, message("ebm.reactions_not_judged"), message("ebm.not_looked_for")))
 
 
@@ -177,7 +191,7 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
 
 
 def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
-    """The record's allergies to what is shown or marked, and interactions that the concept graph lists."""
+    """The allergies of the record to what is shown or marked, interactions of the graph, and rows for its values."""
     if case.record is None:
         return ()
     known = answer.by_marker
@@ -191,7 +205,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
         interacting += interactions(case.record, name, card.relations if card else ())
-    return (*allergies(case.record, statements), *dict.fromkeys(interacting))
+    return (*allergies(case.record, statements), *dict.fromkeys(interacting), *rows(case.record, answer))
 
 
 # --- what of a patient's record certainly bears on the sentences shown ------------------------------------------------
@@ -224,3 +238,27 @@ def interactions(record: PatientRecord, named: str, relations: Sequence[Relation
         for entry in record.entries:
             if entry.kind is EntryKind.MEDICINE and partners & medicines.ingredients(entry.text):
                 yield InteractionPart(entry, named, relation.source.collection)
+
+
+def rows(record: PatientRecord, answer: Answer) -> Iterator[ValuePart]:
+    """The record's values, each with the rows of tables shown that give a range of it which holds the value."""
+    lines = [(answer.by_marker[line.marker], line) for section in answer.sections for line in section.lines]
+    for result in record.results:
+        measure = measures.by_name(result.name)
+        quoted = tuple(
+            piece.quotation(line.start, line.end)
+            for piece, line in lines
+            if piece.passage.table and _is_row_of(measure, piece.passage.text[line.start : line.end], result.value)
+        )
+        if quoted:
+            yield ValuePart(result, quoted)
+
+
+def _is_row_of(measure: measures.Measure, row: str, value: float) -> bool:
+    """Whether one cell of ``row`` ("Header: cell; Header: cell") gives a range of ``measure`` that holds ``value``."""
+    cells = (_CELL.match(cell) for cell in _BETWEEN.split(row))
+    return any(
+        measures.mentioned(cell["header"]) == [measure] and measures.holds(measure, cell["header"], cell["text"], value)
+        for cell in cells
+        if cell
+    )

@@ -10,16 +10,18 @@ a cited sentence that defines it, or a definition of the concept graph; else it 
 questions are screened first, as a patient's.
 
 Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named with those that nothing explains),
-``QUESTIONS`` follow-up questions, one search for each.
+``QUESTIONS`` follow-up questions, one search for each. Calls of a chat model: one for the lines, one for all terms that
+no source defines, one a question, and one that checks all of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from localmed.agents.orders import (
+from localmed.answering import citations, faithfulness
+from localmed.answering.orders import (
     LINES,
     MEDICAL_TERMS,
     PLAIN_ORDER,
@@ -30,9 +32,8 @@ from localmed.agents.orders import (
     RetrievalInput,
     without_identity,
 )
-from localmed.agents.orders_rules import definition_of, names_for
+from localmed.answering.orders_rules import definition_of, names_for
 from localmed.answering.write import WRITE
-from localmed.clinical.abbreviations import abbreviations
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -44,8 +45,10 @@ from localmed.domain import (
     Receipts,
     SearchFilter,
     Statement,
+    Verification,
     message,
 )
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
 from localmed.domain.parts import (
     Definition,
@@ -59,22 +62,20 @@ from localmed.domain.parts import (
     UnexplainedPart,
 )
 from localmed.domain.patient import PatientRecord
-from localmed.errors import Rejected
-from localmed.language import HAN, detect, sentences
 from localmed.library.terms import folded
 from localmed.retrieval.concepts import Card
-from localmed.verification import citations, faithfulness
+from localmed.text.abbreviations import abbreviations
+from localmed.text.language import HAN, detect, sentences
 from localmed.workflows import finding
-from localmed.workflows.ask import written_from
+from localmed.workflows.ask import Draft, checked_drafts, drafted
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
 from localmed.workflows.receipts import receipts, renumbered
 from localmed.workflows.screening import overdue, refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
-WRITTEN = (
-    6  # terms that a model explains, the first that no sentence of a source defines: each costs two calls or three
-)
+WRITTEN = 6  # terms that a model explains in one reply, the first that no sentence of a source defines
+OF_TERM = 2  # passages that it reads for each of them
 EXPLAINED = 20  # terms, the first of the order: each costs a search
 QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
@@ -105,16 +106,16 @@ class ExplainInput:
 
 @dataclass(slots=True)
 class _Cited:
-    """The evidence cited so far, of which a passage keeps its marker, and how much a model was asked for."""
+    """The evidence cited so far, of which a passage keeps its marker, and what else has one."""
 
     evidence: tuple[Evidence, ...] = ()
-    written: int = 0  # terms that a model was asked to explain
+    read: tuple[Evidence, ...] = ()  # by a model, for terms
     receipts: list[Receipts] = field(default_factory=list)  # of the follow-up questions
 
     @property
     def next_marker(self) -> int:
         """The highest marker that is taken."""
-        return max((int(piece.marker) for piece in self.evidence), default=0)
+        return max((int(piece.marker) for piece in (*self.evidence, *self.read)), default=0)
 
     @property
     def sections(self) -> Receipts | None:
@@ -142,13 +143,22 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
-    explained, unexplained = yield from _explained(_first_occurrences(terms), task, filters, plan, cited)
+    looked_up = yield from _looked_up(_first_occurrences(terms), language, filters, plan, cited)
+    of_terms = yield from _drafted_terms(looked_up, language, plan, task.known, cited)
     questions, cut = _questions(task)
-    answered = yield from _answers(replace(task, questions=questions), terms, filters, plan, provenance, cited)
-    unexplained = tuple(term for term in unexplained if not _is_plain(term, language))
+    asked = yield from _asked(replace(task, questions=questions), terms, filters, plan, provenance, cited)
+    drafts = (of_terms, *(draft for _, _, draft in asked))
+    checked = iter((yield from checked_drafts([draft for draft in drafts if draft], plan)))
+    written, _ = next(checked) if of_terms else ((), None)
+    explained = tuple(_explained(looked_up, _standing(written), cited))
+    answered = tuple(_answer(question, alone, next(checked) if draft else None) for question, alone, draft in asked)
+    named = {part.term for part in explained}
+    unexplained = tuple(
+        term.text for term in _first_occurrences(terms) if term.text not in named and not _is_plain(term.text, language)
+    )
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
-    shown = cited.evidence
+    shown = tuple(sorted(cited.evidence, key=lambda piece: int(piece.marker)))
     answer = Answer(AnswerStatus.ANSWERED, order, language, (), shown, searched, provenance, workflow="explain")
     return replace(
         answer,
@@ -204,7 +214,7 @@ def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...]
     written = [order[start:end] for start, end in spans]
     plain, restated, notes = [""] * len(spans), Restated.QUOTED, Notes()
     if PLAIN_ORDER.name not in plan.roles:
-        notes = (message("explain.no_plain_words"),)
+        notes = (message("explain.plain_words_unfit" if plan.chat else "explain.no_plain_words"),)
     elif spans:
         restated = Restated.REJECTED
         plain[:LINES], notes = yield from _in_plain_words(written[:LINES])
@@ -245,21 +255,80 @@ def _is_plain(term: str, language: str) -> bool:
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 
-def _explained(
-    terms: list[OrderTerm], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
-) -> Step[tuple[tuple[Part, ...], tuple[str, ...]]]:
-    """The first terms, each with cited sentences or the graph's definition; and the names of all others."""
-    parts: list[TermPart] = []
-    language = detect(task.order)
+@dataclass(frozen=True, slots=True)
+class _LookedUp:
+    """A term, its other names, what a source or the graph says of it, and what was found for it."""
+
+    term: OrderTerm
+    names: tuple[str, ...]
+    quoted: tuple[Statement, ...]
+    definition: Definition | None
+    hits: tuple[Hit, ...]
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """All its names."""
+        return (self.term.text, *self.names)
+
+
+def _looked_up(
+    terms: list[OrderTerm], language: str, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Step[list[_LookedUp]]:
+    """The first terms, each with a sentence of a source that defines it, else with the graph's definition."""
+    made: list[_LookedUp] = []
     for term in terms[:EXPLAINED]:
         names = names_for(term, language)
         card: Card | None = yield LookUp(term.text)
-        statements = yield from _quoted_or_written(term, names, task, filters, plan, cited)
-        definition = None if statements else _definition(card, language)
-        if statements or definition:
-            parts.append(TermPart(term.text, statements, names, definition, term.start, term.end))
-    there = {part.term for part in parts}
-    return tuple(parts), tuple(term.text for term in terms if term.text not in there)
+        question = _question(term, names, language)
+        quoted, hits = yield from _defined(question, (term.text, *names), language, filters, plan, cited)
+        made.append(_LookedUp(term, names, quoted, _definition(card, language), hits))
+    return made
+
+
+def _defined(
+    question: str, called: tuple[str, ...], language: str, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Step[tuple[tuple[Statement, ...], tuple[Hit, ...]]]:
+    """A sentence that defines what is so ``called``, of the order's language first; and what was found."""
+    found: dict[str, Hit] = {}
+    for limit in (replace(filters, language=language), filters) if not filters.language else (filters,):
+        hits = yield from _by_tier_priority(question, limit, plan)
+        if found.keys() >= {hit.passage.id for hit in hits}:
+            continue
+        found |= {hit.passage.id: hit for hit in hits}
+        evidence = yield from finding.minted(hits, cited.evidence)
+        quoted = definition_of(called, (piece for piece in evidence if piece.for_models))
+        cited.keep(evidence, quoted)
+        if quoted:
+            return quoted, tuple(found.values())
+    return (), tuple(found.values())
+
+
+def _drafted_terms(
+    terms: Sequence[_LookedUp], language: str, plan: Plan, known: str, cited: _Cited
+) -> Step[Draft | None]:
+    """What a model writes of the first terms that no sentence of a source defines, all in one reply."""
+    waiting = [one for one in terms if one.hits and not one.quoted][:WRITTEN]
+    if not waiting or WRITE.name not in plan.chat:
+        return None
+    hits = tuple({hit.passage.id: hit for one in waiting for hit in one.hits[:OF_TERM]}.values())
+    cited.read = yield from finding.minted(hits, cited.evidence)
+    question = " ".join(_question(one.term, one.names, language) for one in waiting)
+    return (yield from drafted(question, cited.read, plan, known))
+
+
+def _explained(terms: Sequence[_LookedUp], written: Sequence[Statement], cited: _Cited) -> Iterator[TermPart]:
+    """The terms that something explains: a source's own sentence, what a model wrote of it, the graph's definition."""
+    for one in terms:
+        statements = one.quoted or tuple(it for it in written if _about(it.text, one.called))
+        cited.keep(cited.read, statements)
+        if statements or one.definition:
+            definition = None if statements else one.definition
+            yield TermPart(one.term.text, statements, one.names, definition, one.term.start, one.term.end)
+
+
+def _standing(written: Sequence[Statement]) -> tuple[Statement, ...]:
+    """What of the sentences shown may be given to a patient: nothing that was withheld or that nobody judged."""
+    return tuple(one for one in written if not one.withheld and one.verdict is not None)
 
 
 def _definition(card: Card | None, language: str) -> Definition | None:
@@ -271,23 +340,6 @@ def _definition(card: Card | None, language: str) -> Definition | None:
         return None
     text = text if len(text) <= CARD_CHARACTERS else text[: CARD_CHARACTERS - 1] + "…"
     return Definition(text, f"{source.collection}, {card.concept.id}" if source else card.concept.id)
-
-
-def _quoted_or_written(
-    term: OrderTerm, names: tuple[str, ...], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
-) -> Step[tuple[Statement, ...]]:
-    question = _question(term, names, detect(task.order))
-    hits = yield from _by_tier_priority(question, filters, plan)
-    if not hits:
-        return ()
-    evidence = yield from finding.minted(hits, cited.evidence)
-    quoted = definition_of((term.text, *names), (piece for piece in evidence if not piece.planted))
-    if not quoted and cited.written < WRITTEN and WRITE.name in plan.chat:
-        cited.written += 1
-        written, _ = yield from written_from(question, evidence, plan, task.known)
-        quoted = tuple(one for one in written if _about(one.text, (term.text, *names)))
-    cited.keep(evidence, quoted)
-    return quoted
 
 
 def _about(text: str, names: tuple[str, ...]) -> bool:
@@ -317,19 +369,16 @@ def _by_tier_priority(question: str, filters: SearchFilter, plan: Plan) -> Step[
 # --- follow-up questions ----------------------------------------------------------------------------------------------
 
 
-def _answers(
+def _asked(
     task: ExplainInput,
     terms: tuple[OrderTerm, ...],
     filters: SearchFilter,
     plan: Plan,
     provenance: Provenance,
     cited: _Cited,
-) -> Step[tuple[Part, ...]]:
-    """A part for each follow-up question; the sections that speak of it stand in the answer, for staff.
-
-    A patient is shown what a chat model writes only where its badge is green.
-    """
-    parts: list[Part] = []
+) -> Step[list[tuple[str, str, Draft | None]]]:
+    """Each follow-up question, how it was asked, and what a model wrote; its sections stand in the answer."""
+    made: list[tuple[str, str, Draft | None]] = []
     problems = task.patient.problems if task.patient else ()
     terms = (*terms, *(OrderTerm(problem, 0, 0, "condition") for problem in problems))
     for question in task.questions:
@@ -345,11 +394,15 @@ def _answers(
         cited.evidence = (*cited.evidence, *found.evidence)
         best = {section.best for section in found.receipts.sections} if found.receipts else set()
         pieces = tuple(piece for piece in found.evidence if piece.marker in best)
-        written, account = yield from written_from(alone, pieces, plan, task.known)
-        sure = account.badge is Badge.GREEN
-        shown = written if sure else ()
-        parts.append(QuestionPart(question, shown, alone if alone != question else "", bool(written) and not sure))
-    return tuple(parts)
+        made.append((question, alone, (yield from drafted(alone, pieces, plan, task.known))))
+    return made
+
+
+def _answer(question: str, alone: str, checked: tuple[tuple[Statement, ...], Verification] | None) -> QuestionPart:
+    """The part of a question: a patient is shown what a chat model wrote only where its badge is green."""
+    written, account = checked or ((), Verification())
+    stands, sure = _standing(written), account.badge is Badge.GREEN
+    return QuestionPart(question, stands if sure else (), alone if alone != question else "", bool(stands) and not sure)
 
 
 # --- reading level ----------------------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import KEYWORDS, Keywords, KeywordsInput
-from localmed.agents.safety import Audience
+from localmed.answering.asking import KEYWORDS, Keywords, KeywordsInput
 from localmed.domain import Evidence, Hit, Kind, Message, SearchFilter, message
 from localmed.retrieval.tiers import Tier
+from localmed.safety.safety import Audience
 from localmed.workflows.flow import Cite, Search, Step, attempt
 
 Notes = tuple[Message, ...]

@@ -17,20 +17,20 @@ from dataclasses import astuple, dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from localmed.agents.asking import Coherence, Keywords
-from localmed.agents.roles import Role
+from localmed.answering.asking import Coherence, Keywords
+from localmed.answering.badge import Vote
+from localmed.answering.roles import Role
 from localmed.answering.write import Written
 from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, TraceStep, message
+from localmed.domain.errors import Busy, Cancelled, ModelError, NotServed, Rejected, TooLong
 from localmed.domain.findings import Finding, Found
-from localmed.errors import Busy, Cancelled, ModelError, Rejected
-from localmed.hooks import SILENT, Hooks, following
-from localmed.ports import NOT_JUDGED, Stance
+from localmed.domain.ports import NOT_JUDGED, Stance
+from localmed.process.hooks import SILENT, Hooks, following
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.studies import Reference, Study
-from localmed.verification.badge import Vote
 
 if TYPE_CHECKING:
-    from localmed.agents.role_table import RoleTable
+    from localmed.answering.role_table import RoleTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,6 @@ class Services:
     roles: RoleTable
 
 
-TOO_LONG = frozenset({"agents.no_room", "chat.prompt_too_long", "chat.decision_too_long", "chat.server_too_long"})
 FAILED = "workflow.model_failed"  # the note of a run whose model failed
 OUT_OF_TIME = "workflow.model_out_of_time"  # and of one in which it took too long
 
@@ -295,13 +294,15 @@ class Driver:
                 raise
             except Cancelled:
                 self._out_of_time(model)
+            except TooLong as error:
+                raise Rejected(error.message) from None
             except (ModelError, Busy) as error:
-                if error.message.code in TOO_LONG:  # the model is well, it was the request
-                    raise Rejected(error.message) from None
                 self._failures[model] = message(FAILED, role=step_name(request), reason=error.full_message)
         rules, failure = services.roles.without_chat(), self._failures.get(model)
         if rules.by(request.role) == "off" and (request.by_rules or failure):
-            raise Rejected(failure or message("agents.role_off", role=request.role.name))
+            if failure:
+                raise NotServed(failure)
+            raise Rejected("agents.role_off", role=request.role.name)
         return rules.perform(request.role, request.task)
 
     def _in_time(self, model: str) -> bool:
@@ -365,11 +366,8 @@ def summary(result: Any) -> tuple[tuple[str, str], ...]:
         ids = " ".join(hit.passage.id[:8] for hit in result.hits)
         steps = " ".join(f"{step.keywords}:{step.hits}" for step in result.keywords)
         required = (("keywords", steps),) if steps else ()
-        mapped = (
-            (("guidelines", " ".join(guideline[:8] for guideline in result.guidelines)),) if result.guidelines else ()
-        )
         counts = (("hits", str(len(result.hits))), ("dense", str(result.dense).lower()))
-        return (*counts, ("passages", ids), *required, *mapped)
+        return (*counts, ("passages", ids), *required)
     if isinstance(result, Finding):
         ids = " ".join(section.best.passage.id[:8] for section in (*result.sections, *result.others))
         counts = (("sections", str(len(result.sections))), ("others", str(len(result.others))))

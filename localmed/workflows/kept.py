@@ -15,9 +15,9 @@ from pathlib import Path
 
 from localmed.domain import Evidence, Status
 from localmed.domain.codec import FORMAT, LARGEST, AlteredAnswer, answer_of
-from localmed.errors import Damaged, InputError, UnknownName
-from localmed.files import contents
+from localmed.domain.errors import Damaged, InputError, UnknownName
 from localmed.library.library import Library
+from localmed.process.files import contents
 
 
 def source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evidence:

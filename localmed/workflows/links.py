@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.agents.asking import RELEVANCE, RelevanceInput
-from localmed.agents.linking import FLUENCY, FluencyInput
+from localmed.answering import link_eval
+from localmed.answering.asking import RELEVANCE, RelevanceInput
+from localmed.answering.link_eval import CitationSet, LinkBasis, LinkInput, LinkSource
+from localmed.answering.linking import FLUENCY, FluencyInput
 from localmed.domain import Answer, AnswerStatus, Provenance, SearchFilter, Verification, message
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Finding
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.parts import LinkCountsPart, LinkSetPart
-from localmed.errors import Rejected
-from localmed.language import detect
-from localmed.ports import Stance
-from localmed.verification import link_eval
-from localmed.verification.link_eval import CitationSet, LinkBasis, LinkInput, LinkSource
+from localmed.domain.ports import Stance
+from localmed.text.language import detect
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Find, Flow, Judge, Perform, Step
 from localmed.workflows.receipts import PASSAGES, SECTIONS

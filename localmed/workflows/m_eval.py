@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from localmed.agents.appraisal import APPRAISAL, AppraisalInput
-from localmed.answering.check import CHECK
-from localmed.clinical.publications import base
+from localmed.answering.appraisal import APPRAISAL, AppraisalInput
+from localmed.answering.check import CHECK, SupportInput
+from localmed.answering.claims import Claim, Premise, Read, candidates, extract, likeness, premise
+from localmed.answering.reliability import Reliability, bonuses
+from localmed.answering.standing import excluded
+from localmed.answering.verbatim import find_verbatim
+from localmed.answering.vote import Outcome, judged, old, outcome, quality, vote
+from localmed.domain.errors import Rejected
 from localmed.domain.parts import Label, Quality
-from localmed.errors import Rejected
-from localmed.ports import NOT_JUDGED, Stance
+from localmed.domain.ports import NOT_JUDGED, Stance
 from localmed.retrieval.studies import Study
-from localmed.verification import quantities
-from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
-from localmed.verification.reliability import Reliability, bonuses
-from localmed.verification.standing import excluded
-from localmed.verification.verbatim import find_verbatim
-from localmed.verification.vote import Outcome, judged, old, outcome, quality, vote
+from localmed.text import quantities
+from localmed.text.publications import base
 from localmed.workflows.ask import judged as judged_pairs
 from localmed.workflows.flow import Compare, Perform, Step, Studies
 
@@ -135,7 +135,7 @@ def _standing(
 ) -> tuple[list[tuple[Study, bool]], tuple[ExcludedStudy, ...]]:
     """The studies that may count, each with whether it was given, and those that may not."""
     both = [*((study, True) for study in provided), *((study, False) for study in retrieved)]
-    reasons = [excluded(study.document, study.text) for study, _ in both]
+    reasons = [excluded(study.document, study.planted) for study, _ in both]
     counting = [pair for pair, reason in zip(both, reasons, strict=True) if not reason]
     pairs = zip(both, reasons, strict=True)
     return counting, tuple(ExcludedStudy(study, reason, own) for (study, own), reason in pairs if reason)
@@ -176,7 +176,7 @@ def _held(
         for row_premise in row
         if row_premise.text
     ]
-    judgements, _ = yield from judged_pairs(question, tuple(pairs), bounds.judge, bounds.chat)
+    judgements, _ = yield from judged_pairs(SupportInput(question, tuple(pairs)), bounds.judge, bounds.chat)
     stances = iter(one or NOT_JUDGED for one in judgements)
     return tuple(_outcome(claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from localmed.agents.source_plan import GRAPH, SOURCES
+from localmed.answering.source_plan import GRAPH, SOURCES
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -25,8 +25,8 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.parts import SourcePlanPart
-from localmed.language import detect, sentences
 from localmed.library.definitions import cited_passage
+from localmed.text.language import detect, sentences
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Notes, Plan

@@ -1,16 +1,17 @@
 """Receipts: the sections that speak of a question, with the sentences nearest to it marked. Nothing judges them.
 
-Every workflow that asks the library begins here; without a chat model this is the whole answer. Where two of the first
-sections give another amount of the same medicine in the same unit, or stand in two editions of one document, both are
-put side by side above everything, the newer edition first.
+Every workflow that asks the library begins here; without a chat model this is the whole answer. Sections of one heading
+in two editions of one document stand newest first; where they say something else, both are put side by side above
+everything, by the sentences that are alike but for their numbers, else by what is marked. So are two of the first
+sections that give another amount of the same medicine in the same unit.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from localmed.clinical import medicines
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -29,15 +30,20 @@ from localmed.domain import (
 )
 from localmed.domain.findings import Finding, Section
 from localmed.domain.parts import ConceptPart, Definition
-from localmed.language import detect, words
 from localmed.retrieval.concepts import Card
-from localmed.verification.amounts import Amount, amounts
+from localmed.safety.red_flags import red_flags
+from localmed.text import medicines
+from localmed.text.amounts import Amount, amounts
+from localmed.text.furniture import states_nothing
+from localmed.text.language import detect, fold, words
 from localmed.workflows.finding import bounded
 from localmed.workflows.flow import Cite, Find, Flow
 
 PASSAGES, SECTIONS = 50, 10  # searched for, and sections shown
 COMPARED = 3  # sections whose marked lines are compared with one another
 CONFLICTS = 3  # shown at most
+ALIKE = 0.7  # of the words of two sentences: one sentence in two editions
+_NUMBER = re.compile(r"\d+(?:[.,·]\d+)*")
 NO_WORDS = message("workflow.no_words")
 NO_TIER = message("workflow.no_tier")
 
@@ -72,8 +78,9 @@ def receipts(
         status=AnswerStatus.SECTIONS if both else AnswerStatus.ABSTAINED,
         language=found.found.language,
         evidence=evidence,
-        receipts=Receipts(found.read.readings, own, others, found.found.dense, found.found.closeness),
-        conflicts=tuple(conflicts(own[:COMPARED], evidence))[:CONFLICTS],
+        notes=(*notes, *(message("workflow.withdrawn_lately", title=it, date=day) for it, day in found.withdrawn)),
+        receipts=Receipts(found.read.readings, own, others, found.found.dense, found.found.closeness, red_flags(text)),
+        conflicts=(*editions(own, evidence), *conflicts(own[:COMPARED], evidence))[:CONFLICTS],
     )
 
 
@@ -88,7 +95,9 @@ def shown_section(section: Section, known: Mapping[str, Evidence]) -> ShownSecti
         for line in section.lines
     )
     best = known.get(section.best.passage.id)
-    return ShownSection(best.marker if best else lines[0].marker, lines, section.cut, section.best.score)
+    population = tuple(ShownLine(known[it.passage.id].marker, it.start, it.end) for it in section.population)
+    name = best.marker if best else lines[0].marker
+    return ShownSection(name, lines, section.cut, section.best.score, section.study, population)
 
 
 def renumbered(answer: Answer, before: int) -> Answer:
@@ -97,7 +106,12 @@ def renumbered(answer: Answer, before: int) -> Answer:
 
     def moved(sections: Iterable[ShownSection]) -> tuple[ShownSection, ...]:
         return tuple(
-            replace(one, best=name[one.best], lines=tuple(replace(it, marker=name[it.marker]) for it in one.lines))
+            replace(
+                one,
+                best=name[one.best],
+                lines=tuple(replace(it, marker=name[it.marker]) for it in one.lines),
+                population=tuple(replace(it, marker=name[it.marker]) for it in one.population),
+            )
             for one in sections
         )
 
@@ -140,14 +154,66 @@ def _newest_first(sections: list[ShownSection], known: Mapping[str, Evidence]) -
 
 
 def _editions(one: Evidence, other: Evidence) -> bool:
-    """Whether both are of the same document's title and heading, in two editions."""
-    same = _name(one) == _name(other) and one.passage.headings[-1:] == other.passage.headings[-1:]
+    """Whether both are of one document, by collection, title and heading, in two editions."""
+    same = _heading(one) == _heading(other)
     apart = one.passage.document_id != other.passage.document_id
     return same and apart and bool(one.edition) and bool(other.edition) and one.edition != other.edition
 
 
-def _name(piece: Evidence) -> tuple[str, ...]:
-    return tuple(word for word in words(piece.document_title) if not word.isdigit())
+def _heading(piece: Evidence) -> tuple[object, ...]:
+    title = tuple(word for word in words(piece.document_title) if not word.isdigit())
+    return piece.passage.collection, title, piece.passage.headings[-1:]
+
+
+def editions(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) -> Iterator[Conflict]:
+    """Two editions of one document that say something else under one heading, the newer one as ours."""
+    known = {piece.marker: piece for piece in evidence}
+    for place, one in enumerate(sections):
+        for other in sections[place + 1 :]:
+            newer, older = known[one.best], known[other.best]
+            if not _editions(newer, older) or newer.edition < older.edition:
+                continue
+            if pair := _changed(one, other, known):
+                (mine, ours), (its, theirs) = pair
+                amounts_ = _differing(_words(mine, ours), _words(its, theirs)) or ()
+                yield Conflict(
+                    ConflictKind.EDITION,
+                    mine.marker,
+                    its.marker,
+                    mine.citation(ours.start, ours.end),
+                    its.citation(theirs.start, theirs.end),
+                    tuple(Quantity(it.low, it.high, it.kind, it.written) for it in amounts_),
+                    (newer.edition, older.edition),
+                )
+
+
+def _changed(
+    one: ShownSection, other: ShownSection, known: Mapping[str, Evidence]
+) -> tuple[tuple[Evidence, ShownLine], tuple[Evidence, ShownLine]] | None:
+    """Two lines, one of them marked, that are alike but for their numbers; else what only one has."""
+    mine, theirs = ([(known[line.marker], line) for line in it.lines] for it in (one, other))
+    for ours in mine:
+        for its in theirs:
+            if (ours[1].marked or its[1].marked) and _other_numbers(_words(*ours), _words(*its)):
+                return ours, its
+    fresh, gone = _only(mine, theirs), _only(theirs, mine)
+    return ((fresh or mine)[0], (gone or theirs)[0]) if fresh or gone else None
+
+
+def _only(
+    ours: list[tuple[Evidence, ShownLine]], theirs: list[tuple[Evidence, ShownLine]]
+) -> list[tuple[Evidence, ShownLine]]:
+    """Those of ``ours`` whose words are not among ``theirs``, marked ones first."""
+    said = {fold(_words(*it)) for it in theirs}
+    only = [it for it in ours if not states_nothing(_words(*it)) and fold(_words(*it)) not in said]
+    return sorted(only, key=lambda it: not it[1].marked)
+
+
+def _other_numbers(one: str, other: str) -> bool:
+    """Whether two sentences have the same words, all but a few, and other numbers."""
+    mine, its = set(words(_NUMBER.sub(" ", one))), set(words(_NUMBER.sub(" ", other)))
+    alike = bool(mine | its) and len(mine & its) >= ALIKE * len(mine | its)
+    return alike and sorted(_NUMBER.findall(one)) != sorted(_NUMBER.findall(other))
 
 
 def conflicts(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) -> Iterator[Conflict]:
@@ -158,7 +224,7 @@ def conflicts(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) ->
     for place, (one, ours) in enumerate(lines):
         for other, theirs in lines[place + 1 :]:
             pair = (one.marker, other.marker)
-            if one.passage.document_id == other.passage.document_id or pair in seen:
+            if one.passage.document_id == other.passage.document_id or pair in seen or _editions(one, other):
                 continue
             if differing := _differing(_words(one, ours), _words(other, theirs)):
                 seen.add(pair)

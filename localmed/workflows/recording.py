@@ -19,7 +19,7 @@ from typing import Any
 from localmed import __version__
 from localmed.domain import Answer, digest
 from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reachable
-from localmed.errors import InputError, Rejected, as_json, from_json
+from localmed.domain.errors import InputError, Rejected, as_json, from_json
 from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request, Shown, flow_named, traced
 
 __all__ = ["LARGEST", "Recording", "recorded", "replay"]
@@ -27,12 +27,12 @@ __all__ = ["LARGEST", "Recording", "recorded", "replay"]
 FORMAT = "localmed recording 6"  # 6: sections first
 # Where the values that flows pass around are defined.
 MODULES = (
-    "domain.sources", "domain.findings", "domain.link_counts", "domain.patient", "ports", "answering.write",
-    "answering.check", "agents.appraisal", "library.terms", "library.graph", "retrieval.concepts",
-    "retrieval.keywords", "retrieval.tiers", "agents.asking", "agents.decomposing", "agents.guidance", "agents.safety",
-    "agents.planning", "agents.source_plan", "agents.orders", "agents.practice", "agents.linking",
-    "verification.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain", "retrieval.studies",
-    "workflows.m_eval", "verification.answer_file", "verification.badge", "agents.judging",
+    "domain.sources", "domain.findings", "domain.link_counts", "domain.patient", "domain.ports", "answering.write",
+    "answering.check", "answering.appraisal", "library.terms", "library.graph", "retrieval.concepts",
+    "retrieval.keywords", "retrieval.tiers", "answering.asking", "answering.decomposing", "answering.guidance",
+    "safety.safety", "answering.planning", "answering.source_plan", "answering.orders", "answering.practice",
+    "answering.linking", "answering.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain",
+    "retrieval.studies", "workflows.m_eval", "answering.answer_file", "answering.badge", "answering.judging",
 )  # fmt: skip
 
 

@@ -9,10 +9,10 @@ harm is spoken of at all.
 
 from __future__ import annotations
 
-from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
-from localmed.agents.safety_rules import of_oneself, screen
 from localmed.domain import Answer, AnswerStatus, Evidence, Provenance, message
-from localmed.language import detect
+from localmed.safety.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
+from localmed.safety.safety_rules import of_oneself, screen
+from localmed.text.language import detect
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Perform, Step, attempt
 

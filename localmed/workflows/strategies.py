@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
 
-from localmed.agents.asking import RELEVANCE, QuestionInput, RelevanceInput
-from localmed.agents.planning import (
+from localmed.answering.asking import RELEVANCE, QuestionInput, RelevanceInput
+from localmed.answering.planning import (
     BEST,
     FEEDBACK,
     GRAPH_TERMS,
@@ -25,10 +25,10 @@ from localmed.agents.planning import (
     PlanInput,
     PseudoInput,
 )
-from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan
+from localmed.answering.source_plan import GRAPH, SOURCES, SourcePlan
 from localmed.domain import Hit, SearchFilter
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
-from localmed.errors import Rejected
 from localmed.retrieval.concepts import Card
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import LookUp, Perform, Search, Step, attempt

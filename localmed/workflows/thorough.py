@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.agents.asking import (
+from localmed.answering import badge, citations
+from localmed.answering.asking import (
     COHERENCE,
     RELEVANCE,
     RELEVANT,
@@ -23,9 +24,10 @@ from localmed.agents.asking import (
     QuestionInput,
     RelevanceInput,
 )
-from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS
-from localmed.agents.judging import ROLES as JURY
-from localmed.agents.judging import JudgingInput
+from localmed.answering.badge import Vote
+from localmed.answering.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS
+from localmed.answering.judging import ROLES as JURY
+from localmed.answering.judging import JudgingInput
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
@@ -40,9 +42,7 @@ from localmed.domain import (
     Statement,
     message,
 )
-from localmed.errors import Rejected
-from localmed.verification import badge, citations
-from localmed.verification.badge import Vote
+from localmed.domain.errors import Rejected
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Flow, Perform, Step

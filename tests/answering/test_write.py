@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from localmed.answering.write import blocks, of_evidence
+from localmed.answering.write import blocks, of_evidence, scope_spans
 from localmed.domain import Evidence, ShownLine, ShownSection, Status
-from tests.values import evidence
+from tests.values import evidence, passage
 
 TEXT = "Give 4 g a day. It does not apply to children."
 
@@ -30,3 +30,33 @@ def test_what_may_not_be_read_to_a_model_is_in_no_block(status: Status, planted:
     foreign = {kept.passage.document_id: (gone.passage,)}
     (alone,) = blocks([section_of(kept)], both, foreign, {gone.passage.id: both[1]})
     assert [one.text for one in alone.sentences] == ["Give 4 g a day."]
+
+
+RULES_OUT = "Repeat the chest X-ray to exclude lung cancer."
+EXCLUSIONS = [f"patients of group {number}" for number in range(6)]
+
+
+def test_a_list_of_exclusions_is_whole_and_what_a_test_rules_out_is_none() -> None:
+    """A model that does not see the exclusion answers for somebody who is not covered."""
+    text = "\n".join(("This is for adults.", "It does not cover:", *(f"- {one}" for one in EXCLUSIONS)))
+    rules_out = replace(passage(RULES_OUT), headings=("Chest pain", "Follow-up"))
+    scope = replace(passage(text), headings=("Chest pain", "Scope and exclusions"))
+    assert not list(scope_spans(rules_out))
+    assert not list(scope_spans(replace(passage("先排除溶血，再减慢速度。"), headings=("输血", "发热反应"))))
+    asked = evidence("1", TEXT)
+    of_document = {asked.passage.document_id: (asked.passage, scope)}
+    minted = {asked.passage.id: asked, scope.id: replace(evidence("2", text), passage=scope)}
+    (made,) = blocks([section_of(asked)], (asked,), of_document, minted)
+    shown = [one.text for one in made.sentences]
+    assert not [one for one in EXCLUSIONS if one not in "\n".join(shown)]
+    assert shown[0] == "This is for adults.", "the scope section comes first"
+
+
+@pytest.mark.parametrize("heading", ["1. Scope", "A. Patients"])
+def test_what_a_list_excludes_comes_with_its_first_line_and_a_chapter_heads_its_parts(heading: str) -> None:
+    """ "It does not cover:" by itself says nothing, or the wrong thing of what stands below it."""
+    text = "\n".join(("It does not cover:", *(f"- {one};" for one in EXCLUSIONS), "- others.", "Use form NS-38."))
+    part = replace(passage(text), headings=(passage(text).title, heading, "1.1 Who may pass a tube"))
+    told = [text[start:end] for start, end in scope_spans(part)]
+    assert len(told) == len(EXCLUSIONS) + 2 + (heading == "1. Scope")
+    assert told[0] == "It does not cover:"

@@ -13,7 +13,7 @@ from typing import Any
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter
-from localmed.session import Session
+from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row, met
 from tests.benchmarks.sections import HERE, imported, questions
 from tests.fakes import opened

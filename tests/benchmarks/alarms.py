@@ -21,19 +21,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localmed.config import Settings
+from localmed.domain.ports import Embedder
 from localmed.ingest import manifest
-from localmed.language import detect, sentences
 from localmed.models.e5 import E5, Uncentred
-from localmed.operations import importing
-from localmed.ports import Embedder
-from localmed.verification.prompt_injection import has_injection
+from localmed.safety.prompt_injection import has_injection
+from localmed.site import importing
+from localmed.text.language import detect, sentences
 from tests.benchmarks.common import Place, Row, library, met
 from tests.benchmarks.sections import MANIFEST
 from tests.fakes import opened
 
 DOCUMENTS = 250  # of MedQuAD, drawn with ``SEED``
 SEED = 1
-MOST = 0.01
+MOST = 1 / 5000
 _ANSWER = re.compile(r"<Answer>(.*?)</Answer>", re.DOTALL)
 _BLANKS = re.compile(r"\s+")
 _SHORTEST = 12  # characters
@@ -121,7 +121,7 @@ def rows(shown: Sequence[Text], alarms: Sequence[Text]) -> list[Row]:
         made.append(
             Row(
                 f"sentences of real {kind} taken for injected ones, {name}",
-                f"<= {MOST:.0%}",
+                "<= 1 in 5,000",
                 f"{count} of {total} ({count / total:.2%})",
                 met(count <= MOST * total),
                 "has_injection with e5: CDC and NHC guidelines, a COVID-19 protocol in both languages; "

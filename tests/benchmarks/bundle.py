@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from installers import bundle, wheelhouse
-from localmed.operations import egress, signing
+from localmed.upkeep import egress, signing
 from tests.benchmarks.common import Place, Row, work_folder
 from tests.installers.test_services import MOST, filled
 

@@ -1,10 +1,10 @@
 """An import by Ray against the single process: whether the library is the same, and how fast workers are.
 
 Each import is a process of its own: ``python -m tests.benchmarks.by_ray FOLDER DATA WORKERS ENCODER`` (0 workers: the
-single process; encoders: minilm, hashed) prints its seconds, Ray's start included and apart.
+single process; encoders: e5, hashed) prints its seconds, Ray's start included and apart.
 
 The libraries are compared over all of MedQuAD with hashed words for vectors, since the same batches are encoded by the
-same code whatever the encoder; over a part of it with MiniLM, bit by bit, where also the speed is measured.
+same code whatever the encoder; over a part of it with e5, bit by bit, where also the speed is measured.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy as np
 
 from localmed.config import IngestSettings, LibrarySettings, SearchSettings, Settings
 from localmed.domain import SearchFilter
+from localmed.domain.ports import Embedder
 from localmed.ingest import cluster
 from localmed.library.library import Library
-from localmed.models.minilm import MiniLM
-from localmed.operations import importing
-from localmed.ports import Embedder
+from localmed.models.e5 import E5
 from localmed.retrieval.search import HybridSearch
+from localmed.site import importing
 from tests.benchmarks import known_item
 from tests.benchmarks.common import Place, Row, met
 from tests.benchmarks.importing import thinned
@@ -37,13 +37,13 @@ QUERIES = 1_000
 
 
 def encoder(name: str) -> Embedder:
-    return MiniLM() if name == "minilm" else HashedWords()
+    return E5() if name == "e5" else HashedWords()
 
 
 def once(folder: Path, data: Path, count: int, name: str) -> None:
     """Import ``folder`` by ``count`` workers, and print the seconds of all, and of Ray's start."""
     began = time.perf_counter()
-    settings = Settings(data, library=LibrarySettings(batch=BATCH) if name == "minilm" else LibrarySettings())
+    settings = Settings(data, library=LibrarySettings(batch=BATCH) if name == "e5" else LibrarySettings())
     if not count:
         with opened(settings, encoder(name)) as session:
             importing.import_paths(session, [folder], MEDQUAD)
@@ -116,14 +116,14 @@ def _fast(place: Place) -> list[Row]:
     folder, speeds, starts = thinned(place, EVERY), {}, {}
     for count in (0, 1, 2):
         data = place.work / f"speed-{count}"
-        seconds, starts[count] = imported(folder, data, count, "minilm")
+        seconds, starts[count] = imported(folder, data, count, "e5")
         with Library.open(data) as library:
             passages = library.manifest.passages
         speeds[count] = passages / (seconds - starts[count])
     differ = differing(place.work / "speed-0", place.work / "speed-2")
     gain = speeds[2] / speeds[1]
     how = (
-        f"{passages:,} passages in batches of {BATCH}, MiniLM, {os.cpu_count()} cores, "
+        f"{passages:,} passages in batches of {BATCH}, e5, {os.cpu_count()} cores, "
         f"without Ray's start ({starts[2]:.0f} s): one worker "
         f"{speeds[1]:.1f}, two {speeds[2]:.1f}, the single process with all cores {speeds[0]:.1f} passages/s; passages "
         f"that differ {differ[0]}, vectors {differ[1]}"

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from localmed.config import ChatSettings
+from localmed.domain.ports import Choice, Message, Request
 from localmed.models.llama.adapter import ChatFile, LlamaChat
-from localmed.ports import Choice, Message, Request
 from tests.benchmarks import chat_owner
 from tests.benchmarks.common import Place, Row, met
 from tests.models.tiny_gguf import TINY, Shape, write_gguf

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from localmed.config import ChatSettings, Settings
-from localmed.hooks import Hooks
+from localmed.domain.ports import Message
 from localmed.ingest import manifest
 from localmed.models.openai_server import OpenAIServer
-from localmed.operations import importing
-from localmed.ports import Message
-from localmed.session import Session
+from localmed.process.hooks import Hooks
+from localmed.site import importing
+from localmed.site.session import Session
 from localmed.workflows.explain import ExplainInput
 from tests import standin
 from tests.benchmarks.common import Place, Row, met
@@ -96,7 +96,7 @@ def counted(settings: Settings, roles: Mapping[str, str]) -> Iterator[Callable[[
     counting = Counting()
     with serving(counting) as (address, _):
         chat = OpenAIServer(address, "m", 100_000, ChatSettings(servers=(address,)))
-        uses = {"encoder": "e5", "reranker": "maxsim"}
+        uses = {"encoder": "e5", "reranker": "none"}
         chosen = replace(settings, profile="workstation", roles=roles)
         with opened(chosen, chat=chat, uses=uses) as session:
 

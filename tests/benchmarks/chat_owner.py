@@ -15,10 +15,10 @@ from typing import Any
 
 import psutil
 
-from localmed.errors import Cancelled, ModelError
+from localmed.domain.errors import Cancelled, ModelError
+from localmed.domain.ports import Message, Request, Watch
 from localmed.models.llama.adapter import LlamaChat
 from localmed.models.queue import Worker
-from localmed.ports import Message, Request, Watch
 from tests.benchmarks.common import Row, met
 
 Opened = Callable[[], AbstractContextManager[LlamaChat]]

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from localmed.library.library import Library
-from localmed.session import Session
+from localmed.site.session import Session
 
 DEFAULT_DATA = Path(__file__).parents[3] / "shared" / "data"
 

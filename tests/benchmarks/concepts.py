@@ -16,7 +16,7 @@ from pathlib import Path
 from localmed.config import Settings
 from localmed.ingest import manifest as manifests
 from localmed.library.graph import FILE
-from localmed.operations import importing
+from localmed.site import importing
 from tests.benchmarks.common import Place, Row, library, met, percentile
 from tests.fakes import opened
 

@@ -1,9 +1,10 @@
 """The departments workflow on written cases, on the starter profile without a chat model.
 
-The complaints of tests/workflows/cases are ours, written after the rules: top-1 and top-3 count a case as right if any
-of its departments is named first, or named. The emergencies and ordinary complaints of tests/clinical/cases are by
-another author: an emergency is right if the Emergency Department comes first or the site's safety message is given,
-which names it; an ordinary one is wrong with either. Only held-back sets are measured here.
+The complaints of tests/workflows/cases are ours, written after the rules: a case is right if any of its departments is
+named first, or named at all; a second one is named only where the guide names it. The emergencies and ordinary
+complaints of tests/safety/cases are by another author: an emergency is right if the Emergency Department comes first or
+the site's safety message is given, which names it; an ordinary one is wrong with either. Only held-back sets are
+measured here.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from localmed.config import Settings
 from localmed.domain import Answer, AnswerStatus
 from localmed.domain.parts import DepartmentPart
 from localmed.ingest import manifest
-from localmed.operations import importing
 from localmed.retrieval.guide import is_emergency
-from localmed.session import Session
+from localmed.site import importing
+from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row
 from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 WORKFLOWS = Path(__file__).parents[1] / "workflows" / "cases"
-CLINICAL = Path(__file__).parents[1] / "clinical" / "cases"
+CLINICAL = Path(__file__).parents[1] / "safety" / "cases"
 LANGUAGES = (("en", "English"), ("zh", "Chinese"))
 OWN = "held-back complaints, written after the rules by the same hand; starter, no model"
 SPENT = "by another author than the guide's and the rules'; the likeness to emergencies was fitted on them since"
@@ -75,10 +76,10 @@ def _rows(session: Session, language: str, name: str) -> list[Row]:
 
 def _accuracy(what: str, pairs: list[Pair], how: str) -> Row:
     first = sum(names[:1] != [] and names[0] in expected for expected, names in pairs) / len(pairs)
-    three = sum(bool(set(names) & set(expected)) for expected, names in pairs) / len(pairs)
-    met = "yes" if first >= 0.75 and three >= 0.92 else "no"
-    measured = f"top-1 {first:.3f}, top-3 {three:.3f}"
-    return Row(what, "top-1 >= 0.75, top-3 >= 0.92", measured, met, f"{len(pairs)} {how}")
+    named = sum(bool(set(names) & set(expected)) for expected, names in pairs) / len(pairs)
+    second = sum(len(names) > 1 for _, names in pairs)
+    measured = f"first {first:.3f}, named at all {named:.3f}; {second} with a second one"
+    return Row(what, "first >= 0.75", measured, "yes" if first >= 0.75 else "no", f"{len(pairs)} {how}")
 
 
 def _rate(what: str, bound: float, outcomes: list[bool], most: bool = False) -> Row:

@@ -13,15 +13,15 @@ import numpy as np
 from localmed.config import Settings
 from localmed.ingest import manifest
 from localmed.models.e5 import E5, MEAN, Uncentred
-from localmed.operations import importing
+from localmed.site import importing
 from tests.benchmarks.common import library
 from tests.benchmarks.sections import CORPORA
-from tests.fakes import opened
+from tests.fakes import HashedWords, opened
 
 
 def main() -> None:
     """Import the corpus, encode its passages, write the mean."""
-    with opened(Settings(Path(tempfile.mkdtemp())), uses={"encoder": "minilm"}) as session:
+    with opened(Settings(Path(tempfile.mkdtemp())), HashedWords()) as session:
         for file in sorted(CORPORA.glob("starter-*.toml")):
             folder = CORPORA / "starter" / file.stem.removeprefix("starter-")
             importing.import_paths(session, [folder], manifest.load(file))

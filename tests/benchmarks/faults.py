@@ -23,24 +23,24 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from localmed.config import LibrarySettings, Settings
+from localmed.config import LibrarySettings, RefreshSettings, Settings, WebSettings
 from localmed.domain import message
 from localmed.domain.accounts import Account, SessionRole
-from localmed.errors import Busy, LocalmedError, ModelError, UsageError
-from localmed.hooks import SILENT
+from localmed.domain.errors import Busy, LocalmedError, ModelError, UsageError
 from localmed.library import generations
-from localmed.night_settings import RefreshSettings
-from localmed.operations import accounts, backup, canary_gate, changes, importing, packs, sign_on, stored, uploads
-from localmed.operations.refresh import refresh
-from localmed.operations.restore import restore
-from localmed.session import Session, local_caller
-from localmed.site import Site
+from localmed.nightly.refresh import refresh
+from localmed.people import accounts, sign_on
+from localmed.process.hooks import SILENT
+from localmed.site import canary_gate, changes, importing, stored, uploads
+from localmed.site.session import Session, local_caller
+from localmed.site.site import Site
+from localmed.upkeep import backup, packs
+from localmed.upkeep.restore import restore
 from localmed.web.visits import LOGIN_COOKIE
-from localmed.web_settings import WebSettings
 from tests.benchmarks.common import Place, Row, met
 from tests.fakes import HashedWords, described, opened, write
-from tests.operations.asked import CITED, SEPSIS
-from tests.operations.publishing import publisher
+from tests.site.asked import CITED, SEPSIS
+from tests.site.publishing import publisher
 from tests.web.conftest import PASSWORD, Clients, served
 from tests.web.scripted_directory import LOOKUP, Script, answering
 from tests.web.scripted_directory import PASSWORD as DIRECTORYS

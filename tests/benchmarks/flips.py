@@ -35,7 +35,7 @@ from localmed.config import NONE, LibrarySettings, Settings
 from localmed.domain import Answer, Kind, SearchFilter, Status, message
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.codec import answer_json
-from localmed.errors import LocalmedError, UnknownName, UsageError
+from localmed.domain.errors import LocalmedError, UnknownName, UsageError
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import load
 from localmed.library import generations
@@ -44,9 +44,10 @@ from localmed.library.vectors import VectorCache
 from localmed.models.registry import registration
 from localmed.models.registry.registration import FILE as REGISTRY
 from localmed.models.registry.registry import Registry
-from localmed.operations import accounts, changes, history, jobs, logins, lookups, stops, tokens
-from localmed.operations.governing import Change
-from localmed.session import Session
+from localmed.people import accounts, history, logins, tokens
+from localmed.site import changes, jobs, lookups, stops
+from localmed.site.governing import Change
+from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row, met, work_folder
 from tests.fakes import HashedWords, described, import_into, opened, overwrite, reader_of, write
 from tests.models.model_files import gguf, make

@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 
 from localmed.config import ReadBounds
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.ingest.parsing import Parser
 from tests.benchmarks.common import Place, Row, met, work_folder

@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed.agents.evidence import citation
 from localmed.answering import check
+from localmed.answering.evidence import citation
 from localmed.config import Settings
 from localmed.domain import Evidence, Origin, Passage, Statement, Status
 from localmed.ingest import manifest
 from localmed.models.e5 import E5, Uncentred
-from localmed.operations import importing
-from localmed.session import Session
-from localmed.verification.prompt_injection import has_injection
+from localmed.safety.prompt_injection import has_injection
+from localmed.site import importing
+from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row, library, met
 from tests.benchmarks.sections import MANIFEST
 from tests.fakes import opened

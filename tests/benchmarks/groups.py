@@ -21,8 +21,8 @@ from pathlib import Path
 from localmed.config import NONE, Settings
 from localmed.domain import SearchFilter
 from localmed.ingest.manifest import Manifest, load
-from localmed.operations import changes, importing
-from localmed.session import Session
+from localmed.site import changes, importing
+from localmed.site.session import Session
 from tests.benchmarks import known_item
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, library, percentile, work_folder
 from tests.fakes import HashedWords, opened, reader_of

@@ -18,16 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter
-from localmed.models.bert import MaxSim
-from localmed.models.host.adapters import HostEncoder, HostReranker
-from localmed.models.minilm import MiniLM
+from localmed.models.e5 import E5
+from localmed.models.host.adapters import HostEncoder
 from tests.benchmarks.common import Place, Row, met, timed
 from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 RUNS = 10
-PASSAGES = 20  # reranked for a question, as served
 MOST_SECONDS = 1.2
 
 
@@ -38,8 +35,7 @@ def run(place: Place) -> list[Row]:
     alone = commands(data, question)
     with hosted(data):
         with_host = commands(data, question)
-        texts = passages(data, question)
-        rows = overhead(data, question, texts)
+        row = overhead(data, question)
     processes = f"median of {RUNS} processes, starter corpus; slowest"
     return [
         Row("localmed ask with the host running, process start to the last line", f"<= {MOST_SECONDS} s",
@@ -47,7 +43,7 @@ def run(place: Place) -> list[Row]:
             f"{processes} {max(with_host):.2f} s"),
         Row("localmed ask without a host", "-", f"{statistics.median(alone):.2f} s", "-",
             f"{processes} {max(alone):.2f} s"),
-        *rows,
+        row,
     ]  # fmt: skip
 
 
@@ -91,31 +87,18 @@ def hosted(data: Path) -> Iterator[None]:
         process.communicate()
 
 
-def passages(data: Path, question: str) -> list[str]:
-    """What is reranked for ``question``."""
-    with opened(Settings(data)) as session:
-        return [hit.passage.in_context for hit in session.find(question, SearchFilter(), PASSAGES, PASSAGES).found.hits]
-
-
-def overhead(data: Path, question: str, texts: list[str]) -> list[Row]:
+def overhead(data: Path, question: str) -> Row:
     """The same calls over the socket and in this process, in turns."""
-    own = MiniLM()
-    mine = MaxSim(own)
+    own = E5()
     with opened(Settings(data)) as session:
-        theirs, ranking = session.site.encoder, session.site.reranker
+        theirs = session.site.encoder
         assert isinstance(theirs, HostEncoder)
-        assert isinstance(ranking, HostReranker)
         assert theirs.encode([question], "query").tobytes() == own.encode([question], "query").tobytes()
         encoded = [
             (timed(lambda: theirs.encode([question], "query")), timed(lambda: own.encode([question], "query")))
             for _ in range(RUNS)
         ]
-        ranked = [(timed(lambda: ranking.score(question, texts)), timed(lambda: mine.score(question, texts)))
-                  for _ in range(RUNS)]  # fmt: skip
-    return [
-        _more("a question encoded over the socket", encoded),
-        _more(f"{len(texts)} passages reranked over the socket", ranked),
-    ]
+    return _more("a question encoded over the socket", encoded)
 
 
 def _more(what: str, pairs: list[tuple[float, float]]) -> Row:

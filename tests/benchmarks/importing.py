@@ -12,8 +12,8 @@ from pathlib import Path
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection
 from localmed.ingest.manifest import Manifest
-from localmed.models.minilm import MiniLM
-from localmed.operations import changes, importing, lookups
+from localmed.models.e5 import E5
+from localmed.site import changes, importing, lookups
 from tests.benchmarks.common import Place, Row, library, met, peak_memory
 from tests.benchmarks.known_item import MEDQUAD
 from tests.fakes import opened
@@ -31,7 +31,7 @@ def throughput(place: Place, data: Path, every: int) -> list[Row]:
     seconds, memory = (float(figure) for figure in done.stdout.split())
     with opened(Settings(data)) as session:
         texts = [passage.in_context for passage in library(session).lexical.all_passages()]
-    encoder = MiniLM()
+    encoder = E5()
     encoder.encode(texts[:64], "passage")
     began = time.perf_counter()
     for start in range(0, len(texts), BATCH):
@@ -83,7 +83,7 @@ def adding_one(place: Place, large: Path) -> list[Row]:
     manifest = Manifest(Collection("cdc", "CDC", 10, "en"))
     medians, sizes = {}, {}
     libraries = {"small": small_library(place), "large": large}
-    encoder = MiniLM()
+    encoder = E5()
     encoder.encode(["warm"], "query")
     times: dict[str, list[float]] = {name: [] for name in libraries}
     for turn in range(6):  # the first round warms the file cache

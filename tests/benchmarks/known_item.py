@@ -13,15 +13,15 @@ from pathlib import Path
 
 from localmed.config import SearchSettings, Settings
 from localmed.domain import Collection, SearchFilter
-from localmed.evaluation import medquad as medquad_set
-from localmed.evaluation import pubmedqa as pubmedqa_set
-from localmed.evaluation import sets
-from localmed.evaluation.sets import REPORTED_SEED
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
-from localmed.operations import importing
+from localmed.lab import medquad as medquad_set
+from localmed.lab import pubmedqa as pubmedqa_set
+from localmed.lab import sets
+from localmed.lab.sets import REPORTED_SEED
 from localmed.retrieval.search import HybridSearch
-from localmed.session import Session
+from localmed.site import importing
+from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row, library, met
 from tests.fakes import opened
 

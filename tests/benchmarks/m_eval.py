@@ -15,16 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localmed.answering.answer_file import VerifyInput
 from localmed.config import Settings
 from localmed.domain import Kind, SearchFilter
 from localmed.domain.parts import Label, StudiesPart
-from localmed.evaluation import claims, stance
-from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
-from localmed.evaluation.stance import StanceReport
-from localmed.operations import importing
+from localmed.lab import claims, stance
+from localmed.lab.claims import ClaimsReport, Inside, Item, by_claim
+from localmed.lab.stance import StanceReport
 from localmed.retrieval import studies
-from localmed.session import Session
-from localmed.verification.answer_file import VerifyInput
+from localmed.site import importing
+from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row, library, met, percentile
 from tests.benchmarks.known_item import PUBMEDQA
 from tests.fakes import opened

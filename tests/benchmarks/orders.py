@@ -11,10 +11,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from localmed.agents.orders_rules import terms
-from localmed.clinical.abbreviations import abbreviations
+from localmed.answering.orders_rules import terms
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.ingest.records import read
+from localmed.text.abbreviations import abbreviations
 from localmed.workflows.explain import lines_of
 from tests.benchmarks.common import Place, Row, met
 

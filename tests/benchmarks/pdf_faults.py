@@ -24,7 +24,7 @@ from pathlib import Path
 
 from localmed.config import ReadBounds
 from localmed.domain import Message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import SourceRecord
 from localmed.ingest.parsing import Parser
 from tests.benchmarks.common import Place, Row, met

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 
-from localmed.language import sentences
+from localmed.text.language import sentences
 
 CORPUS = Path(__file__).parents[2] / "corpora"
 ENGLISH = ("starter/guidelines/pneumonia.md", "starter/guidelines/vte-prophylaxis.md",

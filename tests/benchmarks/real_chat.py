@@ -30,22 +30,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from localmed.agents.chat import ChatRoles
-from localmed.agents.role_table import ROLES
-from localmed.agents.self_test import failed
-from localmed.agents.self_test import questions as self_test_questions
+from localmed.answering import citations
+from localmed.answering.answer_file import VerifyInput
+from localmed.answering.chat import ChatRoles
+from localmed.answering.role_table import ROLES
+from localmed.answering.self_test import failed
+from localmed.answering.self_test import questions as self_test_questions
 from localmed.config import ChatSettings, load
 from localmed.domain import Answer, digest
-from localmed.errors import Rejected
+from localmed.domain.errors import Rejected
+from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Watch
 from localmed.ingest.records.text import from_prose
-from localmed.language import words
 from localmed.models.llama.adapter import ChatFile, LlamaChat
 from localmed.models.registry import tested
-from localmed.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Watch
 from localmed.presentation.answer import view
-from localmed.session import Session
-from localmed.verification import citations
-from localmed.verification.answer_file import VerifyInput
+from localmed.site.session import Session
+from localmed.text.language import words
 from localmed.workflows.explain import ExplainInput
 from tests.fakes import ANY, opened
 
@@ -187,7 +187,7 @@ def parts(answer: Answer) -> list[list[str]]:
 def session(data: Path, chat: CountingChat | None) -> Iterator[Session]:
     """A session over ``data``, of the starter's models and ``chat``."""
     settings = load(data)
-    uses = {"encoder": "e5", "reranker": "maxsim", "entailment": ENTAILMENT if chat else "none"}
+    uses = {"encoder": "e5", "reranker": "none", "entailment": ENTAILMENT if chat else "none"}
     chosen = replace(settings, profile="workstation" if chat else "starter")
     with opened(chosen, chat=chat, uses=uses, day=lambda: DAY) as opened_one:
         yield opened_one

@@ -37,38 +37,38 @@ REPRODUCTIONS: Mapping[int, Reproduction] = {
     2: Reproduction(
         "a lost `current` loses the library, and with ledger and access file restrictions and withdrawals",
         (
-            "operations/test_repair.py::test_without_the_link_nothing_is_answered_built_or_removed",
-            "operations/test_repair.py::test_repair_serves_what_was_served_and_the_withdrawal_holds",
-            "operations/test_repair.py::test_what_is_lost_is_shown_and_asked_about",
+            "upkeep/test_repair.py::test_without_the_link_nothing_is_answered_built_or_removed",
+            "upkeep/test_repair.py::test_repair_serves_what_was_served_and_the_withdrawal_holds",
+            "upkeep/test_repair.py::test_what_is_lost_is_shown_and_asked_about",
         ),
     ),
     3: Reproduction(
         "a ledger emptied or cut at a line's end answers",
         (
-            "operations/test_anchors.py::test_a_ledger_emptied_with_what_is_known_of_it_stops_every_answer_and_change",
+            "site/test_anchors.py::test_a_ledger_emptied_with_what_is_known_of_it_stops_every_answer_and_change",
             "library/test_withdrawals.py::test_a_ledger_cut_at_the_end_of_a_line_stops_every_answer",
         ),
     ),
     4: Reproduction(
         "one changed letter in the access file opens a collection",
         (
-            "operations/test_anchors.py::test_no_single_character_changed_opens_a_collection",
-            "operations/test_anchors.py::test_an_altered_file_stops_readers_and_changes_until_it_is_restored",
+            "site/test_anchors.py::test_no_single_character_changed_opens_a_collection",
+            "site/test_anchors.py::test_an_altered_file_stops_readers_and_changes_until_it_is_restored",
         ),
     ),
     5: Reproduction(
         "a full, locked or read-only disk takes answers, or a change that is done is called failed",
         (
-            "operations/test_unaudited.py::test_an_answer_that_cannot_be_audited_now_is_given_and_entered_later",
-            "operations/test_unaudited.py::test_a_change_that_cannot_be_noted_is_refused_before_it_takes_effect",
-            "operations/test_unaudited.py::test_a_change_whose_outcome_cannot_be_noted_is_done_and_says_so",
-            "operations/test_unaudited.py::test_a_library_that_may_not_be_written_to_can_be_read",
+            "site/test_unaudited.py::test_an_answer_that_cannot_be_audited_now_is_given_and_entered_later",
+            "site/test_unaudited.py::test_a_change_that_cannot_be_noted_is_refused_before_it_takes_effect",
+            "site/test_unaudited.py::test_a_change_whose_outcome_cannot_be_noted_is_done_and_says_so",
+            "site/test_unaudited.py::test_a_library_that_may_not_be_written_to_can_be_read",
         ),
     ),
     6: Reproduction(
         "an original that was replaced is drawn, and nothing says so",
         (
-            "operations/test_stored.py::test_an_original_that_is_another_or_lost",
+            "site/test_stored.py::test_an_original_that_is_another_or_lost",
             "cli/test_errors.py::test_an_original_that_was_replaced_is_not_drawn",
         ),
     ),
@@ -79,9 +79,9 @@ REPRODUCTIONS: Mapping[int, Reproduction] = {
             "cli/test_hidden.py::test_what_is_hidden_changes_nothing_of_what_is_printed",
             "cli/test_hidden.py::test_a_hidden_thing_is_as_unknown_as_one_that_is_not_there",
             "cli/test_hidden.py::test_settings_elsewhere_narrow_and_never_widen",
-            "operations/test_unaudited.py::test_who_may_not_write_gets_no_group_by_asking_for_it",
+            "site/test_unaudited.py::test_who_may_not_write_gets_no_group_by_asking_for_it",
             "cli/test_hidden.py::test_the_id_of_a_hidden_successor_is_not_told",
-            "operations/test_unaudited.py::test_a_library_that_may_not_be_written_to_can_be_read",
+            "site/test_unaudited.py::test_a_library_that_may_not_be_written_to_can_be_read",
         ),
     ),
     8: Reproduction(
@@ -102,14 +102,14 @@ REPRODUCTIONS: Mapping[int, Reproduction] = {
     ),
     12: Reproduction(
         "a damaged vector cache changes rankings",
-        ("operations/test_stored.py::test_a_damaged_vector_costs_nothing_and_is_said",),
+        ("site/test_stored.py::test_a_damaged_vector_costs_nothing_and_is_said",),
     ),
     13: Reproduction(
         "a kill during a withdrawal leaves the document in force and unlogged; a deleted audit log is not missed",
         (
-            "operations/test_cut_off.py::test_a_withdrawal_that_is_killed",
-            "operations/test_anchors.py::test_a_lost_audit_log_is_missed_and_the_next_begins_with_that",
-            "operations/test_anchors.py::test_an_audit_log_that_lost_its_end_is_missed",
+            "site/test_cut_off.py::test_a_withdrawal_that_is_killed",
+            "site/test_anchors.py::test_a_lost_audit_log_is_missed_and_the_next_begins_with_that",
+            "site/test_anchors.py::test_an_audit_log_that_lost_its_end_is_missed",
         ),
     ),
     14: Reproduction(

@@ -29,13 +29,14 @@ from tests.benchmarks import (
     commands,
     concepts,
     departments,
+    desk,
     encoder,
     faults,
+    first_screen,
     flips,
     fuzz,
     gate,
     groups,
-    guidelines,
     host,
     importing,
     known_item,
@@ -45,9 +46,9 @@ from tests.benchmarks import (
     parsing,
     pdf_faults,
     planted_faults,
+    played,
     reading_order,
     refresh,
-    reranking,
     safety,
     scale,
     sections,
@@ -61,7 +62,6 @@ from tests.fakes import opened
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
-LOSS_PASSAGES = 6000
 HEADLINE = HERE / "headline.toml"
 INTRODUCTION = """# Results
 
@@ -112,14 +112,13 @@ class Benchmarks:
             "alarms": lambda: alarms.run(self.place),
             "across": lambda: across.run(self.place),
             "orders": lambda: orders.run(self.place),
-            "reranking": lambda: reranking.run(self.place, self.library),
-            "guidelines": lambda: guidelines.run(self.place),
             "chinese": lambda: chinese.run(self.place),
             "concepts": lambda: concepts.run(self.place),
             "departments": lambda: departments.run(self.place),
             "safety": lambda: safety.run(self.place),
             "stance": lambda: stance.run(self.place),
             "planted_faults": lambda: planted_faults.run(self.place),
+            "played": lambda: played.run(self.place),
             "bundle": lambda: bundle.run(self.place),
             "chat": lambda: chat.run(self.place),
             "chat_cost": lambda: chat_cost.run(self.place),
@@ -131,6 +130,8 @@ class Benchmarks:
             "tables_pdf": lambda: tables_pdf.run(self.place),
             "threads": lambda: threads.run(self.place),
             "window": lambda: window.run(self.place),
+            "desk": lambda: desk.run(self.place),
+            "first_screen": first_screen.run,
         }
 
     def questions(self) -> list[str]:
@@ -144,18 +145,10 @@ class Benchmarks:
             return known_item.medquad(session, self.place.medquad())
 
     def encoder(self) -> list[Row]:
-        """Speed, and what the fast arithmetic costs."""
+        """Speed of the encoder."""
         with opened(Settings(self.library)) as session:
-            records, _ = known_item.medquad_records(session)
             passages = sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
-            reported, _ = known_item.samples(known_item.medquad_questions(self.place.medquad()))
-        judged = {record for _, record in reported}
-        theirs = [passage for passage in passages if records[passage.document_id] in judged]
-        others = [passage for passage in passages if records[passage.document_id] not in judged]
-        chosen = (theirs + others)[: max(LOSS_PASSAGES, len(theirs))]
-        owners = [records[passage.document_id] for passage in chosen]
-        speed = encoder.run([passage.in_context for passage in passages])
-        return [*speed, encoder.loss([passage.in_context for passage in chosen], owners, reported)]
+        return encoder.run([passage.in_context for passage in passages])
 
 
 def write(results: dict[str, list[dict[str, str]]]) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from localmed.agents.safety import SafetyInput
-from localmed.agents.safety_likeness import SafetyLikeness
-from localmed.agents.safety_rules import of_oneself, screen
-from localmed.models.minilm import MiniLM
+from localmed.models.e5 import E5
+from localmed.safety.safety import SafetyInput
+from localmed.safety.safety_likeness import SafetyLikeness
+from localmed.safety.safety_rules import of_oneself, screen
 from tests.benchmarks.common import Place, Row
 
 CASES = Path(__file__).parents[1] / "workflows" / "cases"
@@ -25,7 +25,7 @@ Case = dict[str, Any]
 
 def run(_: Place) -> list[Row]:
     """A row for each set and language."""
-    likeness = SafetyLikeness(MiniLM())
+    likeness = SafetyLikeness(E5())
     rows = []
     for name, what in SETS.items():
         for language, named in LANGUAGES.items():

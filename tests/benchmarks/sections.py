@@ -24,8 +24,8 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.domain.findings import Closeness, Section
 from localmed.ingest import manifest
-from localmed.operations import importing
-from localmed.session import Session
+from localmed.site import importing
+from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row
 from tests.fakes import opened
 
@@ -47,6 +47,8 @@ SETS = {
     "ward6_held": "eighth author, held back",
     "ward7_held": "ninth author, held back",
     "ward8_held": "tenth author, held back, as typed on a ward",
+    "ward9_held": "eleventh author, held back, half plain, half as typed on a ward",
+    "ward10_held": "twelfth author, held back, as typed at night",
 }
 STRANGERS = {  # whose questions are asked of a library that lacks their subject
     "ward7_held": ("ward2_held", "ward3_held", "ward4_held", "ward5_held"),
@@ -92,13 +94,16 @@ def questions(name: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def holds(section: Section, must: Sequence[str]) -> bool:
-    """Whether ``section`` has every one of ``must``, without regard to case and blanks."""
+    """Whether ``section`` has every one of ``must``, without regard to case, blanks and emphasis.
+
+    Of a table's row, which is read with the names of its columns, every cell.
+    """
     text = _bare(" ".join(line.text for line in section.lines))
-    return all(_bare(words) in text for words in must)
+    return all(_bare(cell) in text for words in must for cell in words.split("|"))
 
 
 def _bare(text: str) -> str:
-    return "".join(text.lower().split())
+    return "".join(text.lower().replace("*", "").split())
 
 
 def place(sections: Sequence[Section], must: Sequence[str]) -> int:

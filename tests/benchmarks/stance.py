@@ -1,4 +1,4 @@
-"""How well what needs no model judges entailment, beside what the starter's rule claims (verification/verbatim.py).
+"""How well what needs no model judges entailment, beside what the starter's rule claims (answering/verbatim.py).
 
 HealthVer's test pairs (claims about COVID-19, sentences of abstracts), three-way; COVID-Fact's labelled pairs, whose
 refuted claims differ from the supported ones by a word or two, two-way. Neither has a licence: they are measured with,
@@ -8,7 +8,7 @@ counts: of the pairs that it calls supported, how many are; all else is not judg
 
 from __future__ import annotations
 
-from localmed.evaluation import stance
+from localmed.lab import stance
 from tests.benchmarks.common import Place, Row
 
 SEED = 1

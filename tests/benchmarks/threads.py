@@ -25,12 +25,12 @@ from pathlib import Path
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection, Kind, Passage, SearchFilter
 from localmed.domain.accounts import SessionRole
-from localmed.errors import Busy, UnknownName
+from localmed.domain.errors import Busy, UnknownName
+from localmed.domain.ports import Embedder
 from localmed.ingest.manifest import Manifest
-from localmed.operations import changes, importing, lookups, stored
-from localmed.ports import Embedder
-from localmed.session import Caller, Session
-from localmed.site import Site
+from localmed.site import changes, importing, lookups, stored
+from localmed.site.session import Caller, Session
+from localmed.site.site import Site
 from tests.benchmarks.common import Place, Row, met
 from tests.fakes import HashedWords, write
 

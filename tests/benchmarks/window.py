@@ -35,10 +35,11 @@ import psutil
 from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.domain.accounts import Account
-from localmed.hooks import Hooks
-from localmed.operations import accounts, logins, starter
-from localmed.session import Session, local_caller
-from localmed.site import Site
+from localmed.people import accounts, logins
+from localmed.process.hooks import Hooks
+from localmed.site import starter
+from localmed.site.session import Session, local_caller
+from localmed.site.site import Site
 from localmed.web.visits import LOGIN_COOKIE
 from tests.benchmarks.common import Place, Row, met, percentile
 
@@ -198,10 +199,10 @@ def library(data: Path) -> list[Reader]:
         for number in range(READERS):
             if f"reader{number}" not in known:
                 accounts.create(session, Account(f"reader{number}"), "a password of some length")
-        return [_signed_in(data, accounts.account(data, f"reader{number}")) for number in range(READERS)]
+        return [signed_in(data, accounts.account(data, f"reader{number}")) for number in range(READERS)]
 
 
-def _signed_in(data: Path, account: Account) -> Reader:
+def signed_in(data: Path, account: Account) -> Reader:
     token = logins.begin(data, account)
     login = logins.current(data, token, Settings(data).web)
     assert login

@@ -155,10 +155,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Localmed, Ran]:
     manifest.write_text(MANIFEST, "utf-8")
     localmed = Localmed(root / "data")
     folder = write_files(root / "documents")
-    localmed.ok("models", "use", "encoder", "minilm")  # half the layers; the library keeps it from here on
     ran = localmed("import", str(folder), "-c", "ward", "--manifest", str(manifest), "--json")
     assert ran.code == 0, ran
-    localmed.ok("models", "use", "encoder", "default")
     return localmed, ran
 
 

@@ -8,9 +8,73 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from fhir.resources.R4B.auditevent import AuditEvent
+from jsonschema import Draft202012Validator
 
 from tests.cli.conftest import Localmed
+from tests.words import phrase
+
+# The elements of FHIR R4's AuditEvent that an export may have, and those that R4 requires.
+_CODING = {
+    "type": "object",
+    "required": ["system", "code"],
+    "additionalProperties": False,
+    "properties": {"system": {"type": "string", "pattern": "^http"}, "code": {"type": "string", "minLength": 1}},
+}
+_CONCEPT = {"type": "object", "required": ["coding"], "properties": {"coding": {"type": "array", "items": _CODING}}}
+AUDIT_EVENT = {
+    "type": "object",
+    "required": ["resourceType", "type", "recorded", "agent", "source"],
+    "additionalProperties": False,
+    "properties": {
+        "resourceType": {"const": "AuditEvent"},
+        "id": {"type": "string", "pattern": r"^[A-Za-z0-9\-.]{1,64}$"},
+        "meta": {"type": "object", "required": ["profile"]},
+        "type": _CODING,
+        "subtype": {"type": "array", "items": _CODING, "minItems": 1},
+        "action": {"enum": ["C", "R", "U", "D", "E"]},
+        "recorded": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"},
+        "outcome": {"enum": ["0", "4", "8", "12"]},
+        "outcomeDesc": {"type": "string"},
+        "agent": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["requestor"],
+                "additionalProperties": False,
+                "properties": {
+                    "type": _CONCEPT,
+                    "who": {"type": "object"},
+                    "requestor": {"type": "boolean"},
+                    "network": {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "properties": {"address": {"type": "string"}, "type": {"enum": ["1", "2", "3", "4", "5"]}},
+                    },
+                },
+            },
+        },
+        "source": {
+            "type": "object",
+            "required": ["observer"],
+            "additionalProperties": False,
+            "properties": {"observer": {"type": "object"}, "type": {"type": "array", "items": _CODING}},
+        },
+        "entity": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "what": {"type": "object"},
+                    "type": _CODING,
+                    "role": _CODING,
+                    "detail": {"type": "array", "items": {"required": ["type", "valueString"]}},
+                },
+            },
+        },
+    },
+}
 
 
 @pytest.mark.slow
@@ -29,6 +93,8 @@ def test_what_was_done_to_the_log_is_told(copied: Localmed, tmp_path: Path) -> N
 
 
 def test_a_log_that_lost_its_beginning_or_what_manifests_know_is_not_called_whole(copied: Localmed) -> None:
+    copied("ask", "What is the dose of paracetamol?")
+    copied.ok("reindex", "--again")
     with closing(sqlite3.connect(copied.data / "audit.sqlite", isolation_level=None)) as database:
         database.execute("DELETE FROM entries WHERE id > 1")
     assert "lacks entries" in copied("audit", "verify").out
@@ -38,7 +104,7 @@ def test_a_log_that_lost_its_beginning_or_what_manifests_know_is_not_called_whol
     copied("ask", "What is the dose of paracetamol?")
     anew = copied("audit", "verify")
     assert anew.code == 5
-    assert "began anew" in anew.out
+    assert phrase("doctor.audit_anew.what") in anew.out
 
 
 def test_entries_are_exported(copied: Localmed) -> None:
@@ -53,7 +119,7 @@ def test_entries_are_exported(copied: Localmed) -> None:
     events = [json.loads(line) for line in copied("audit", "export", "--as", "fhir").out.splitlines()]
     assert len(events) == len(plain)
     for event in events:
-        AuditEvent.model_validate(event)
+        Draft202012Validator(AUDIT_EVENT).validate(event)
     read = events[-1]
     assert read["meta"]["profile"] == ["https://profiles.ihe.net/ITI/BALP/StructureDefinition/IHE.BasicAudit.Read"]
     assert (read["action"], read["subtype"][0]["code"]) == ("R", "read")

@@ -9,6 +9,7 @@ import pytest
 
 from localmed.cli import speaking
 from tests.cli.conftest import FILES, MANIFEST, Localmed
+from tests.words import phrase, said
 
 
 def test_withdraw_takes_effect_at_once_and_survives_rollback(copied: Localmed) -> None:
@@ -36,8 +37,8 @@ def test_a_withdrawn_document_never_answers(copied: Localmed) -> None:
 def test_supersede_and_undo(copied: Localmed, folder: Path) -> None:
     old, new = copied.id_of("Sepsis: the first hour"), copied.id_of("Paracetamol")
     refusal = copied("documents", "supersede", old, "--by", new, stdin="n\n")
-    assert (refusal.code, refusal.err) == (130, "localmed: nothing was confirmed, and nothing was changed\n")
-    assert "is to be superseded by Paracetamol (" in refusal.out
+    assert (refusal.code, refusal.err) == (130, f"localmed: {said('cli.not_confirmed')}\n")
+    assert "will be superseded by Paracetamol (" in refusal.out
     assert "no word in common" in refusal.out
     assert copied.ok("documents", "show", old, "--json").json["status"] == "current"
     assert "is superseded by Paracetamol (" in copied.ok("documents", "supersede", old, "--by", new, "--yes").out
@@ -105,7 +106,7 @@ def test_remove_needs_to_be_told_what(localmed: Localmed, arguments: tuple[str, 
 
 def test_rollback_serves_the_generation_before(copied: Localmed, folder: Path) -> None:
     copied.ok("documents", "remove", copied.id_of("Paracetamol"), "--yes")
-    assert "Generation 0001 is served" in copied.ok("generations", "rollback", "--yes").out
+    assert said("generation.served", number=1) in copied.ok("generations", "rollback", "--yes").out
     assert "Paracetamol" in copied.titles("paracetamol")
     assert [row["served"] for row in copied.ok("generations", "list", "--json").json] == [True, False]
     copied.ok("generations", "rollback", "2", "--yes")
@@ -114,9 +115,10 @@ def test_rollback_serves_the_generation_before(copied: Localmed, folder: Path) -
 
 
 def test_upgrade_makes_a_generation(copied: Localmed) -> None:
-    assert "Generation 0002 is served" in copied.ok("generations", "upgrade").out
+    assert said("generation.served", number=2) in copied.ok("generations", "upgrade").out
     assert "Paracetamol" in copied.titles("paracetamol")
-    assert copied.ok("generations", "verify").out == "generation 1: ok\ngeneration 2: ok\nbeside the generations: ok\n"
+    checked = copied.ok("generations", "verify").out
+    assert checked == f"generation 1: ok\ngeneration 2: ok\n{said('stored.beside')}: ok\n"
 
 
 def test_prune_removes_what_no_generation_needs(copied: Localmed) -> None:
@@ -281,7 +283,7 @@ def test_update_refuses_what_is_not_there(copied: Localmed, tmp_path: Path) -> N
     folder.rename(tmp_path / "elsewhere")
     assert "mounted" in copied("collections", "update", "more").failed(2)
     copied.ok("collections", "create", "empty")
-    assert "never imported" in copied("collections", "update", "empty").failed(2)
+    assert phrase("source.never_imported.what") in copied("collections", "update", "empty").failed(2)
     copied("collections", "update", "nowhere").failed(2)
     copied("collections", "update").failed(2)
     copied("collections", "update", "more", "--all").failed(2)
@@ -391,7 +393,8 @@ def test_the_hint_of_an_empty_folder_works_when_pasted(tmp_path: Path) -> None:
     empty = Localmed(tmp_path / "data")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a.txt").write_text("Aspirin is given after a heart attack.\n")
-    hint = empty("search", "aspirin").failed(5).partition("To begin: ")[2].strip()
+    hint = said("library.none.command").partition(": ")[2]
+    assert hint in empty("search", "aspirin").failed(5)
     for line in hint.replace("FOLDER", str(tmp_path / "folder")).split(" && "):
         empty.ok(*line.removeprefix("localmed ").split())
     assert "Aspirin" in empty.ok("search", "aspirin").out

@@ -28,7 +28,7 @@ def test_a_problem_and_its_exit_code(copied: Localmed) -> None:
     copied.data.chmod(0o755)
     ran = copied("doctor")
     assert ran.code == 5
-    assert "problem  rights: other accounts may read" in ran.out
+    assert "problem  rights: other accounts can read" in ran.out
     assert f"-> chmod 700 {copied.data}" in " ".join(ran.out.split())
     assert copied("doctor", "--json").json["worst"] == "problem"
 

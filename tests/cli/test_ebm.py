@@ -12,6 +12,7 @@ from localmed.domain import AnswerStatus
 from localmed.messages import catalogue
 from tests.cli.conftest import Localmed
 from tests.cli.test_privacy import traces
+from tests.words import phrase
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 FILES = {
@@ -134,7 +135,7 @@ def test_a_recording_holds_a_record_only_with_keep(starter: Localmed, tmp_path: 
     [
         (f"Name: {MARKER}\nName: Other", "more than one patient"),
         (f'{{"resourceType": "Observation", "x": "{MARKER}"}}', "neither a Bundle nor a Patient"),
-        (f"<a>{MARKER}</a>", "no C-CDA"),
+        (f"<a>{MARKER}</a>", phrase("record.no_ccda.what")),
         ("", "empty"),
     ],
 )

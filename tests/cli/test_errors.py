@@ -14,10 +14,11 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from localmed import language
 from localmed.cli import failures, main
 from localmed.library import generations
+from localmed.text import language
 from tests.cli.conftest import COMMAND, Localmed, environment
+from tests.words import phrase
 
 QUESTION_OF_SOMEBODY = "Zyxwvut Patientname MRN-00417"
 
@@ -55,6 +56,19 @@ def test_one_line_and_the_code_of_its_kind(localmed: Localmed, arguments: tuple[
         localmed(*arguments, "--json").failed(code)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "called"),
+    [
+        (("doctor", "--egress"), "localmed doctor --help"),
+        (("documents", "set", "--title"), "localmed documents set --help"),
+        (("search", "--nonsense"), "localmed search --help"),
+        (("--as-group",), "localmed --help"),
+    ],
+)
+def test_the_help_that_is_named_is_that_commands(localmed: Localmed, arguments: tuple[str, ...], called: str) -> None:
+    assert localmed(*arguments).failed(2).endswith(f"See: {called}\n")
+
+
 def test_a_mistyped_command_is_told_the_one_it_is_spelt_like(localmed: Localmed) -> None:
     assert "Did you mean 'ask'?" in localmed("askk").failed(2)
     assert "Did you mean 'mcq'?" in localmed("eval", "mqc").failed(2)
@@ -67,7 +81,7 @@ def test_a_mistyped_command_is_told_the_one_it_is_spelt_like(localmed: Localmed)
 )  # fmt: skip
 def test_no_library(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     data = tmp_path / "data"
-    assert "To begin: localmed collections create" in Localmed(data)(*arguments).failed(5)
+    assert phrase("library.none.command") in Localmed(data)(*arguments).failed(5)
     assert not (data / "generations").exists()
 
 
@@ -92,8 +106,8 @@ def test_another_writer(copied: Localmed, folder: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     ["search = ", "[search]\nrrf = 3", "[search]\nrrf_k = 'x'", "[search]\nrrf_k = 1.5", "data = '/elsewhere'",
-     "[chunk]\ncharacters = 0", "[search]\nguideline_similarity = 1.5",
-     "[search]\nguideline_similarity = nan",
+     "[chunk]\ncharacters = 0", "[search]\ntitle_boost = -1.0",
+     "[search]\ntitle_boost = nan",
      "[read]\npages = -1",
      "search = 3", "profile = 'huge'", "profile = 3", "[read]\nfile_seconds = inf", "[read]\npages = true",
      f"[read]\nfile_seconds = 1{'0' * 400}", "[library]\nwriter_memory_bytes = 1000"],
@@ -161,7 +175,7 @@ def test_traceback_only_with_debug(tmp_path: Path) -> None:
 def test_a_database_that_cannot_be_opened(copied: Localmed) -> None:
     (copied.data / "state.sqlite").unlink(missing_ok=True)
     (copied.data / "state.sqlite").mkdir()
-    assert "Check the disk" in copied("documents", "quarantine").failed(5)
+    assert phrase("library.unwritable.remedy") in copied("documents", "quarantine").failed(5)
 
 
 def test_an_unexpected_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -338,8 +352,8 @@ def test_what_is_missing_or_no_file_is_said(copied: Localmed, tmp_path: Path) ->
     (folder / "gone.txt").symlink_to(tmp_path / "nowhere.txt")
     os.mkfifo(folder / "pipe.txt")
     ran = copied.ok("import", "--dry-run", "-c", "bad", str(folder))
-    assert "There is no collection bad" in ran.err
-    assert "There is no collection" not in copied.ok("import", "--dry-run", "-c", "ward", str(folder)).err
+    assert "The collection bad" in ran.err
+    assert phrase("preview.unknown") not in copied.ok("import", "--dry-run", "-c", "ward", str(folder)).err
     assert "a link to a file that does not exist" in ran.out
     assert "is not a regular file" in ran.out
     missing = str(tmp_path / "missing.txt")
@@ -353,7 +367,7 @@ def test_what_is_missing_or_no_file_is_said(copied: Localmed, tmp_path: Path) ->
 
 def test_a_question_without_words_is_not_searched_for(copied: Localmed) -> None:
     out = copied.ok("ask", "").out
-    assert "holds no words" in out
+    assert phrase("answer.no_question") in out
     assert "Searched" not in out
 
 
@@ -362,7 +376,7 @@ def test_a_question_without_words_is_not_searched_for(copied: Localmed) -> None:
     [
         (b"a = 1\nb c\n", "line 2, column 3"),
         (b"a = 1\nb = '\xff'\n", "line 2 is not UTF-8"),
-        (b"a = [1,", "at its end"),
+        (b"a = [1,", phrase("settings.end")),
     ],
 )
 def test_the_line_of_settings_is_named(copied: Localmed, text: bytes, place: str) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 import pytest
 
-from localmed.cli import evaluate
 from localmed.cli.common import width_of
-from localmed.cli.evaluate import WORDINGS
-from localmed.evaluation import medquad
-from localmed.evaluation.ablation import VARIANTS
-from localmed.evaluation.measures import MEASURES
+from localmed.lab import evaluate, medquad
+from localmed.lab.ablation import VARIANTS
+from localmed.lab.evaluate import WORDINGS
+from localmed.lab.measures import MEASURES
 from tests.cli.conftest import Localmed
+from tests.words import phrase
 
 pytestmark = pytest.mark.extra("eval")
 
@@ -39,9 +39,10 @@ def options(tmp_path: Path) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("reranked")
 def test_the_whole_ablation_as_json_and_files(localmed: Localmed, options: tuple[str, ...], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    ran = localmed.ok(*options, "--reranker", "maxsim", "--out", str(out), "--json")
+    ran = localmed.ok(*options, "--out", str(out), "--json")
     names = [row["variant"] for row in ran.json["rows"]]
     assert names == ["dense", "lexical", "both", "dense+rerank", "lexical+rerank", "both+rerank"]
     for row in ran.json["rows"]:
@@ -49,7 +50,7 @@ def test_the_whole_ablation_as_json_and_files(localmed: Localmed, options: tuple
         assert row["measures"]["recall@5"]["value"] == 1.0
         assert 0 < row["measures"]["MRR@10"]["low"] <= row["measures"]["MRR@10"]["value"] <= 1
     assert ran.json["reference"] == "both+rerank"
-    assert ran.json["reranker"].startswith("MaxSim")
+    assert ran.json["reranker"] == "lengths 1"
     assert "evaluation.note.lost" in [note["code"] for note in ran.json["notes"]]
     assert {file.name for file in out.iterdir()} == FILES
     assert json.loads((out / "report.json").read_text()) == ran.json
@@ -120,7 +121,7 @@ def test_what_is_refused(localmed: Localmed, options: tuple[str, ...], code: int
         ("", "q1 0 sepsis 1\n", "is empty"),
         ("q1\tx\n", "", "is empty"),
         ("q1\tx\n", "q1 0 sepsis 1\nq2 0 sepsis 1\n", "1 line judges a question"),
-        ("q1\tx\nq2\ty\n", "q1 0 sepsis 1\nq2 0 sepsis 0\n", "of 2 questions 1 has a relevant document"),
+        ("q1\tx\nq2\ty\n", "q1 0 sepsis 1\nq2 0 sepsis 0\n", "1 of 2 questions has a relevant document"),
     ],
 )
 def test_bad_files(localmed: Localmed, tmp_path: Path, queries: str, qrels: str, problem: str) -> None:
@@ -162,4 +163,4 @@ def test_pubmedqa_from_import_to_figures(tmp_path: Path) -> None:
         localmed.ok("import", str(source), "-c", "pubmedqa", "--manifest", str(manifest))
         ran = localmed("eval", "retrieval", "--set", "pubmedqa", "--source", str(source), "--json")
         assert ran.code == code, ran
-    assert "holds the questions" in ran.err
+    assert phrase("evaluation.indexed.what") in ran.err

@@ -71,7 +71,7 @@ def test_what_is_refused(localmed: Localmed, questions: str, tmp_path: Path) -> 
     out = ("--out", str(tmp_path / "out"))
     file = questions.partition(":")[2]
     assert "medqa" in localmed("eval", "mcq", "--set", f"medqb:{file}", *out).failed(2)
-    assert "FORMAT" not in localmed("eval", "mcq", "--set", file, *out).failed(2)
+    assert "medmcqa:dev.json" in localmed("eval", "mcq", "--set", file, *out).failed(2)
     assert "mairag" in localmed("eval", "mcq", "--set", questions, "--arms", "magic", *out).failed(2)
     assert "same name" in localmed("eval", "mcq", "--set", questions, "--set", questions, *out).failed(2)
     assert localmed("eval", "mcq", "--set", f"medqa:{tmp_path / 'none.jsonl'}", *out).code == 3

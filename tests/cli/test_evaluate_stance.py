@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.evaluation.stance import THREE
+from localmed.lab.stance import THREE
 from tests.cli.conftest import Localmed
 
 pytestmark = pytest.mark.extra("eval")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Localmed
+from tests.words import phrase
 
 
 @pytest.fixture
@@ -56,5 +57,6 @@ def test_it_says_what_is_there_and_what_is_missing(written: Path) -> None:
 def test_what_is_no_part_or_there_already_is_refused(localmed: Localmed, written: Path, tmp_path: Path) -> None:
     assert "already" in localmed("evidence", str(written)).failed(2)
     (tmp_path / "notes.txt").write_text("x")
-    assert "no part" in localmed("evidence", str(tmp_path / "other"), "--attach", str(tmp_path / "notes.txt")).failed(3)
+    refused = localmed("evidence", str(tmp_path / "other"), "--attach", str(tmp_path / "notes.txt")).failed(3)
+    assert phrase("evidence.no_part.what") in refused
     assert not (tmp_path / "other").exists()

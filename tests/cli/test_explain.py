@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import Localmed
 from tests.cli.test_privacy import MARKER, traces
+from tests.words import phrase, said
 
 ORDER = f"Patient: {MARKER} Smith\n1. Paracetamol 1 g PO QID, max 4 g/day\n2. Do not take aspirin.\n3. Lactate in AM\n"
 QUESTION = "What is the maximum dose of this medicine in adults?"
@@ -84,7 +85,7 @@ def test_a_missing_file_and_a_long_order(localmed: Localmed, tmp_path: Path) -> 
     assert "cannot be read" in localmed("explain", str(tmp_path / "nothing")).failed(3)
     thirty_pages = "".join(f"{number}. Warfarin {number} mg PO daily at noon.\n" for number in range(1, 2300))
     out = localmed.ok("explain", "-", stdin=thirty_pages).out
-    assert "characters; the first" in out
+    assert phrase("explain.order_cut") in out
 
 
 def test_a_site_can_switch_it_off(copied: Localmed, order: Path) -> None:
@@ -124,5 +125,14 @@ def test_a_recording_replays_to_the_same_answer(localmed: Localmed, order: Path,
     options = ("--patient", str(record), "--question", QUESTION, "--record", str(file), "--released-by", "A. Nurse")
     localmed.ok("explain", str(order), *options)
     replayed = localmed.ok("replay", str(file))
-    assert replayed.err == "The replay came to the recorded answer.\n"
+    assert replayed.err == f"{said('recording.same')}\n"
     assert "Released by A. Nurse" in replayed.out
+
+
+def test_no_leaflet_of_an_order_with_an_abbreviation_of_two_meanings(localmed: Localmed, tmp_path: Path) -> None:
+    order, page = tmp_path / "order.txt", tmp_path / "leaflet.html"
+    order.write_text("Chloramphenicol drops OD\n", "utf-8")
+    ran = localmed("explain", str(order), "--leaflet", str(page), "--released-by", "Ada")
+    assert ran.code == 2
+    assert "OD" in ran.err
+    assert not page.exists()

@@ -16,9 +16,9 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from localmed.cli.main import main
-from localmed.errors import InputError, LimitExceeded
-from localmed.files import SMALL, contents
-from localmed.operations import signing
+from localmed.domain.errors import InputError, LimitExceeded
+from localmed.process.files import SMALL, contents
+from localmed.upkeep import signing
 from tests.cli.conftest import Localmed, Ran
 
 WRITTEN = frozenset(

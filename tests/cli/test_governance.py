@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import MANIFEST, PDF_LINE, Localmed
+from tests.words import phrase, said
 
 LATER, EARLIER = "2999-12-01", "2020-01-01"
 DOSE = "What is the maximum dose of paracetamol in adults?"
@@ -50,7 +51,7 @@ def test_overdue_is_said_in_both_languages(copied: Localmed) -> None:
         copied.ok("documents", "set", document, "--review-by", EARLIER)
     out = copied.ok("ask", DOSE).out
     assert f"REVIEW OVERDUE since {EARLIER}" in out
-    assert f"已过复审期限（{EARLIER}）" in copied.ok("ask", "重症医学科的探视时间是什么？").out
+    assert said("answer.overdue", "zh", date=EARLIER) in copied.ok("ask", "重症医学科的探视时间是什么？").out
     answer = copied.ok("ask", DOSE, "--json").json
     assert {evidence["overdue"] for evidence in answer["evidence"] if evidence["document_title"] == "Paracetamol"} == {
         EARLIER
@@ -60,7 +61,7 @@ def test_overdue_is_said_in_both_languages(copied: Localmed) -> None:
     assert {section["overdue"] for section in sections if section["document"] == english} == {EARLIER}
     assert {row["id"] for row in copied.ok("documents", "due", "--json").json} == {english, chinese}
     lines = copied.ok("doctor").out
-    assert "overdue for review: 2; not yet effective: 0" in lines
+    assert "overdue: 2; not yet effective: 0" in lines
 
 
 def test_a_replay_comes_to_the_same_answer_whatever_the_day(copied: Localmed, tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_a_sheet_is_taken_whole_or_not_at_all(copied: Localmed, tmp_path: Path) 
     assert "备注" in ran.err
     out = tmp_path / "out.csv"
     copied.ok("documents", "sheet", str(out), "-c", "ward")
-    assert "sepsis.txt,,林医生,,,2020-01-01" in out.read_text("utf-8-sig")
+    assert "sepsis.txt,Sepsis: the first hour,,林医生,,,2020-01-01," in out.read_text("utf-8-sig")
     assert copied.ok("documents", "govern", str(out), "-c", "ward", "--json").json["changed"] == 0
     copied("documents", "sheet", str(out), "-c", "ward").failed(2)
 
@@ -243,7 +244,7 @@ def test_the_settings_name_the_groups_and_a_rollback_lifts_nothing(copied: Local
     ],
 )  # fmt: skip
 def test_what_is_for_those_who_see_everything(localmed: Localmed, arguments: tuple[str, ...]) -> None:
-    assert "not for readers of groups" in localmed("--as-group", "nurses", *arguments).failed(2)
+    assert phrase("access.not_for_groups.what") in localmed("--as-group", "nurses", *arguments).failed(2)
 
 
 @pytest.mark.slow
@@ -296,10 +297,10 @@ def test_a_rollback_names_what_answers_before_its_day(copied: Localmed) -> None:
     copied.ok("documents", "set", back, "--effective-from", LATER)
     copied.ok("documents", "set", early, "--effective-from", LATER)
     output = copied.ok("generations", "rollback", "--yes").out
-    assert f"1 document that was not yet effective answers now: {early[:12]}" in output
+    assert f"1 document that was not yet effective is now in use: {early[:12]}" in output
     assert back[:12] not in output
     copied.ok("documents", "remove", removed, "--yes")
-    assert "answer now" not in copied.ok("generations", "rollback", "--yes").out
+    assert phrase("generation.early") not in copied.ok("generations", "rollback", "--yes").out
 
 
 # --- kept answers -----------------------------------------------------------------------------------------------------
@@ -326,13 +327,14 @@ def test_what_a_kept_answer_cites_is_shown_after_everything_is_gone(
     assert image.read_bytes().startswith(b"\x89PNG")
     assert "page 2" in copied.ok("show", source["marker"], "--answer", str(kept)).out
     assert PDF_LINE in copied.ok("show", source["marker"], "--answer", str(kept), "--page", "2").out
-    assert "It stands on: 2" in copied("show", source["marker"], "--answer", str(kept), "--page", "9").failed(3)
+    refused = copied("show", source["marker"], "--answer", str(kept), "--page", "9").failed(3)
+    assert said("search.page_not_its.remedy", pages="2") in refused
     copied("show", "99", "--answer", str(kept)).failed(2)
     values = json.loads(kept.read_text("utf-8").replace(PDF_LINE, "Give 500 mg."))
     answer, altered = values.get("answer", values), tmp_path / "altered.json"
     for _ in ("a wrong digest", "none"):
         altered.write_text(json.dumps(values))
-        assert "not as it was written" in copied("show", source["marker"], "--answer", str(altered)).failed(5)
+        assert phrase("kept.altered.what") in copied("show", source["marker"], "--answer", str(altered)).failed(5)
         answer.pop("digest", None)
     copied.ok("collections", "access", "ward", "--group", "doctors")
     copied("--as-group", "nurses", "show", source["marker"], "--answer", str(kept)).failed(2)
@@ -363,7 +365,7 @@ def test_a_kept_answer_says_what_has_become_of_its_documents(copied: Localmed, t
     assert "This document is" not in before
     assert "no longer in the library" not in before
     copied.ok("documents", "set", document, "--review-by", EARLIER)
-    assert f"It was to be reviewed by {EARLIER}" in copied.ok(*show).out
+    assert said("search.overdue_since", date=EARLIER) in copied.ok(*show).out
     copied.ok("documents", "supersede", document)
     assert "This document is superseded" in copied.ok(*show).out
     copied.ok("documents", "withdraw", document, "--reason", "recalled")
@@ -388,11 +390,62 @@ def test_what_is_set_of_a_withdrawn_document_does_not_withdraw_it_for_good(copie
 def test_the_older_edition_answers_until_the_newer_is_effective_and_that_is_said(copied: Localmed) -> None:
     old, new = copied.id_of("Paracetamol"), copied.id_of("Vancomycin leaflet")
     copied.ok("documents", "set", new, "--effective-from", LATER)
-    assert (
-        "current until what supersedes it is effective"
-        in copied.ok("documents", "supersede", old, "--by", new, "--yes").out
-    )
+    assert phrase("documents.marked_current") in copied.ok("documents", "supersede", old, "--by", new, "--yes").out
     assert "Paracetamol" in copied.titles("paracetamol")
     copied.ok("documents", "set", new, "--effective-from", EARLIER)
     assert "Paracetamol" not in copied.titles("paracetamol")
     assert "Paracetamol" in copied.titles("paracetamol", "--status", "superseded")
+
+
+def test_a_passage_is_noted_and_switched_off(copied: Localmed) -> None:
+    passage = shown(copied, copied.id_of("Paracetamol"))["passage_ids"][0]
+    assert "--note" in copied("documents", "remark", passage).failed(2)
+    copied.ok("documents", "remark", passage[:12], "--note", "Under 50 kg ask the pharmacist")
+    assert said("answer.remark", note="Under 50 kg ask the pharmacist") in " ".join(copied.ok("ask", DOSE).out.split())
+    copied.ok("documents", "remark", passage[:12], "--off", "--note", "")
+    assert "Paracetamol" not in copied.titles("paracetamol")
+    (row,) = copied.ok("documents", "remarks", "--json").json
+    assert (row["passage"], row["off"], row["note"]) == (passage, True, "")
+    assert "switched off" in copied.ok("documents", "remarks").out
+    assert phrase("documents.remark_none") in copied.ok("documents", "remark", passage[:12], "--on").out
+    assert "Paracetamol" in copied.titles("paracetamol")
+
+
+def test_a_title_and_tags_are_set_and_outlive_an_import(copied: Localmed, folder: Path) -> None:
+    document = copied.id_of("Sepsis: the first hour")
+    copied.ok("documents", "set", document, "--title", "Septic shock on the ward", "--tags", "ICU, emergency, ICU")
+    assert "Septic shock on the ward" in copied.titles("septic shock")
+    assert "Septic shock on the ward" in copied.ok("ask", "When to give antibiotics in septic shock?").out
+    copied.ok("import", str(folder), "-c", "ward", "--retry")
+    (folder / "sepsis.txt").write_text("Sepsis: the first hour\n\nGive antibiotics within one hour.\n", "utf-8")
+    copied.ok("import", str(folder), "-c", "ward")
+    record = shown(copied, document)
+    assert (record["title"], record["tags"]) == ("Septic shock on the ward", ["ICU", "emergency"])
+    assert "Septic shock on the ward" in copied.titles("antibiotics within one hour")
+    assert [row["id"] for row in copied.ok("documents", "list", "--title", "icu", "--json").json] == [document]
+    assert [row["id"] for row in copied.ok("documents", "list", "--title", "sepsis.txt", "--json").json] == [document]
+    assert "title" in copied("documents", "set", document, "--title", "").failed(2)
+
+
+def test_many_documents_are_set_at_once_and_none_gets_anothers_title(copied: Localmed) -> None:
+    both = copied.id_of("Sepsis: the first hour"), copied.id_of("Paracetamol")
+    copied.ok("documents", "set", *both, "--owner", "Dr Lin", "--tags", "ward")
+    assert {shown(copied, one)["governance"]["owner"] for one in both} == {"Dr Lin"}
+    assert phrase("governance.one_title.what") in copied("documents", "set", *both, "--title", "Both").failed(2)
+    copied.ok("documents", "set", both[0], "--tags", "")
+    assert [shown(copied, one)["tags"] for one in both] == [[], ["ward"]]
+
+
+def test_a_sheet_names_no_path_of_the_server(copied: Localmed, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.txt").write_text(f"Fluids {folder}\n\nGive {folder} litres.\n", "utf-8")
+    (tmp_path / "alone.txt").write_text("Oxygen\n\nGive oxygen.\n", "utf-8")
+    paths = [str(tmp_path / name) for name in ("a/same.txt", "b/same.txt", "alone.txt")]
+    copied.ok("import", *paths, "-c", "ward")
+    sheet = tmp_path / "sheet.csv"
+    copied.ok("documents", "sheet", str(sheet), "-c", "ward")
+    assert str(tmp_path) not in sheet.read_text("utf-8-sig")
+    lines = [line for line in sheet.read_text("utf-8-sig").splitlines() if "Fluids" in line or "Oxygen" in line]
+    (tmp_path / "back.csv").write_text("file,owner\n" + "".join(f"{line.split(',')[0]},Dr Lin\n" for line in lines))
+    assert copied.ok("documents", "govern", str(tmp_path / "back.csv"), "-c", "ward", "--json").json["changed"] == 3

@@ -17,10 +17,11 @@ from pathlib import Path
 import click
 import pytest
 
-from localmed import confined
 from localmed.cli.main import main
 from localmed.domain.sources import digest
+from localmed.process import confined
 from tests.cli.conftest import Localmed, Ran
+from tests.words import phrase
 
 HIDDEN, GRAPH = "zulucollection", "yankeegraph"
 MARKERS = ("zulu", "yankee", "xray", "whiskey", "quebec")  # names, title, text, term, file
@@ -146,6 +147,7 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "concept": "sepsis", "show": "{passage}", "documents": "", "documents due": "",
     "documents govern": "{files}/sheet.csv -c ward", "documents list": "", "documents quarantine": "",
     "documents reinstate": "{document} --reason x", "documents remove": "{document}", "documents set": "{document}",
+    "documents remark": "{passage} --off", "documents remarks": "",
     "documents sheet": "{new} -c ward", "documents show": "{document}", "documents supersede": "{document}",
     "documents withdraw": "{document} --reason x", "collections": "", "collections access": "ward",
     "collections create": "new", "collections delete": "ward", "collections list": "",
@@ -153,7 +155,7 @@ ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's ow
     "collections update": "ward", "reindex": "", "generations": "", "generations confirm": "", "generations list": "",
     "generations prune": "", "generations rollback": "", "generations upgrade": "", "generations verify": "",
     "refresh": "", "refresh holds": "", "refresh list": "", "refresh release": "", "refresh show": "1",
-    "canaries": "", "canaries accept": "x --reason y", "canaries watch": "x",
+    "canaries": "", "canaries accept": "x --reason y", "canaries watch": "x", "calibrate": "{files}/sheet.csv",
     "backup": "", "backup list": "",
     "backup verify": "", "restore": "{files}",
     "pack key": "{new}", "pack root": "{new} --key {files}/order.txt --key {files}/answer.txt",
@@ -314,7 +316,7 @@ def test_a_kept_answer_is_resolved_against_the_catalogue(hospital: Hospital, tmp
     forged.write_text(with_its_digest(kept.read_text("utf-8").replace(hospital.document, visible)), "utf-8")
     hospital.nurse("show", hidden["marker"], "--answer", str(forged), "--image", str(image)).failed(2)
     assert not image.exists()
-    assert "not be read" in hospital.nurse("replay", str(hospital.files / "recording.json")).failed(2)
+    assert phrase("replay.hidden.what") in hospital.nurse("replay", str(hospital.files / "recording.json")).failed(2)
     hospital.localmed.ok("--as-group", "doctors", "replay", str(hospital.files / "recording.json"))
 
 

@@ -18,19 +18,20 @@ from typing import Any
 
 import pytest
 
-from localmed.cli.host import _until_told
+from localmed.cli.serve import _until_told
 from localmed.config import Settings
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
 from localmed.models.choice import choices
+from localmed.models.e5 import E5
 from localmed.models.host.adapters import HostEncoder, connect
 from localmed.models.host.protocol import FOLDER, SOCKET
-from localmed.models.minilm import MiniLM
 from localmed.models.registry.registration import Registrations
 from tests.cli.conftest import COMMAND, Localmed, environment
 from tests.strict import cannot
+from tests.words import pattern
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
-CHOSEN = {"encoder": "minilm", "reranker": "maxsim", "entailment": "starter", "chat": "none"}
+CHOSEN = {"encoder": "e5", "reranker": "none", "entailment": "starter", "chat": "none"}
 pytestmark = pytest.mark.slow
 
 
@@ -83,7 +84,7 @@ def test_the_whole_life_of_a_host(copied: Localmed) -> None:
         assert status["served"]["nearest"] > 0
         assert status["failed"] == {}
         assert status["others"] == []
-        assert "all-MiniLM-L6-v2" in copied.ok("host", "--status").out
+        assert "multilingual-e5-small-q4" in copied.ok("host", "--status").out
         assert "already" in copied("host").failed(4)
         assert "model host: process" in copied("doctor").out
         assert ended(process, signal.SIGTERM) == (0, "")
@@ -98,10 +99,10 @@ def test_killed_in_the_middle_of_a_request_and_replaced(copied: Localmed) -> Non
         hosted = connect(copied.data, settings.host, choices(CHOSEN, Registrations(), settings.chat))
         assert isinstance(hosted.encoder, HostEncoder)
         texts = ["the dose of the day", "a long night on call " * 30, QUESTION]
-        same = MiniLM().encode(texts, "query")
+        same = E5().encode(texts, "query")
         assert hosted.encoder.encode(texts, "query").tobytes() == same.tobytes()
         os.kill(process.pid, signal.SIGSTOP)  # so that the request is there and not yet answered
-        with pytest.raises(ModelError, match=r"ended in the middle of a request\. Give the command again"):
+        with pytest.raises(ModelError, match=pattern("host.ended.what")):
             _killed_while_asked(process, hosted.encoder)
         hosted.close()
     assert (copied.data / FOLDER / SOCKET).exists()

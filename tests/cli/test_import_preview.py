@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from localmed.cli.main import main
-from localmed.errors import UsageError
+from localmed.domain.errors import UsageError
 from tests.cli.conftest import COMMAND, environment
 from tests.fakes import jsonl, write
 from tests.ingest.readers.pdf.fixtures import two_columns

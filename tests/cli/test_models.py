@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 
 from localmed import config
-from localmed.agents.role_table import ROLES
-from localmed.agents.self_test import questions
-from localmed.operations.audit import BEGUN, Audit
-from localmed.site import Site
+from localmed.answering.role_table import ROLES
+from localmed.answering.self_test import questions
+from localmed.site.audit import BEGUN, Audit
+from localmed.site.site import Site
 from tests.cli.conftest import COMMAND, Localmed, environment
 from tests.models import model_files as files
 from tests.models.host.house import House
 from tests.models.model_files import make
 from tests.models.tiny import make_sentence_encoder
+from tests.words import phrase, said
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_a_host_that_owns_another_model_is_told_of(empty: Localmed) -> None:
     house = House(empty.data).start()
     try:
         out = empty.ok("models", "use", "reranker", "none").out
-        assert out.startswith("none serves reranker\nThe model host that runs owns another one")
+        assert out.startswith(f"none serves reranker\n{said('models.restart')[:60]}")
         assert "host" not in empty.ok("models", "use", "terms", "none").out  # of no concern to a host
     finally:
         house.stop()
@@ -93,7 +94,7 @@ def test_an_unlisted_model_says_so(empty: Localmed, tmp_path: Path) -> None:
     path = make(tmp_path / "other.gguf", files.gguf())
     assert "--role" in empty("models", "add", str(path)).failed(2)
     ran = empty.ok("models", "add", str(path), "--role", "chat", "--as", "ours", "--template", "llama3")
-    assert "unlisted" in ran.out
+    assert phrase("models.no_licence") in ran.out
     assert "unlisted" in empty.ok("models", "list").out
 
 
@@ -105,7 +106,7 @@ def test_verify_names_the_file_that_changed(empty: Localmed, qwen: Path) -> None
     ran = empty("models", "verify")
     assert (ran.code, ran.out) == (6, f"qwen3-8b: {qwen.name} has changed (sha256 differs)\n")
     (problem,) = empty("models", "verify", "qwen3-8b", "--json").json["qwen3-8b"]
-    assert (problem["code"], problem["parameters"]) == ("model.file_hash", {"file": qwen.name})
+    assert (problem["code"], problem["parameters"]) == ("file.changed", {"file": qwen.name})
     assert "sha256 differs" in empty("models", "use", "chat", "qwen3-8b").failed(6)
 
 
@@ -178,48 +179,45 @@ def test_nothing_heavy_is_loaded(empty: Localmed) -> None:
     script = (
         "import sys; from localmed.cli.main import main;"
         f"main.main(['--data', {str(empty.data)!r}, 'models', 'plan', '--json'], standalone_mode=False);"
-        "assert not set(sys.modules) & {'torch', 'transformers', 'llama_cpp', 'lancedb'}"
+        "assert not set(sys.modules) & {'torch', 'transformers', 'llama_cpp', 'lancedb', 'onnxruntime'}"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)
 
 
 def test_what_is_built_in_is_chosen_but_not_added(empty: Localmed, tmp_path: Path) -> None:
-    assert (
-        empty.ok("models", "use", "chat", "none").out
-        == "none serves chat\nNo chat model serves: every role is served by rules\n"
-    )
+    assert empty.ok("models", "use", "chat", "none").out == f"none serves chat\n{said('models.chat_none')}\n"
     assert empty.ok("models", "use", "reranker", "none").out == "none serves reranker\n"
     assert "reranker: none" in empty.ok("models", "list").out
     assert empty.ok("models", "use", "reranker", "default").out == "none serves reranker\n"
     assert empty("models", "use", "encoder", "none").code == 2  # nothing works without
-    for name in ("minilm", "none", "default", "chat"):
+    for name in ("e5", "none", "default", "chat"):
         bad = make(tmp_path / f"{name}.gguf", files.gguf())
-        assert "built in" in empty("models", "add", str(bad), "--role", "chat").failed(2)
+        assert "is reserved" in empty("models", "add", str(bad), "--role", "chat").failed(2)
 
 
 def test_a_chat_model_serves_the_roles_with_one_command(empty: Localmed, qwen: Path) -> None:
     empty.ok("models", "add", str(qwen))
     (empty.data / "localmed.toml").write_text('[roles]\nkeywords = "rules"\n')
     out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b").out.split())
-    assert "self-test could not be run" in out, "the file holds no model"
+    assert phrase("models.not_tested") in out, "the file holds no model"
     with Site(config.load(empty.data)) as site:
         assert site.chat_chosen
         assert site.unfit_roles == frozenset(ROLES), "rules serve until the self-test has been run"
         assert not site.entailment.languages, "nor does it judge before"
     out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b", "--untested").out.split())
-    assert "It serves these roles: " in out
-    assert "By [roles] of the settings others serve: keywords" in out
+    assert phrase("models.chat_roles") in out
+    assert said("models.chat_otherwise", roles="keywords") in out
     with Site(config.load(empty.data)) as site:
         assert not site.unfit_roles
         assert "label choice" in site.entailment.name, "it judges where nobody else was chosen to"
-        site.keep_unfit({"coherence"}, None)
-        assert not site.entailment.languages, "one that cannot compare does not judge"
+        site.keep_unfit({"check"}, None)
+        assert not site.entailment.languages, "one that cannot check does not judge"
         site.keep_unfit({"safety"}, {**questions(), "pico": "what an earlier version asked"})
         assert site.unfit_roles == {"safety", "pico"}
     out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b").out.split())
-    assert "What it came to before counts on" in out, "the file holds no model"
-    assert "did less than the rules, which serve these roles: safety By" in out
-    assert "not tested, so that rules serve them, are pico" in out
+    assert phrase("models.not_tested_again") in out, "the file holds no model"
+    assert said("models.chat_unfit", roles="safety") in out
+    assert said("models.test_outdated", roles="pico") in out
     empty.ok("models", "use", "entailment", "none")
     with Site(config.load(empty.data)) as site:
         assert not site.entailment.languages, "as was chosen"

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from localmed.errors import UsageError
-from localmed.operations import egress
+from localmed.domain.errors import UsageError
+from localmed.upkeep import egress
 from tests.cli.conftest import Localmed
 from tests.strict import cannot
+from tests.words import phrase
 
 DIALS = (
     "import socket; socket.socket().connect_ex(('192.0.2.1', 9)); socket.socket(2, 2).sendto(b'x', ('192.0.2.1', 53))"
@@ -22,7 +23,8 @@ DIALS = (
 
 def possible() -> None:
     try:
-        egress.prove_possible()
+        egress.namespace()
+        egress.tracer()
     except UsageError as error:
         cannot(str(error))
 
@@ -42,7 +44,7 @@ def test_the_proof_holds_and_is_kept(tmp_path: Path) -> None:
     assert [call["address"] for call in served] == ["127.0.0.1"]
     assert json.loads((tmp_path / "egress.json").read_text()) == proof
     page = (tmp_path / "egress.html").read_text()
-    assert "no system call reached beyond this machine" in page
+    assert phrase("egress.holds") in page
     assert "8765" in page
     assert not (tmp_path / "data" / "generations").exists()  # the site's own library is left alone
 
@@ -84,5 +86,5 @@ def test_without_strace_nothing_is_proved(localmed: Localmed, tmp_path: Path, mo
     monkeypatch.setattr(egress, "TRACER", ("no-strace-here",))
     if not shutil.which("unshare"):
         cannot("unshare is not here")
-    assert "nothing can be proved" in localmed("doctor", "--egress", str(tmp_path / "egress.html")).failed(2)
+    assert phrase("egress.no_strace.what") in localmed("doctor", "--egress", str(tmp_path / "egress.html")).failed(2)
     assert not (tmp_path / "egress.html").exists()

@@ -12,7 +12,7 @@ from types import FrameType
 
 import pytest
 
-from localmed import files
+from localmed.process import files
 from tests.cli.conftest import Localmed
 
 SECONDS = 120  # an answer takes one; who opens a pipe waits for ever

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from localmed.cli import search, showing
+from localmed.cli import ask, search
 from localmed.domain import Answer, AnswerStatus, Evidence, Receipts, ShownLine, ShownSection
 from localmed.library import lexical
 from tests.values import PROVENANCE, evidence
@@ -30,14 +30,14 @@ def test_sources_and_hits_say_so(
     scanned: Evidence, language: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = answer_of(scanned, language)
-    showing.show(answer)
+    ask.show(answer)
     section = ShownSection("1", (ShownLine("1", 0, len(scanned.passage.text)),))
     search.show_finding(replace(answer, receipts=Receipts(sections=(section,))))
     assert "".join(capsys.readouterr().out.split()).count("".join(says.split())) == 2
 
 
 def test_text_of_the_files_own_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    showing.show(answer_of(evidence("1", "Give amoxicillin for ten days."), "en"))
+    ask.show(answer_of(evidence("1", "Give amoxicillin for ten days."), "en"))
     assert "OCR" not in capsys.readouterr().out
 
 

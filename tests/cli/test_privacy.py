@@ -8,8 +8,8 @@ import pytest
 
 from localmed.config import load
 from localmed.domain import SearchFilter
-from localmed.errors import LocalmedError
-from localmed.operations.audit import Audit
+from localmed.domain.errors import LocalmedError
+from localmed.site.audit import Audit
 from tests.cli.conftest import Localmed
 from tests.fakes import opened, overwrite
 

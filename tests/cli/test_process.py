@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed import confined
+from localmed.process import confined
 from tests.cli.conftest import COMMAND, Localmed, environment
 
 ORDER = "Paracetamol 500 mg four times a day\n"
@@ -36,7 +36,7 @@ def test_a_command_dumps_no_core(localmed: Localmed) -> None:
 def test_children_dump_none_either(localmed: Localmed, folder: Path) -> None:
     """Each that reads files, draws or runs a model says so itself too; here the limit that they inherit is seen."""
     script = (
-        "from localmed import children, confined; confined.no_core_dump()\n"
+        "from localmed.process import children, confined; confined.no_core_dump()\n"
         "child = children.Child(children.command('localmed.ingest.child'), 1000)\n"
         "print(*open(f'/proc/{child.pid}/limits').read().split()); child.kill()"
     )
@@ -47,7 +47,8 @@ def test_children_dump_none_either(localmed: Localmed, folder: Path) -> None:
 def test_no_program_is_handed_a_dump_either() -> None:
     """Such as systemd-coredump, to which the limit does not apply."""
     script = (
-        "import ctypes; from localmed import confined; prctl = ctypes.CDLL(None).prctl; before = prctl(3, 0, 0, 0, 0);"
+        "import ctypes; from localmed.process import confined; prctl = ctypes.CDLL(None).prctl;"
+        "before = prctl(3, 0, 0, 0, 0);"
         "confined.no_core_dump(); print(before, prctl(3, 0, 0, 0, 0))"
     )
     done = subprocess.run([*COMMAND[:2], "-c", script], capture_output=True, text=True, check=True)

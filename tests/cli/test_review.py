@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Localmed
+from tests.words import phrase
 
 pytestmark = pytest.mark.extra("eval")
 
@@ -81,13 +82,15 @@ def test_what_is_refused(empty: Localmed, cases: str, tmp_path: Path) -> None:
     out = tmp_path / "forms"
     arguments = ("review", "export", cases, "--out", str(out), "--form", "lay")
     empty.ok(*arguments)
-    assert "would lose their key" in empty(*arguments).failed(2)
+    assert phrase("review.exists.command") in empty(*arguments).failed(2)
     assert "letters" in empty(*arguments[:3], "--out", str(tmp_path / "x"), "--reviewer", "../x").failed(2)
     key = str(out / "key.json")
-    assert "no key" in empty("review", "import", cases, "--key", cases).failed(3)
+    assert phrase("review.key.what") in empty("review", "import", cases, "--key", cases).failed(3)
     spoiled = fill(out, "reviewer-1", spoiled="7")
     assert "reviewer-1-filled.csv:2" in empty("review", "import", spoiled, "--key", key).failed(3)
-    assert "no rating" in empty("review", "import", str(out / "reviewer-2.csv"), "--key", key).failed(3)
+    assert phrase("review.no_ratings.what") in empty(
+        "review", "import", str(out / "reviewer-2.csv"), "--key", key
+    ).failed(3)
 
 
 def test_forms_in_chinese(empty: Localmed, cases: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

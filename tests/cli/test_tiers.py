@@ -11,6 +11,7 @@ import pytest
 
 from localmed.cli.common import width_of
 from tests.cli.conftest import Localmed, notes_of
+from tests.words import phrase, said
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 CHINESE = "成人对乙酰氨基酚的最大剂量是多少？"
@@ -95,17 +96,17 @@ def test_what_a_preset_lacks_is_told_and_nothing_else_is_searched(tiered: Localm
     answer = answer_of(tiered, "What causes gout?", "--preset", "patient")
     assert answer["searched"] == ["books"]
     assert shown(answer) == {"books"}
-    assert notes_of(answer) == ["Not searched, as the library holds nothing of it: leaflets, encyclopaedias"]
+    assert notes_of(answer) == [said("workflow.skipped", names="leaflets, encyclopaedias")]
     (own.data / "localmed.toml").write_text('[tiers.presets]\nmine = [["leaflet"], ["nowhere"]]\n')
     ran = own.ok("ask", QUESTION, "--preset", "mine")
     assert "Searched: nothing" in ran.out
     patient = own.ok("ask", "What causes gout?", "--preset", "patient").out
-    assert "holds nothing of it: leaflets, encyclopaedias" in " ".join(patient.split())
-    assert "holds nothing of it: leaflets, nowhere" in " ".join(ran.out.split())
+    assert "has none: leaflets, encyclopaedias" in " ".join(patient.split())
+    assert "has none: leaflets, nowhere" in " ".join(ran.out.split())
     chinese = own.ok("ask", CHINESE, "--preset", "mine").out
     assert "已检索：无" in chinese
     assert "未检索（资料库中没有相应内容）：leaflets、nowhere" in chinese
-    assert "所选资料库为空" in chinese
+    assert phrase("workflow.no_tier", "zh") in chinese
 
 
 def test_only_the_collections_given(tiered: Localmed) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.conftest import COMMAND, Localmed, environment
 from tests.models.tiny_gguf import Shape, write_gguf
+from tests.words import phrase
 
 SECONDS = 400.0  # for a stage to begin, on a busy machine
 QUESTIONS = {
@@ -69,13 +70,13 @@ def started(data: Path, begun: Callable[[], bool], *arguments: str) -> subproces
 
 def unloadable(checkpoint: Path) -> None:
     """Plant a checkpoint that is as it was written, of which torch can read nothing."""
-    from localmed.training import checkpoints
+    from localmed.lab import learning
 
-    newest = checkpoints.last(checkpoint.parent)
+    newest = learning.last(checkpoint.parent)
     assert newest, "the stage was killed after it sealed one"
     shutil.copytree(newest, checkpoint)
     (checkpoint / "optimizer.pt").write_bytes(b"PK\x03\x04 cut off")
-    checkpoints.seal(checkpoint)
+    learning.seal(checkpoint)
 
 
 def keys(file: Path) -> list[tuple[str, ...]]:
@@ -172,7 +173,7 @@ def test_from_questions_to_a_planner_that_serves(site: Localmed, tmp_path: Path)
     shutil.copytree(out / "sft", tmp_path / "less" / "sft")
     (tmp_path / "less" / "pairs.jsonl").write_text("".join((out / "pairs.jsonl").read_text().splitlines(True)[:-1]))
     refused = site("train", "learn", "--epochs", "8", "--out", str(tmp_path / "less")).failed(2)
-    assert "remove its folders sft and dpo" in " ".join(refused.split()), "learnt after Ctrl-C, explored further"
+    assert phrase("training.learnt_other.command") in " ".join(refused.split()), "learnt after Ctrl-C, explored further"
 
     export = ("train", "export", "--as", "tiny-planner", "--out", str(out))
     killed(site.data, lambda: any(out.glob("tiny-planner.*")), *export)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Localmed
+from tests.words import phrase
 
 MANIFEST = """
 name = "pubmed"
@@ -64,9 +65,9 @@ def test_an_answer_from_a_file(library: Localmed, tmp_path: Path) -> None:
     support = [one["verdict"]["support"] for one in part(answer, "SupportPart")["statements"]]
     assert support == ["supported", "unsupported", "unsupported"], "a retracted study carries nothing"
     shown = " ".join(library.ok("verify", str(file)).out.split())
-    assert "nearest to it in the library" in shown
+    assert phrase("verify.nearest") in shown
     assert "Response:" not in shown
-    assert "No model judges here" in shown
+    assert phrase("verify.no_judge") in shown
     assert "written by a language model" not in shown
     assert "decides nothing" in shown
 
@@ -77,15 +78,13 @@ def test_text_from_standard_input_and_a_recording(library: Localmed, tmp_path: P
     assert "Claim: Warfarin prevents stroke in atrial fibrillation." in ran.out.replace("\n", " ")
     assert "find:" in ran.err
     assert "Zyxwvut" not in ran.err
-    assert (
-        "came to the recorded answer" in library.ok("replay", str(record)).out + library.ok("replay", str(record)).err
-    )
+    assert phrase("recording.same") in library.ok("replay", str(record)).out + library.ok("replay", str(record)).err
 
 
 def test_an_own_answer_of_sections_claims_nothing(library: Localmed, tmp_path: Path) -> None:
     file = tmp_path / "own.json"
     file.write_text(library.ok("ask", "What does warfarin prevent in atrial fibrillation?", "--json").out, "utf-8")
-    assert "holds no sentence" in " ".join(library.ok("verify", str(file)).out.split())
+    assert phrase("verify.nothing") in " ".join(library.ok("verify", str(file)).out.split())
     assert not library.ok("ask", "What does warfarin prevent?", "--check", "--json").json["parts"]
 
 

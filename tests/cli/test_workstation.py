@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from localmed.library.generations import MANIFEST, read_manifest
 from localmed.messages import catalogue
 from localmed.models.registry.manifests import FOLDER
 from tests.cli.conftest import Localmed
 from tests.models.tiny import make_bge_m3, make_cross_encoder, make_nli, make_sentence_encoder
+from tests.words import phrase, said
 
 ENGLISH = {
     "visiting.txt": "Visiting hours\n\nThe visiting hours of the ward are from two to seven.\n",
@@ -93,11 +96,11 @@ def test_from_one_profile_to_the_other_and_back(workstation: Localmed) -> None:
     set_to(workstation, 'profile = "starter"\n[models]\nfolder = "elsewhere"\n')
     output = workstation.ok("models", "use", "encoder", "bge-m3").out
     assert "bge-m3 serves encoder" in output
-    assert "encoded by multilingual-e5" in output
+    assert "built with multilingual-e5" in output
     assert "localmed reindex" in output
     workstation.ok("models", "use", "reranker", "bge-m3")
     assert "bge-m3-" in workstation("search", "visiting hours").failed(5)
-    assert "Generation 0004 is served" in workstation.ok("reindex").out
+    assert "Generation 0004 is in use" in workstation.ok("reindex").out
     assert workstation.ok("search", QUESTION, "--json").json["dense"]
     workstation.ok("generations", "rollback", "3", "--yes")
     assert "multilingual-e5" in workstation("search", "visiting hours").failed(5)
@@ -126,38 +129,36 @@ def test_an_encoder_of_the_hospitals_own(workstation: Localmed, tmp_path: Path) 
     assert "no token vectors" in workstation("models", "use", "reranker", "ours").failed(2)
 
 
-@pytest.mark.slow
-def test_a_library_keeps_the_built_in_encoder_that_it_is_of(copied: Localmed) -> None:
-    """It was the default when the library was made; nothing was chosen since."""
-    assert copied.ok("search", "septic shock", "--json").json["dense"]
-    output = copied.ok("models", "use", "encoder", "default").out
-    assert output.startswith("minilm serves encoder\nthe library keeps its encoder, all-MiniLM-L6-v2")
-    assert "the default is e5 by now" in copied("doctor").out
-    assert copied.ok("reindex", "--json").json["encoder"].startswith("multilingual-e5")
-    assert copied.ok("models", "use", "encoder", "default").out == "e5 serves encoder\n"
-    assert copied.ok("search", "探视时间", "--json").json["dense"]
-
-
 def test_a_library_of_starter_is_its_own(copied: Localmed) -> None:
-    copied.ok("models", "use", "encoder", "minilm")
-    assert copied.ok("reindex").out.startswith("Nothing changed: the library is of all-MiniLM")
+    assert copied.ok("models", "use", "encoder", "default").out == "e5 serves encoder\n"
+    assert copied.ok("reindex").out.startswith(phrase("reindex.nothing"))
     assert copied.ok("reindex", "--again", "--json").json["generation"] == 2
     assert "Sepsis: the first hour" in copied.titles("septic shock")
-    assert WORDS_ONLY in copied.ok("search", QUESTION).err
+    found = copied.ok("search", "几点可以去看住院的亲人", "--json").json
+    assert (found["dense"], found["sections"][0]["title"]) == (True, "探视指南")
 
 
-def test_the_starter_encoder_reranks_too(copied: Localmed) -> None:
-    copied.ok("models", "use", "reranker", "maxsim")
-    assert reranker_of(copied).startswith("MaxSim over all-MiniLM")
-    copied.ok("models", "use", "reranker", "none")
-    assert reranker_of(copied) == "none"
+def test_a_library_of_an_encoder_that_is_gone_says_so(copied: Localmed) -> None:
+    stored = copied.data / "generations" / "0001" / MANIFEST
+    before = replace(read_manifest(stored.parent), encoder="all-MiniLM-L6-v2-0.1.0-384-sentences")
+    stored.chmod(0o600)
+    stored.write_text(before.to_json(), "utf-8")
+    for command in (("search", "sepsis"), ("ask", "sepsis"), ("doctor",)):
+        ran = copied(*command)
+        output = " ".join((ran.out + ran.err).split())
+        assert ran.code == 5
+        assert "built with all-MiniLM-L6-v2" in output
+        assert "localmed reindex" in output
+    assert copied.ok("reindex", "--json").json["encoder"].startswith("multilingual-e5-small")
+    assert copied.ok("search", "探视时间", "--json").json["dense"]
+    assert "all-MiniLM" not in copied("doctor").out
 
 
 def test_without_its_models_the_profile_says_what_to_add(copied: Localmed, tmp_path: Path) -> None:
     set_to(copied, 'profile = "workstation"\n')
     for command in (("search", "sepsis"), ("reindex",), ("ask", "sepsis")):
         output = copied(*command).failed(6)
-        assert "bge-m3, which is to serve encoder, is not registered" in output
+        assert said("model.not_registered_for.what", name="bge-m3", role="encoder") in output
         assert "localmed models add FOLDER --as bge-m3" in output
     lying = make_bge_m3(copied.data / "models" / "bge-m3")  # put there by hand: not loaded
     assert f"localmed models add {lying} --as bge-m3" in copied("reindex").failed(6)
@@ -171,7 +172,7 @@ def test_without_its_models_the_profile_says_what_to_add(copied: Localmed, tmp_p
     [
         (lambda folder: (folder / "model.safetensors").write_bytes(b"x" * 1000), "has 1000 bytes"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "is missing"),
-        (lambda folder: (folder / "code.py").write_text("print()"), "was not there"),
+        (lambda folder: (folder / "code.py").write_text("print()"), phrase("model.file_stranger")),
     ],
 )
 def test_what_has_changed_is_never_loaded(workstation: Localmed, harm: Callable[[Path], object], expected: str) -> None:
@@ -202,7 +203,7 @@ def test_a_judge_of_entailment_is_added_and_chosen(workstation: Localmed, tmp_pa
     folder = make_nli(tmp_path / "nli-deberta-v3-base", kind="DebertaV2")
     workstation.ok("models", "add", str(folder))
     assert "entailment: nli-deberta-v3-base" in serving()  # the profile's own
-    assert "no chat model serves" in workstation("models", "use", "entailment", "chat").failed(2)
+    assert phrase("site.no_chat.what") in workstation("models", "use", "entailment", "chat").failed(2)
     workstation.ok("models", "use", "entailment", "none")
     assert "entailment: none" in serving()
     workstation.ok("models", "use", "entailment", "nli-deberta-v3-base")
@@ -216,12 +217,12 @@ def test_a_judge_of_entailment_is_added_and_chosen(workstation: Localmed, tmp_pa
     ("make", "name", "harm", "expected"),
     [
         (make_bge_m3, "bge-m3", "missing sparse_linear.pt", "sparse_linear.pt is missing"),
-        (make_bge_m3, "bge-m3", "cut model.safetensors", "the copy broke off"),
+        (make_bge_m3, "bge-m3", "cut model.safetensors", phrase("model.broken_off")),
         (make_cross_encoder, "bge-reranker-v2-m3", "older model.safetensors", "model.safetensors is missing"),
         (make_nli, "nli-deberta-v3-base", "older model.safetensors", "model.safetensors is missing"),
-        (make_nli, "nli-deberta-v3-base", "cut model.safetensors", "the copy broke off"),
+        (make_nli, "nli-deberta-v3-base", "cut model.safetensors", phrase("model.broken_off")),
         (make_nli, "nli-deberta-v3-base", "missing config.json", "config.json is missing"),
-        (make_nli, "none", "missing tokenizer.json", "built in"),
+        (make_nli, "none", "missing tokenizer.json", "is reserved"),
     ],
 )
 def test_what_is_not_whole_is_not_added(tmp_path: Path, make: Make, name: str, harm: str, expected: str) -> None:
@@ -250,13 +251,3 @@ def test_what_is_not_whole_is_not_added(tmp_path: Path, make: Make, name: str, h
 )
 def test_settings_that_are_wrong(copied: Localmed, settings: str, expected: str) -> None:
     assert expected in set_to(copied, settings)("search", "sepsis").failed(2)
-
-
-@pytest.mark.slow
-def test_the_starters_reranker_goes_with_its_encoder_only(workstation: Localmed) -> None:
-    assert "goes with the encoders minilm" in workstation("models", "use", "reranker", "maxsim").failed(2)
-    workstation.ok("models", "use", "encoder", "minilm")
-    workstation.ok("models", "use", "reranker", "maxsim")
-    assert "goes with the encoders minilm" in workstation("models", "use", "encoder", "bge-m3").failed(2)
-    workstation.ok("models", "use", "reranker", "none")
-    workstation.ok("models", "use", "encoder", "bge-m3")

@@ -106,6 +106,16 @@ def test_an_answer_that_was_kept_before_there_were_sections_is_read() -> None:
     assert answer_of(written | {"format": BEFORE}, authentic=True) == sample()
 
 
+def test_a_field_that_an_earlier_version_did_not_write_has_its_default() -> None:
+    written = answer_json(sample())
+    for piece in written["evidence"]:
+        del piece["remark"]
+    del written["notes"]
+    assert answer_of(written, authentic=True) == replace(sample(), notes=())
+    with pytest.raises(AlteredAnswer):
+        answer_of(written)
+
+
 def changed(**values: Any) -> dict[str, Any]:
     return answer_json(sample()) | values
 
@@ -115,7 +125,7 @@ def changed(**values: Any) -> dict[str, Any]:
     [
         None, [], {}, "text", {"format": FORMAT},
         {name: value for name, value in changed().items() if name != "format"},
-        {name: value for name, value in changed().items() if name != "notes"},
+        {name: value for name, value in changed().items() if name != "question"},
         changed(format="localmed answer 2"), changed(more=1), changed(status="wonderful"), changed(question=5),
         changed(notes={}), changed(notes=[1]), changed(searched="abc"),
         changed(parts=[{"type": "Path"}]), changed(parts=[{"type": "Evidence"}]), changed(parts=[{"type": 1}]),

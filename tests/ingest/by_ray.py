@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from localmed.config import IngestSettings, LibrarySettings, Settings
 from localmed.ingest import cluster
-from localmed.operations import importing
+from localmed.site import importing
 from tests.fakes import HashedWords, described, opened
 
 MOST_SECONDS = 300.0  # that a worker waits for "go"

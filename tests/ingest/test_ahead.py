@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from localmed.config import IngestSettings, ReadBounds
-from localmed.errors import Cancelled, InputError, LimitExceeded
-from localmed.hooks import Cancel, Hooks, following
+from localmed.domain.errors import Cancelled, InputError, LimitExceeded
 from localmed.ingest import ahead, readers
 from localmed.ingest.ahead import Parsers, Task
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, named
+from localmed.process.hooks import Cancel, Hooks, following
 from tests.ingest.test_child import HOSTILE, ended
 
 AS_NAMED = FieldMapping(options={"do": "as named"})

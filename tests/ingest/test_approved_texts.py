@@ -10,15 +10,15 @@ import pytest
 from localmed.config import ChunkSettings, Settings
 from localmed.domain import Document
 from localmed.ingest.pipeline import Report
-from localmed.operations import changes
-from localmed.operations.governing import Change
+from localmed.site import changes
+from localmed.site.governing import Change
 from tests.fakes import HashedWords, documents, import_into, jsonl, opened, write
-from tests.words import words
+from tests.words import said, words
 
 SET = {"owner": "Dr Lin", "approver": "Dr Wu", "review_by": "2030-01", "edition": "2026-05"}
 FIRST, SECOND = "Sepsis\n\nGive antibiotics within one hour.\n", "Sepsis\n\nGive antibiotics within three hours.\n"
-LAPSED = "has no approver now: the text that was approved is another"
-DATED = "its text changed; set for the one before: edition, review by"
+LAPSED = said("governance.lapsed")
+DATED = said("governance.dated", fields="edition, review by")
 
 
 def govern(settings: Settings, document: Document, values: dict[str, str]) -> None:
@@ -89,4 +89,4 @@ def test_a_file_that_is_moved_or_read_in_another_way_stays_approved(
 def test_an_approver_who_is_taken_back_leaves_nothing_to_lapse(approved: Settings, corpus: Path) -> None:
     govern(approved, documents(approved)["a.txt"], {"approver": "", "edition": "2026", "review_by": ""})
     lines = notes(import_into(approved, write(corpus, {"a.txt": SECOND})))
-    assert lines == ["its text changed; set for the one before: edition"]
+    assert lines == [said("governance.dated", fields="edition")]

@@ -16,14 +16,14 @@ import pptx
 import pytest
 
 from localmed.config import Settings
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest import opening, sources
 from localmed.library import originals
 from localmed.library.state import State
 from tests.fakes import answers, described, documents, import_into, jsonl, verify, write
 from tests.ingest.readers.pdf import fixtures as pdf_fixtures
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
-from tests.words import words
+from tests.words import pattern, phrase, said, words
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:
@@ -80,9 +80,9 @@ def test_members_are_files_of_their_own(settings: Settings, corpus: Path, tmp_pa
         *("sub/sepsis.txt", "ward.docx", "two.pdf", "notes.jsonl#1", "inner.zip/stroke.txt"),
     }
     assert {document.media_type for document in stored.values()} == {"text", "docx", "pdf", "jsonl"}
-    assert reasons(settings) == {"empty.txt": "empty.txt holds no text"}
+    assert reasons(settings) == {"empty.txt": said("reader.no_text.what", name="empty.txt")}
     assert [words(line.detail) for line in report.lines if line.outcome == "note"] == [
-        f"1 member of {name} has no reader (.jpg)"
+        said("import.unread_members", count=1, name=name, kinds=".jpg")
     ]
     assert answers(settings, "insulin kept cool", limit=1) == {"ward"}
     page = next(document for document in stored.values() if document.media_type == "pdf")
@@ -157,11 +157,11 @@ def hostile(folder: Path, what: str) -> Path:
 @pytest.mark.parametrize(
     ("what", "why"),
     [
-        ("up", "name leads out"),
-        ("root", "name leads out"),
-        ("drive", "name leads out"),
-        ("device", "holds a device"),
-        ("pipe", "holds a device"),
+        ("up", phrase("reader.leads_out.what")),
+        ("root", phrase("reader.leads_out.what")),
+        ("drive", phrase("reader.leads_out.what")),
+        ("device", phrase("reader.device.what")),
+        ("pipe", phrase("reader.device.what")),
         ("swollen zip", "read.archive_ratio"),
         ("swollen tar", "read.archive_ratio"),
         ("matryoshka", "read.archive_depth"),
@@ -202,9 +202,9 @@ def test_links_and_doubles_are_named_and_the_rest_is_read(settings: Settings, co
     import_into(settings, corpus)
     assert {document.title for document in documents(settings).values()} == {"Sepsis", "Fever"}
     assert reasons(settings) == {
-        "link.txt": "is a link, which is not followed",
-        "hard.txt": "is a link, which is not followed",
-        "same.txt": "comes twice in the file; the first was read",
+        "link.txt": said("reader.link"),
+        "hard.txt": said("reader.link"),
+        "same.txt": said("reader.twice"),
     }
 
 
@@ -264,9 +264,7 @@ def test_a_link_out_of_the_folder_is_passed_over_and_one_within_is_read(corpus: 
     (corpus / "in.txt").symlink_to(corpus / "a.txt")
     chosen, skipped = sources.find([corpus])
     assert {source.name for source in chosen} == {"a.txt", "in.txt"}
-    assert [(Path(line.path).name, words(line.detail)) for line in skipped] == [
-        ("out.txt", "a link out of the folder: copy the file there")
-    ]
+    assert [(Path(line.path).name, words(line.detail)) for line in skipped] == [("out.txt", said("source.link_out"))]
 
 
 def test_a_file_that_changes_while_it_is_copied_is_refused(settings: Settings, tmp_path: Path) -> None:
@@ -274,5 +272,5 @@ def test_a_file_that_changes_while_it_is_copied_is_refused(settings: Settings, t
     pieces = originals._pieces(path)
     next(pieces)
     path.write_text("begun and ended")
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match=pattern("library.source_changed.what")):
         list(pieces)

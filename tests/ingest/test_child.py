@@ -16,12 +16,12 @@ import pytest
 
 from localmed.config import ReadBounds
 from localmed.domain import Box, message
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest import child, parsing, readers
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.parsing import Parser
-from tests.test_confined import interfaces, namespace, needs_namespaces
-from tests.words import words
+from tests.process.test_confined import interfaces, namespace, needs_namespaces
+from tests.words import phrase, words
 
 HOSTILE = (sys.executable, "-P", str(Path(__file__).parent / "fixtures" / "hostile.py"))
 SMALL = ReadBounds(file_seconds=20, file_cpu_seconds=20, child_memory_bytes=512 * 2**20, record_characters=4000)
@@ -86,7 +86,7 @@ def ended(pid: int, seconds: float = 5.0) -> bool:
         ("leave", InputError, "exit code 7", {}),
         ("raise", InputError, "LookupError", {}),
         ("dial", InputError, "PermissionError", {}),
-        ("lie", InputError, "sent what is no record", {}),
+        ("lie", InputError, phrase("import.no_record.what"), {}),
     ],
 )
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_pages_read_by_ocr_have_time_of_their_own_and_are_no_more_than_a_file_ma
     assert isinstance(error, LimitExceeded)
     _, error = attempt(parser, file, "ocr", dataclasses.replace(bounds, pages=1))
     assert isinstance(error, InputError)
-    assert "sent what is no record" in error.what
+    assert phrase("import.no_record.what") in error.what
 
 
 def test_the_time_allowed_is_for_the_whole_file(parser: Parser, file: Path) -> None:
@@ -275,4 +275,4 @@ def test_the_kernel_leaves_the_child_no_network(parser: Parser, file: Path) -> N
 def test_the_child_starts_light() -> None:
     code = "import sys, localmed.ingest.child, localmed.ingest.parsing; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"numpy", "torch", "lancedb", "pymupdf", "markdown_it", "charset_normalizer"} & set(loaded)
+    assert not {"numpy", "onnxruntime", "lancedb", "pymupdf", "markdown_it", "charset_normalizer"} & set(loaded)

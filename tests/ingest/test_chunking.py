@@ -15,7 +15,9 @@ from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, digest
 from localmed.ingest import chunking
 from localmed.ingest.parsed import Block, BlockKind, Line, SourceRecord
-from localmed.language import sentences
+from localmed.library.lexical import dump, undumped
+from localmed.text.language import sentences
+from tests.values import passage as made_passage
 
 SENTENCES = [
     "Give antibiotics within one hour.",
@@ -265,3 +267,10 @@ def test_a_paragraph_of_very_many_lines_is_joined_in_a_time_that_grows_with_it()
 def test_a_line_far_back_in_a_paragraph_is_still_joined_as_it_was() -> None:
     lines = [Line("word " * 500), Line("see https://example.org/a/"), Line("b/c and antibi-"), Line("otics")]
     assert chunking.text_of(lines)[0].endswith("word see https://example.org/a/b/c and antibiotics")
+
+
+def test_a_passage_of_a_torn_table_is_stored_as_one_and_others_as_before() -> None:
+    whole = made_passage("Medicine: amoxicillin; Dose: 500 mg")
+    for one in (whole, replace(whole, doubtful=True)):
+        assert undumped(dump(one)) == one
+    assert b"doubtful" not in dump(whole)

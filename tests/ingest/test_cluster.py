@@ -17,11 +17,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from localmed import children
 from localmed.config import IngestSettings
-from localmed.errors import BadSettings, LibraryError, UsageError
+from localmed.domain.errors import BadSettings, LibraryError, UsageError
 from localmed.ingest import cluster
-from localmed.operations import importing
+from localmed.process import children
+from localmed.site import importing
 from tests.fakes import HashedWords, described, opened
 from tests.ingest import by_ray
 from tests.ingest.test_engine import content

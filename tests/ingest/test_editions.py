@@ -8,9 +8,9 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection
-from localmed.ingest.editions import LINES, stated
 from localmed.ingest.manifest import Manifest
-from localmed.operations import importing
+from localmed.ingest.reading import LINES, stated_edition
+from localmed.site import importing
 from tests.fakes import HashedWords, opened
 
 
@@ -28,16 +28,21 @@ from tests.fakes import HashedWords, opened
     ("Issued 2021, revised 3 May 2024", "2024-05-03"),
     ("Next review: May 2029", ""),
     ("2026年1月20日复审", ""),
+    ("复审日期：2028年3月1日", ""),
+    ("批准日期：2025年3月1日　复审日期：2028年3月1日", "2025-03-01"),
+    ("复审日期 2028-03-01 批准日期 2025-03-01", "2025-03-01"),
+    ("版本 3.0，批准日期：2025-03-01，下次审核日期：2027-03-01", "2025-03-01"),
+    ("2025年3月1日批准，2028年3月复审", "2025-03-01"),
     ("A trial of 2019 followed 300 patients", ""),
     ("Call 2020 for help. Ward 12", ""),
     ("血压 140/90", ""),
 ])  # fmt: skip
 def test_the_date_beside_a_word_of_editions(line: str, date: str) -> None:
-    assert stated(("Title", line)) == date
+    assert stated_edition(("Title", line)) == date
 
 
 def test_later_lines_are_not_read() -> None:
-    assert stated((*["text"] * LINES, "Version 2025-03-01")) == ""
+    assert stated_edition((*["text"] * LINES, "Version 2025-03-01")) == ""
 
 
 def test_a_document_gets_the_date_that_it_states(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ import pytest
 
 from localmed import __version__
 from localmed.config import LibrarySettings, Settings
-from localmed.errors import LibraryError
+from localmed.domain.errors import LibraryError
+from localmed.domain.ports import encode_both
 from localmed.ingest import engine
 from localmed.ingest.engine import Engine
 from localmed.ingest.pipeline import Importer, Report
 from localmed.library.library import Library
 from localmed.library.vectors import VectorCache
-from localmed.ports import encode_both
-from localmed.site import Site
+from localmed.site.site import Site
 from tests.fakes import HashedWords, described
 
 TEXT = "# {name}\n\n" + "\n\n".join(f"Section {n} of {{name}}: give {n} mg of drug{n} daily. " * 9 for n in range(9))

@@ -11,15 +11,15 @@ import openpyxl
 import pytest
 
 from localmed.config import Settings
-from localmed.errors import InputError
-from localmed.files import csv_text
+from localmed.domain.errors import InputError
 from localmed.ingest import governance
 from localmed.ingest.governance import Row, Sheet
 from localmed.ingest.manifest import Manifest
 from localmed.library.library import Library
-from localmed.operations.governing import planned
+from localmed.process.files import csv_text
+from localmed.site.governing import planned
 from tests.fakes import described, import_into, jsonl, write
-from tests.words import words
+from tests.words import said, words
 
 ENGLISH = ("File", "Owner", "approver", "Effective from", "review_by", "Edition")
 CHINESE = ("文件", "负责人", "批准人", "生效日期", "复审日期", "版本日期")
@@ -129,7 +129,7 @@ def test_wrong_rows_are_named_and_nobody_is(library: Library) -> None:
     assert [fault.row for fault in faults] == [2, 3, 4, 5, 6, 7, 9]  # an edition that is not there is not taken back
     assert changes == []
     assert not any("Lin" in words(fault.reason) or "01/12" in words(fault.reason) for fault in faults)
-    assert (9, "is about the same document as row 8") in [(fault.row, words(fault.reason)) for fault in faults]
+    assert (9, said("governance.same_document", row=8)) in [(fault.row, words(fault.reason)) for fault in faults]
 
 
 def test_a_file_is_named_by_path_name_or_id_and_means_all_its_documents(library: Library) -> None:
@@ -158,7 +158,8 @@ def test_a_name_that_a_screen_or_a_spreadsheet_obeys_comes_back(settings: Settin
     out = corpus.parent / "out.csv"
     with Library.open(settings.data) as library:
         header, (cell, *_) = governance.template(library.catalogue, "ward")
-        out.write_text(csv_text([(*header, "remark"), (cell, "", "=Dr Lin", *[""] * 3, "=1+1")]), "utf-8")
+        cells = (cell, *("=Dr Lin" if field == "owner" else "" for field in header[1:]), "=1+1")
+        out.write_text(csv_text([(*header, "remark"), cells]), "utf-8")
         changes, faults = planned(library.catalogue, MANIFEST, governance.read(out).rows)
     assert faults == []
     assert [change.values for change in changes] == [{"owner": "=Dr Lin"}]

@@ -13,7 +13,7 @@ import pytest
 
 from localmed.config import ReadBounds, Settings
 from localmed.domain import Status
-from localmed.errors import BadSettings, InputError
+from localmed.domain.errors import BadSettings, InputError
 from localmed.ingest import manifest as manifests
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
@@ -24,10 +24,10 @@ from localmed.library import generations
 from localmed.library.graph import FILE, Graph, Name
 from localmed.library.library import Library
 from localmed.library.state import State
-from localmed.operations import changes, lookups
-from localmed.session import Session
+from localmed.site import changes, lookups
+from localmed.site.session import Session
 from tests.fakes import HashedWords, described, documents, hashes, import_into, opened, write
-from tests.words import words
+from tests.words import pattern, phrase, words
 
 FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -258,10 +258,10 @@ def test_faults_are_listed_up_to_their_bound(settings: Settings, corpus: Path) -
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "holds no terms"),
-        ("\x00" * 100, "holds no terms: line 1: holds a NUL byte"),
-        ("just prose\nabout nothing\n", "holds no terms"),
-        ("[Term]\nname: x\n", "holds no terms: line 1: begins a term without an id"),
+        ("", "contains no terms"),
+        ("\x00" * 100, "contains no terms: line 1: contains a NUL byte"),
+        ("just prose\nabout nothing\n", "contains no terms"),
+        ("[Term]\nname: x\n", "contains no terms: line 1: begins a term without an id"),
     ],
 )
 def test_a_file_without_terms_is_quarantined_and_leaves_what_was_there(
@@ -294,17 +294,17 @@ def test_a_file_that_could_not_be_copied_is_tried_again(settings: Settings, onto
 
 
 def test_a_reader_of_documents_is_refused(settings: Settings, ontology: Path) -> None:
-    with pytest.raises(BadSettings, match="does not read graphs"):
+    with pytest.raises(BadSettings, match=pattern("graph.reader.what")):
         run(settings, ontology, of=replace(manifest("symp"), reader="pdf"))
     odd = manifest("symp")
     odd.mapping.options["files"]["symp*.obo"]["reader"] = "pdf"
     report = run(settings, ontology, of=odd)
-    assert "no reader of graphs called pdf" in next(words(x.detail) for x in report.lines if x.outcome == "quarantined")
+    assert "no graph reader pdf" in next(words(x.detail) for x in report.lines if x.outcome == "quarantined")
 
 
 def test_terms_are_refused_by_a_collection_of_documents(settings: Settings, ontology: Path) -> None:
     report = import_into(settings, ontology / "symp.obo", manifest=described(reader="obo"))
-    assert 'Put kind = "graph"' in words(report.lines[0].detail)
+    assert phrase("import.terms.remedy") in words(report.lines[0].detail)
 
 
 def test_a_term_with_thousands_of_relations_and_a_circle(settings: Settings, corpus: Path) -> None:
@@ -324,7 +324,10 @@ def test_a_term_with_thousands_of_relations_and_a_circle(settings: Settings, cor
 )
 def test_what_a_child_sends_is_checked(tmp_path: Path, sent: str) -> None:
     child = f"import sys; sys.stdin.readline(); print({sent!r}, flush=True); sys.stdin.read()"
-    with Parser((sys.executable, "-c", child)) as parser, pytest.raises(InputError, match="sent what is no record"):
+    with (
+        Parser((sys.executable, "-c", child)) as parser,
+        pytest.raises(InputError, match=pattern("import.no_record.what")),
+    ):
         list(parser.terms(write(tmp_path, {"a": "x"}) / "a", "obo", FieldMapping(), ReadBounds(), "a"))
 
 

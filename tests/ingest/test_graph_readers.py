@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.graphs.lines import LINE_BYTES, NAME_CHARACTERS, canonical
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.library.terms import Term, folded
-from tests.words import words
+from tests.words import pattern, said, words
 
 FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
 
@@ -73,7 +73,7 @@ def test_a_bad_line_of_a_stanza_is_a_fault_and_the_rest_is_read() -> None:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (b"name: \x00\n", "holds a NUL byte"),
+        (b"name: \x00\n", said("graph.nul")),
         ("name: naïve\n".encode("latin-1"), "is not UTF-8"),
         (b"def: " + b"x" * LINE_BYTES + b"\n", f"is longer than {LINE_BYTES} bytes"),
     ],
@@ -93,7 +93,7 @@ def test_an_over_long_last_line_without_an_end(tmp_path: Path) -> None:
 
 
 def test_utf16_is_refused_whole(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is UTF-16"):
+    with pytest.raises(InputError, match=pattern("graph.utf16.what")):
         parts("obo", written(tmp_path, "[Term]\nid: A:1\nname: one\n".encode("utf-16")))
 
 
@@ -149,7 +149,7 @@ def test_bad_rows_of_a_table(tmp_path: Path) -> None:
 
 
 def test_a_table_without_its_columns_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no columns id and label"):
+    with pytest.raises(InputError, match="lacks the columns id and label"):
         parts("crossrefs", written(tmp_path, "code,text\n1,2\n"))
 
 
@@ -228,7 +228,7 @@ def test_bad_rows_of_umls(tmp_path: Path) -> None:
 
 
 def test_another_table_of_umls_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no row of MRCONSO"):
+    with pytest.raises(InputError, match=pattern("graph.umls.what")):
         parts("umls", written(tmp_path, "C0000001|T047|B2.2.1.2.1|Disease or Syndrome|AT1||\n"))
 
 

@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from localmed import children, confined
 from localmed.config import ReadBounds, Settings
-from localmed.environment import scrubbed
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest import parsing
 from localmed.ingest.parsing import Parser
-from localmed.operations.check import Site
+from localmed.process import children, confined
+from localmed.process.environment import scrubbed
+from localmed.upkeep.check import Site
 from tests.fakes import documents, import_into, write
-from tests.operations.test_doctor import lines, site  # noqa: F401  (a fixture)
 from tests.strict import needs
-from tests.words import words
+from tests.upkeep.test_doctor import lines, site  # noqa: F401  (a fixture)
+from tests.words import phrase, words
 
 NO_KERNEL = "confined.leave_network = lambda: 'interpreter'; confined.leave_files = lambda *_: 'nobody';"
-SCRIPT = f"from localmed import confined; {NO_KERNEL} from localmed.ingest import child; child.main()"
+SCRIPT = f"from localmed.process import confined; {NO_KERNEL} from localmed.ingest import child; child.main()"
 UNCONFINED = (sys.executable, "-P", "-c", SCRIPT)
 SPY = """
 import os, sys, json
-from localmed import confined
+from localmed.process import confined
 from localmed.ingest import child
 from localmed.ingest.parsed import Block, Line, SourceRecord
 names = json.loads(sys.argv.pop(1))
@@ -86,7 +86,7 @@ def test_a_setting_refuses_files_where_the_kernel_does_not_confine(tmp_path: Pat
         assert len(list(parser.parse(file))) == 1
         bounds = ReadBounds(isolation=True)
         if command == UNCONFINED:
-            with pytest.raises(InputError, match=r"a\.txt is not read"):
+            with pytest.raises(InputError, match=r"a\.txt was not read"):
                 list(parser.parse(file, bounds=bounds))
         elif children.isolation() == confined.Isolation(network=True, files=True):
             assert len(list(parser.parse(file, bounds=bounds))) == 1
@@ -101,7 +101,7 @@ def test_an_import_and_the_doctor_say_that_children_keep_the_network(
     write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
     monkeypatch.setattr(children, "isolation", lambda: confined.Isolation(network=False, files=True))
     report = import_into(settings, corpus)
-    assert [line.outcome for line in report.lines if "keep the network" in words(line.detail)] == ["note"]
+    assert [line.outcome for line in report.lines if phrase("import.not_isolated") in words(line.detail)] == ["note"]
     assert set(documents(settings)) == {"a.txt"}
     (line,) = lines(site, "isolation")
     assert (line.level, line.messages[0].code) == ("warning", "doctor.isolation_none.what")

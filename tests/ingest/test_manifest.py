@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.errors import BadSettings, InputError
+from localmed.domain.errors import BadSettings, InputError
 from localmed.ingest.manifest import Manifest, load
 from localmed.ingest.parsed import FieldMapping
 

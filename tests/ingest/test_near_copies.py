@@ -10,7 +10,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Message
 from localmed.library.sketches import likeness, sketch
-from localmed.operations import changes, importing, lookups
+from localmed.site import changes, importing, lookups
 from tests.fakes import HashedWords, answers, described, documents, import_into, opened, write
 
 RECALLED = (

@@ -11,11 +11,11 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection, SearchFilter, Status, message
-from localmed.errors import InputError, UsageError
+from localmed.domain.errors import InputError, UsageError
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.library import Library, build
 from tests.fakes import HashedWords, answers, described, documents, encoded, import_into, jsonl, verify, write
-from tests.words import words
+from tests.words import phrase, words
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
 FEVER = "Fever\n\nGive paracetamol when the child is distressed.\n"
@@ -134,7 +134,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(settings: Settings, corpus: Pat
 def test_a_copy_is_stored_once_and_comes_back_when_the_first_goes(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": SEPSIS, "copy.txt": SEPSIS, "b.txt": FEVER})
     report = import_into(settings, corpus)
-    assert any("not stored twice" in words(line.detail) for line in report.lines)
+    assert any(phrase("import.same_content") in words(line.detail) for line in report.lines)
     assert set(documents(settings)) == {"a.txt", "b.txt"}
     verify(settings.data)
     assert import_into(settings, corpus).generation == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.errors import Busy
+from localmed.domain.errors import Busy
 from localmed.library.library import Library
 from localmed.library.state import State
 from tests.fakes import HashedWords, answers, import_into, titles, verify, write

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from localmed.config import ReadBounds, Settings
-from localmed.errors import InputError, UsageError
-from localmed.files import Opener
+from localmed.domain.errors import InputError, UsageError
 from localmed.ingest import sources
 from localmed.library import originals
 from localmed.library.state import Quarantined, State
 from localmed.library.withdrawals import Withdrawals
+from localmed.process.files import Opener
 from tests.fakes import HashedWords, answers, documents, import_into, jsonl, verify, write
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
-from tests.words import words
+from tests.words import phrase, words
 
 BROKEN_JSON = '[{"id": "1", "title": "Whole", "text": "Text of the first."}, {"id": "2", "te'
 
@@ -162,7 +162,7 @@ def test_a_file_that_was_being_written_is_read_by_the_next_import(
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(originals, "_pieces", while_it_is_written)
         import_into(settings, corpus)
-    assert "changed while it was read" in words(quarantine(settings)[0].reason)
+    assert phrase("library.source_changed.what") in words(quarantine(settings)[0].reason)
     import_into(settings, corpus)
     assert (set(documents(settings)), quarantine(settings)) == ({"a.txt"}, [])
 

@@ -9,15 +9,15 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection, SearchFilter, Status, message
-from localmed.errors import UsageError
+from localmed.domain.errors import UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
 from localmed.ingest.pipeline import Report
 from localmed.library.library import Library, build
 from localmed.library.withdrawals import Withdrawals
-from localmed.operations import changes
+from localmed.site import changes
 from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, verify, write
-from tests.words import words
+from tests.words import said, words
 
 LATEST = Manifest(Collection("pubmed", "PubMed"), "pubmed", FieldMapping(options={"versions": "latest"}))
 BASE, UPDATE, LATER = "pubmed26n0001.xml", "pubmed26n0900.xml", "pubmed26n0901.xml"
@@ -82,7 +82,7 @@ def test_all_at_once(settings: Settings, corpus: Path) -> None:
     write(corpus, FILES)
     report = import_into(settings, corpus, manifest=LATEST)
     assert held(settings) == NEWEST
-    assert "1 record is newer in pubmed26n0901.xml" in {words(line.detail) for line in report.lines}
+    assert said("import.newer", count=1, name="pubmed26n0901.xml") in {words(line.detail) for line in report.lines}
     assert import_into(settings, corpus, manifest=LATEST).generation == 0
 
 

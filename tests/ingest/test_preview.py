@@ -15,8 +15,8 @@ import pytest
 
 from localmed.config import IngestSettings, Settings
 from localmed.domain import Box, Collection, Document, Kind, Passage, Span, message
+from localmed.domain.errors import DiskFull, UsageError
 from localmed.domain.previews import FilePreview
-from localmed.errors import LibraryError, UsageError
 from localmed.ingest import draw
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.preview import AHEAD, PREFIX, Preview
@@ -26,7 +26,7 @@ from localmed.presentation.tables import grids
 from tests.fakes import described, documents, hashes, import_into, jsonl, write
 from tests.ingest.readers.pdf.fixtures import scan, table, two_columns
 from tests.library.test_governance import as_before
-from tests.words import words
+from tests.words import phrase, words
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
 VOID = {"meta", "img", "br"}
@@ -155,7 +155,7 @@ def test_a_full_temporary_folder_is_told(settings: Settings, corpus: Path, tempo
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 * 2**20, before[1]))  # stands for a disk without room for it
     try:
-        with pytest.raises(LibraryError, match=f"no space left for {temporary_files}"):
+        with pytest.raises(DiskFull, match=re.escape(str(temporary_files))):
             looked(settings, corpus)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -205,7 +205,7 @@ def test_the_page_shows_each_page_beside_its_text(settings: Settings, corpus: Pa
     assert {"col", "row"} == {cell["scope"] for cell in seen.all("th")}
     assert len(seen.all("table")) == 3, "the files, and the table on each of its pages"
     assert "bad.txt" in seen.text
-    assert "refused: to quarantine" in seen.text
+    assert phrase("preview_page.refused") in seen.text
     loaded = [value for _, attributes in seen.tags for name, value in attributes.items() if name in ("src", "href")]
     assert loaded == [picture["src"] for picture in pictures]
     headings = [int(tag[1]) for tag, _ in seen.tags if re.fullmatch(r"h\d", tag)]
@@ -235,7 +235,7 @@ def test_what_is_left_out_of_the_page_is_said(
     write(corpus, {"a.jsonl": jsonl(*records, "x", "y", "z"), "b.txt": "T\n\n" + "Long sentence here. " * 200})
     write(corpus, {"c.txt": "Third\n\nFile.\n"})
     seen = page(settings, tmp_path / "page.html", corpus)
-    for sentence in ("3 further documents", "2 more.", "further passages are not shown", "1 further file is not"):
+    for sentence in ("3 more documents", "2 more.", phrase("preview_page.more_passages"), "1 more file is not"):
         assert sentence in seen.text
 
 
@@ -247,7 +247,7 @@ def test_pictures_are_bounded_and_pages_without_text_are_shown(
     monkeypatch.setattr(preview_page, "PICTURES", 10)
     seen = page(settings, tmp_path / "page.html", corpus)
     assert not seen.all("img")
-    assert seen.text.count("This page is not pictured.") == 2
+    assert seen.text.count(phrase("preview_page.no_picture")) == 2
     assert "No text was read from this page." in seen.text
     assert "page" in seen.text
 

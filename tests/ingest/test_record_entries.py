@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from localmed.domain.errors import InputError
 from localmed.domain.patient import EntryKind, PatientRecord
-from localmed.errors import InputError
 from localmed.ingest.records import read
 
 KINDS = {"problems": EntryKind.PROBLEM, "medicines": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}

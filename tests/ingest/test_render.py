@@ -14,14 +14,14 @@ from typing import Any
 import pymupdf
 import pytest
 
-from localmed import children, errors
-from localmed.domain import Box
-from localmed.errors import InputError
+from localmed.domain import Box, errors
+from localmed.domain.errors import InputError
 from localmed.ingest import draw
 from localmed.ingest.render import DPI, MOST_PIXELS, render_page, render_text
+from localmed.process import children
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.test_child import ended
-from tests.test_confined import interfaces, namespace, needs_namespaces
+from tests.process.test_confined import interfaces, namespace, needs_namespaces
 
 
 def yellow(picture: Any, x: float, y: float) -> bool:
@@ -115,8 +115,8 @@ def test_the_child_draws_pages_and_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("request_", "problem"),
     [
-        ({"page": 1}, "the request is not one (its content is damaged"),
-        ([], "the request is not one (its content is damaged"),
+        ({"page": 1}, "the request is not valid (its content is damaged"),
+        ([], "the request is not valid (its content is damaged"),
         ({"file": "no-such.pdf", "page": 1, "output": "x.png"}, "no-such.pdf cannot be read"),
         ({"text": "t", "output": "no/such/x.png"}, "x.png cannot be written"),
     ],

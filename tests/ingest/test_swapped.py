@@ -10,11 +10,11 @@ from typing import BinaryIO
 import pytest
 
 from localmed.config import ReadBounds, Settings
-from localmed.errors import InputError
-from localmed.files import open_regular
+from localmed.domain.errors import InputError
 from localmed.ingest import pipeline, sources
 from localmed.ingest.report import Line
 from localmed.ingest.sources import Source
+from localmed.process.files import open_regular
 from tests.fakes import documents, import_into, write
 
 

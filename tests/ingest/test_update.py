@@ -13,14 +13,15 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection
-from localmed.errors import ModelError, UnknownName, UsageError
+from localmed.domain.errors import ModelError, UnknownName, UsageError
 from localmed.ingest import manifest, updates
 from localmed.ingest.report import Report
 from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
 from localmed.library.state import State
-from localmed.operations import changes, importing
+from localmed.site import changes, importing
 from tests.fakes import HashedWords, described, documents, import_into, jsonl, opened, verify, write
+from tests.words import pattern, phrase
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
 FEVER = "Fever\n\nGive paracetamol when the child is distressed.\n"
@@ -55,7 +56,7 @@ def test_files_named_singly_go_when_they_are_gone(settings: Settings, corpus: Pa
     assert set(documents(settings)) == {"b.txt"}
     (corpus / "b.txt").unlink()
     assert update(settings).count("removed") == 1
-    with pytest.raises(UsageError, match="never imported"):
+    with pytest.raises(UsageError, match=pattern("source.never_imported.what")):
         update(settings)
 
 
@@ -78,7 +79,7 @@ def test_a_folder_that_is_gone_changes_nothing(settings: Settings, tmp_path: Pat
     import_into(settings, one, two)
     one.rename(tmp_path / "unmounted")
     write(two, {"c.txt": STROKE})
-    with pytest.raises(UsageError, match=r"is gone.*mounted"):
+    with pytest.raises(UsageError, match=r"no longer exists.*mounted"):
         update(settings)
     assert set(documents(settings)) == {"a.txt", "b.txt"}
     one.mkdir()  # an empty mount point
@@ -91,7 +92,7 @@ def test_the_folder_of_a_file_named_singly_must_be_there(settings: Settings, cor
     write(corpus, {"a.txt": SEPSIS})
     import_into(settings, corpus / "a.txt")
     shutil.rmtree(corpus)
-    with pytest.raises(UsageError, match="is gone"):
+    with pytest.raises(UsageError, match="no longer exists"):
         update(settings)
     assert set(documents(settings)) == {"a.txt"}
 
@@ -110,7 +111,7 @@ def test_a_file_in_quarantine_is_tried_again_only_when_corrected(settings: Setti
 def test_collections_that_cannot_be_updated(settings: Settings) -> None:
     with opened(settings, HashedWords()) as session:
         changes.put_collection(session, Collection("empty", "Empty"))
-        with pytest.raises(UsageError, match="never imported"):
+        with pytest.raises(UsageError, match=pattern("source.never_imported.what")):
             importing.update(session, "empty")
         with pytest.raises(UnknownName):
             importing.update(session, "nowhere")
@@ -119,7 +120,7 @@ def test_collections_that_cannot_be_updated(settings: Settings) -> None:
 
 def test_what_cannot_be_looked_at_is_not_gone(corpus: Path) -> None:
     too_long = corpus / ("a" * 300)
-    with pytest.raises(UsageError, match="cannot be looked at"):
+    with pytest.raises(UsageError, match=pattern("source.unseen.what")):
         updates.origins([ImportedFile("ward", str(too_long), "", "")], ())
 
 
@@ -173,8 +174,8 @@ def test_all_collections_are_one_generation_and_one_that_fails_stops_no_others(
         failed = {name: str(outcome) for name, outcome in outcomes.items() if name not in reports}
         assert {report.generation for report in reports.values()} == {int(before) + 1}
         assert set(reports) == {"cardiology", "surgery", "ward"}
-        assert "is gone" in failed["wards-gone"]
-        assert "holds nothing" in failed["wards-empty"]
+        assert "no longer exists" in failed["wards-gone"]
+        assert phrase("source.holds_nothing") in failed["wards-empty"]
         with session.workspace() as workspace:
             library = workspace.library
             texts = {library.lexical.of_document(it.id)[0].text for it in library.catalogue.documents()}

@@ -10,7 +10,7 @@ from typing import Any
 from zipfile import ZipFile
 
 from installers import bundle
-from localmed.operations import signing
+from localmed.upkeep import signing
 
 # What the self-test and the installer ask of localmed, answered without a library.
 MAIN = """

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from localmed.errors import LocalmedError
-from localmed.operations import signing, trust
+from localmed.domain.errors import LocalmedError
+from localmed.upkeep import signing, trust
 from tests.installers import small
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "installers" / "installer"))

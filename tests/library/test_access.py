@@ -10,7 +10,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import message
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.library import build

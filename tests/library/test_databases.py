@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from localmed.domain import Message, message
-from localmed.errors import Busy, Damaged
+from localmed.domain.errors import Busy, Damaged
 from localmed.library import migrations
 from localmed.library.anchors import AUDIT_FILE
 from localmed.library.catalogue import Catalogue
@@ -22,7 +22,7 @@ from localmed.library.migrations import AUDIT, GRAPH, LIBRARY, VECTORS, migrate,
 from localmed.library.state import Quarantined, State, selected
 from localmed.library.state_migrations import STATE
 from localmed.library.vectors import VectorCache
-from localmed.operations.audit import Audit, entry_of
+from localmed.site.audit import Audit, entry_of
 from tests.fakes import HashedWords
 from tests.words import words
 
@@ -314,7 +314,7 @@ def test_an_altered_entry_with_a_new_digest_breaks_the_chain(audit: Path) -> Non
 
 def test_four_processes_keep_one_chain(tmp_path: Path) -> None:
     code = (
-        "from pathlib import Path; from localmed.operations.audit import Audit\n"
+        "from pathlib import Path; from localmed.site.audit import Audit\n"
         "log = Audit(Path(sys.argv[1]))\n"
         "for number in range(25): log.append('ask', str(number), 'answered')"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from localmed import files
+from localmed.process import files
 
 
 def test_of_several_who_replace_one_file_each_writes_its_own(tmp_path: Path) -> None:

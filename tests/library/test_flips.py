@@ -14,10 +14,11 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter
-from localmed.errors import LocalmedError
+from localmed.domain.errors import LocalmedError
 from localmed.library import generations, intact
 from tests.benchmarks import flips as benchmark
 from tests.fakes import HashedWords, import_into, opened, overwrite, write
+from tests.words import pattern
 
 DOSES = {
     f"{name}.txt": f"{name}\n\nGive {amount} micrograms of {name} for shock. Repeat after {minutes} minutes.\n"
@@ -96,8 +97,8 @@ def test_what_was_written_into_is_found_before_anything_is_answered(doses: Setti
 def test_decay_of_the_stored_texts_is_found_when_they_are_read(
     doses: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither times nor the sample tell of it here: the digests beside the texts do."""
-    monkeypatch.setattr(intact, "decayed", lambda *_: [])
+    """Neither times nor the sample tell of it here: the ends of the files and the digests beside the texts do."""
+    monkeypatch.setattr(intact, "sampled", lambda *_: [])
     texts = [path for path in stored(doses) if path.suffix == ".store" or path.name == "library.sqlite"]
     assert len(texts) >= 2
     outcomes = flips(doses, texts, 60, decayed)
@@ -114,15 +115,41 @@ def test_decay_of_what_only_ranks_is_found_where_the_sample_is_the_whole_library
     assert path.name in str(caught.value)
 
 
+def test_the_end_of_a_file_is_read_at_every_opening(doses: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bit of a store's end can make its engine end the process, so that it is looked at before the file is opened."""
+    monkeypatch.setattr(intact, "sampled", lambda *_: [])
+    for path in stored(doses):
+        if path.name == generations.MANIFEST:
+            continue
+        whole = decayed(path, path.stat().st_size - 1, 3)
+        with pytest.raises(LocalmedError) as caught:
+            shown(doses)
+        assert path.name in str(caught.value)
+        overwrite(path, whole)
+
+
+def test_looks_of_an_earlier_version_are_taken_once_more(doses: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lack the sums of the ends: every file is hashed again, and nothing is called damaged."""
+    monkeypatch.setattr(intact, "END", 64)  # the files of this library are smaller than what is looked at of an end
+    served = generations.current(doses.data)
+    before = intact.remembered(served)
+    intact.remember(served, {name: numbers[:-1] for name, numbers in before.items()})
+    assert shown(doses)
+    larger = {name for name, entry in generations.read_manifest(served).files.items() if entry.bytes > intact.END}
+    after = intact.remembered(served)
+    assert larger
+    assert all(after[name][:-1] == before[name][:-1] and after[name] != before[name] for name in larger)
+
+
 def test_every_block_is_in_some_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intact, "BLOCK", 1_000)
     for name, size in {"large": 4_500, "small": 300, "empty": 0}.items():
         (tmp_path / name).write_bytes(os.urandom(size))
     looks = {name: intact.hashed(tmp_path / name)[1] for name in ("large", "small", "empty")}
-    assert not intact.decayed(tmp_path, looks, list(looks))
+    assert not intact.sampled(tmp_path, looks, list(looks))
     for place in (0, 999, 3_999, 4_499):
         whole = flip(tmp_path / "large", place, 1)
-        seen = [intact.decayed(tmp_path, looks, list(looks)) for _ in range(200)]
+        seen = [intact.sampled(tmp_path, looks, list(looks)) for _ in range(200)]
         assert ["large"] in seen
         assert [] in seen
         overwrite(tmp_path / "large", whole)
@@ -137,7 +164,7 @@ def test_a_sample_leaves_the_programs_own_chance_alone(doses: Settings) -> None:
 def test_a_damaged_file_is_not_built_upon(doses: Settings, corpus: Path) -> None:
     flip(next(path for path in stored(doses) if path.suffix == ".store"), 40, 2)
     write(corpus, {"new.txt": "Text."})
-    with pytest.raises(LocalmedError, match="cannot be built upon"):
+    with pytest.raises(LocalmedError, match=pattern("generation.no_base.what")):
         import_into(doses, corpus)
     assert generations.numbers(doses.data) == [1]
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import LibrarySettings, Settings
+from localmed.config import LibrarySettings, RefreshSettings, Settings
+from localmed.domain.errors import Busy, LibraryError, LocalmedError
 from localmed.domain.nights import SERVED
-from localmed.errors import Busy, LibraryError, LocalmedError
-from localmed.files import told_if_full
 from localmed.library.vectors import VectorCache
-from localmed.night_settings import RefreshSettings
-from localmed.operations.refresh import refresh
+from localmed.nightly.refresh import refresh
+from localmed.process.files import told_if_full
 from tests.fakes import HashedWords, answers, documents, import_into, opened, verify, write
 from tests.strict import cannot
+from tests.words import pattern
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_full_disk(small: Settings, corpus: Path, left: int) -> None:
     ],
 )
 def test_each_way_of_saying_it_is_understood(tmp_path: Path, error: Exception) -> None:
-    with pytest.raises(LibraryError, match="no space left") as caught, told_if_full(tmp_path):
+    with pytest.raises(LibraryError, match=pattern("library.full.what")) as caught, told_if_full(tmp_path):
         raise error
     assert caught.value.__cause__ is error
 

@@ -16,8 +16,7 @@ import pytest
 
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection, Message, message
-from localmed.errors import Busy, Cancelled, Damaged, NoLibrary, UnknownName, WrongEncoder
-from localmed.hooks import Cancel, Hooks, following
+from localmed.domain.errors import Busy, Cancelled, Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, intact, pruning
 from localmed.library.dense import COMPACT_FRAGMENTS
 from localmed.library.gate import guarded
@@ -25,6 +24,7 @@ from localmed.library.generations import Manifest, lock_writer
 from localmed.library.intact import FileEntry
 from localmed.library.library import Library, build
 from localmed.messages import from_text, render
+from localmed.process.hooks import Cancel, Hooks, following
 from tests.fakes import HashedWords, answers, encoded, hashes, import_into, overwrite, titles, verify, write
 
 TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
@@ -216,7 +216,7 @@ def test_rollback_goes_to_what_the_current_was_built_from(filled: Settings, corp
     with pytest.raises(UnknownName):
         generations.rollback(filled.data, None)
     assert another(filled, corpus, 2) == 3
-    assert generations.rollback(filled.data, None) == 1, "2 was rolled back from"
+    assert generations.rollback(filled.data, None) == 1, "2 was rolled back"
     with pytest.raises(UnknownName):
         generations.rollback(filled.data, 9)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
 from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date, message
-from localmed.errors import Damaged, UnknownName, UsageError
+from localmed.domain.errors import Damaged, UnknownName, UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations, intact
 from localmed.library.access import Access, groups_of
@@ -54,7 +54,7 @@ def documents() -> dict[str, dict[str, dict[str, str]]]:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """A library of three collections of guidelines, searched by words, vectors, weights and summaries."""
+    """A library of three collections of guidelines, searched by words, vectors and weights."""
     root = tmp_path_factory.mktemp("governance")
     settings = Settings(
         root / "data", library=LibrarySettings(writer_memory_bytes=15_000_000), search=SearchSettings(sparse_weight=0.5)
@@ -83,7 +83,6 @@ def paths(library: Library, settings: Settings, filters: SearchFilter) -> Iterat
     yield "host", {document for _, document, _ in library.search_dense(vectors[0], 100, filters)}
     result = HybridSearch(library, encoder, settings.search).search(QUESTION, filters, 100, ("sepsis", "antibiotics"))
     yield "hybrid", {hit.passage.document_id for hit in result.hits}
-    yield "summaries", set(result.guidelines)
 
 
 @given(
@@ -126,7 +125,6 @@ def test_no_search_finds_what_is_not_effective_or_not_readable(
         assert not any(study.document.status is Status.PENDING for study in seen)
         assert {collection.name for collection in library.catalogue.collections()} == readable
         assert set(library.catalogue.counts()) == readable
-        assert {document.collection for document in library.guidelines.documents} == readable
 
 
 def test_what_is_hidden_is_nowhere(settings: Settings) -> None:
@@ -146,7 +144,6 @@ def test_what_is_hidden_is_nowhere(settings: Settings) -> None:
         assert library.lexical.of_document(secret.id) == []
         assert library.catalogue.by_ids([secret.id]) == {}
         assert library.catalogue.files("icu") == {}
-        assert library.catalogue.summaries.of(secret.id) is None
         reference = studies.Reference("1", secret.title, id=secret.id)
         assert studies.named(library, [reference, studies.Reference("2", id=passage.id)]) == (None, None)
 

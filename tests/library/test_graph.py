@@ -11,7 +11,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection, Kind, message
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
 from localmed.library import generations, graph, graph_build
 from localmed.library.definitions import cited_passage, with_prefix
 from localmed.library.graph import RELATIONS_READ, Graph, Relation, Source
@@ -340,7 +340,7 @@ def test_a_graph_of_another_schema_is_not_guessed_at(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / graph.FILE)
     database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(Damaged, match="schema 99"):
+    with pytest.raises(Damaged, match="version 99"):
         Graph(tmp_path / graph.FILE)
     assert not graph_build.outdated(tmp_path / graph.FILE)
 

@@ -11,10 +11,12 @@ import pytest
 
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import SearchFilter
-from localmed.errors import Damaged, UnknownName
-from localmed.hooks import SILENT
+from localmed.domain.errors import Damaged, UnknownName
 from localmed.library import generations, intact, pruning
-from localmed.operations import integrity, lookups, repair, stored
+from localmed.nightly.refresh import verify_and_mend
+from localmed.process.hooks import SILENT
+from localmed.site import lookups, stored
+from localmed.upkeep import repair
 from tests.fakes import HashedWords, import_into, opened, verify, write
 
 
@@ -37,7 +39,7 @@ def test_what_is_leased_is_not_pruned_and_what_is_not_goes(two: Settings) -> Non
         raise AssertionError
 
 
-@pytest.mark.parametrize("look", [lambda session: integrity.verify_and_mend(session, SILENT)[2],
+@pytest.mark.parametrize("look", [lambda session: verify_and_mend(session, SILENT)[2],
                                   lambda session: [fault for faults in lookups.verified(session, None).values()
                                                    for fault in faults]], ids=["night", "verify"])  # fmt: skip
 def test_a_prune_while_everything_is_read_is_no_damage(
@@ -63,7 +65,7 @@ def test_a_generation_that_was_listed_and_then_pruned_is_no_damage(
     with opened(two, HashedWords()) as session:
         assert stored.of_generations(two.data).keys() == {1, 2}
         assert [row.number for row in lookups.generations_kept(session)] == [1, 2]
-        assert not integrity.verify_and_mend(session, SILENT)[2]
+        assert not verify_and_mend(session, SILENT)[2]
 
 
 def test_a_generation_that_is_being_removed_is_there_no_more(two: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
 from localmed.library import generations
 from localmed.library.dense import OPEN, Nearest
 from localmed.library.library import Library
 from tests.fakes import ANY, HashedWords, import_into, write
+from tests.words import pattern
 
 VECTOR = HashedWords().encode(["adrenaline dose"], "query")[0]
 
@@ -51,6 +52,6 @@ def test_generations_one_after_another(settings: Settings, corpus: Path) -> None
 @pytest.mark.parametrize("name", ["0009", "", "..", "../generations/0001", "0001/passages.lance"])
 def test_what_is_no_generation_is_refused_and_nothing_is_made(settings: Settings, corpus: Path, name: str) -> None:
     import_into(settings, write(corpus, {"a.txt": "Dose\n"}))
-    with pytest.raises(Damaged, match="no dense index"):
+    with pytest.raises(Damaged, match=pattern("library.no_dense_index.what")):
         Nearest(settings.data)(name, VECTOR, 10, ANY)
     assert not (generations.folder(settings.data) / "0009").exists()

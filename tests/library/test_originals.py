@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import LibrarySettings, Settings
-from localmed.errors import Damaged, LibraryError
+from localmed.domain.errors import Damaged, LibraryError
 from localmed.library import generations, intact, originals
 from tests.fakes import hashes, import_into, verify, write
 

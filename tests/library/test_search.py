@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter, Status, message
-from localmed.errors import UnknownName
+from localmed.domain.errors import UnknownName
 from localmed.library import generations
 from localmed.library.library import Library, build
 from localmed.library.withdrawals import Withdrawals

@@ -10,7 +10,7 @@ import pytest
 
 from localmed.cli.main import run
 from localmed.config import LibrarySettings, Settings
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
 from localmed.library import generations, pruning, served
 from tests.fakes import import_into, write
 

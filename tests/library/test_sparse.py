@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter, Status, message
-from localmed.errors import Damaged
+from localmed.domain.errors import Damaged
 from localmed.library import generations
 from localmed.library.library import SPARSE, Library, build
 from localmed.library.migrations import VECTORS, open_database
@@ -36,6 +36,7 @@ from tests.fakes import (
     write,
 )
 from tests.values import passage
+from tests.words import pattern
 
 HEAP = 15_000_000
 ANY = SearchFilter()
@@ -238,7 +239,7 @@ def test_a_generation_without_its_weights_is_not_published(imported: Settings) -
     with build(imported.data, identity, imported.library) as builder:
         assert builder._sparse_writer is not None
         builder._sparse_writer.delete_documents([next(iter(documents(imported).values())).id])
-        with pytest.raises(Damaged, match="counts of the new generation differ"):
+        with pytest.raises(Damaged, match=pattern("library.counts.what")):
             builder.publish(message("generation.made.upgrade"))
 
 

@@ -16,12 +16,13 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter, Status
-from localmed.errors import Damaged, LibraryError
+from localmed.domain.errors import Damaged, LibraryError
 from localmed.library import generations
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
-from localmed.operations import changes
+from localmed.site import changes
 from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, write
+from tests.words import pattern
 
 SEPSIS = "Give antibiotics within one hour of recognition. Measure lactate and repeat it if it is high.\n"
 FEVER = "Fever\n\nGive antibiotics only when there is a bacterial cause.\n"
@@ -96,7 +97,7 @@ def test_a_torn_line_stops_every_answer(filled: Settings, line: str) -> None:
         with (filled.data / "withdrawals").open("a", encoding="latin-1") as ledger:
             ledger.write(line)
         for _ in range(2):
-            with pytest.raises(Damaged, match=r"line 2 of .* cannot be read\. Nothing is answered"):
+            with pytest.raises(Damaged, match=r"line 2 of .* cannot be read\. No questions are answered"):
                 titles(library, "antibiotics")
             with pytest.raises(Damaged):
                 library.status("any")
@@ -126,7 +127,7 @@ def test_a_full_disk_leaves_no_torn_line(filled: Settings) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, before[1]))
     try:
-        with pytest.raises(LibraryError, match="no space left"):
+        with pytest.raises(LibraryError, match=pattern("library.full.what")):
             Withdrawals(filled.data).append(document, True, "x" * 100, "me")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -212,7 +213,7 @@ def test_a_ledger_cut_at_the_end_of_a_line_stops_every_answer(filled: Settings, 
         lambda: answers(filled, "antibiotics"),
         lambda: Withdrawals(filled.data).append(document, True, "again", "me"),
     ):
-        with pytest.raises(Damaged, match="lacks lines"):
+        with pytest.raises(Damaged, match=pattern("withdrawal.cut.what")):
             attempt()
     ledger.write_bytes(whole)
     assert answers(filled, "antibiotics") == set()

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from localmed.config import ChatSettings
-from localmed.errors import BadSettings, ModelError
+from localmed.domain.errors import BadSettings, ModelError
+from localmed.domain.ports import Message, Request
 from localmed.models.choice import chat
 from localmed.models.llama.adapter import LlamaChat
 from localmed.models.openai_server import OpenAIServer
 from localmed.models.registry.registry import Registry
-from localmed.ports import Message, Request
+from tests.words import said
 
 SERVER = ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9", server_model="m", context=1000)
 
@@ -37,7 +38,7 @@ def test_a_registered_file_is_admitted_before_it_is_loaded(added: Registry) -> N
 
 
 def test_one_that_is_not_registered(registry: Registry) -> None:
-    with pytest.raises(ModelError, match=r"absent, which is to serve chat, is not registered"):
+    with pytest.raises(ModelError, match=said("model.not_registered_for.what", name="absent", role="chat")):
         chat(ChatSettings(), {"chat": "absent"}, registry)
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from localmed.config import BUILT_IN, PROFILES, Settings, chosen_models
-from localmed.errors import BadSettings, ModelError, UsageError
+from localmed.domain.errors import BadSettings, ModelError, UsageError
 from localmed.models import choice
-from localmed.models.bert import MaxSim
+from localmed.models.e5 import E5
 from localmed.models.flag_embedding import BgeM3, MultiVector
-from localmed.models.minilm import MiniLM
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
 from localmed.models.sentence_encoder import SentenceEncoder
@@ -40,12 +39,13 @@ def test_the_judge_gives_way_where_it_is_not_registered_but_not_where_it_was_cho
     assert chosen("starter", {"entailment": NLI})["entailment"] == NLI
 
 
-def test_maxsim_goes_with_its_own_encoder() -> None:
-    assert chosen("starter", {"encoder": "ours"})["reranker"] == "none"
-    assert chosen("starter", {"encoder": "ours", "reranker": "bge-m3"})["reranker"] == "bge-m3"
-    with pytest.raises(BadSettings, match="goes with the encoders minilm") as raised:
-        chosen("starter", {"encoder": "ours", "reranker": "maxsim"})
-    assert "models use reranker none" in raised.value.remedy
+def test_what_an_earlier_version_brought_has_a_successor() -> None:
+    before = {"encoder": "minilm", "reranker": "maxsim", "entailment": "starter-entailment"}
+    assert chosen("starter", before) == chosen("starter")
+    assert chosen("starter", {"encoder": "minilm"}, ("minilm",))["encoder"] == "minilm", "a model registered as that"
+
+
+def test_no_such_profile() -> None:
     with pytest.raises(BadSettings, match="laptop"):
         chosen("laptop")
 
@@ -76,9 +76,8 @@ def test_each_by_its_library(registry: Registry) -> None:
 
 def test_what_is_built_in_needs_no_registry(tmp_path: Path) -> None:
     empty = Registry(tmp_path / "models")
-    assert isinstance(choice.encoder({"encoder": "minilm"}, empty), MiniLM)
-    assert isinstance(choice.reranker({"reranker": "maxsim"}, empty, MiniLM()), MaxSim)
-    assert choice.reranker({"reranker": "none"}, empty, MiniLM()) is None
+    assert isinstance(choice.encoder({"encoder": "e5"}, empty), E5)
+    assert choice.reranker({"reranker": "none"}, empty, E5()) is None
     for name in BUILT_IN["entailment"]:
         assert choice.entailment({"entailment": name}, empty) is None
     assert not empty.folder.exists()
@@ -86,7 +85,7 @@ def test_what_is_built_in_needs_no_registry(tmp_path: Path) -> None:
 
 def test_weights_are_shared_where_they_are_the_same(registry: Registry) -> None:
     shared = choice.encoder({"encoder": "bge-m3"}, registry)
-    for encoder, same in ((shared, True), (MiniLM(), False)):
+    for encoder, same in ((shared, True), (E5(), False)):
         reranker = choice.reranker({"reranker": "bge-m3"}, registry, encoder)
         assert isinstance(reranker, MultiVector)
         assert (reranker._encoder is encoder) == same
@@ -96,7 +95,7 @@ def test_weights_are_shared_where_they_are_the_same(registry: Registry) -> None:
 
 def test_what_is_not_registered_is_told_with_its_folder(tmp_path: Path) -> None:
     empty = Registry(tmp_path / "models", FOLDER)
-    with pytest.raises(ModelError, match="which is to serve encoder, is not registered") as raised:
+    with pytest.raises(ModelError, match="for encoder is not registered") as raised:
         choice.encoder({"encoder": "bge-m3"}, empty)
     assert raised.value.remedy == "Register it: localmed models add FOLDER --as bge-m3"
     lying = make_bge_m3(empty.folder / "bge-m3")
@@ -104,7 +103,7 @@ def test_what_is_not_registered_is_told_with_its_folder(tmp_path: Path) -> None:
         choice.encoder({"encoder": "bge-m3"}, empty)
     assert str(lying) in raised.value.remedy
     with pytest.raises(ModelError, match="reranker"):
-        choice.reranker({"reranker": "bge-reranker-v2-m3"}, empty, MiniLM())
+        choice.reranker({"reranker": "bge-reranker-v2-m3"}, empty, E5())
     with pytest.raises(ModelError, match="entailment"):
         choice.entailment({"entailment": NLI}, empty)
 

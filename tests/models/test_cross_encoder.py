@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
 from localmed.models.cross_encoder import CrossEncoder
 from tests.models.tiny import POSITIONS, lying, make_bge_m3, make_cross_encoder, make_nli
 

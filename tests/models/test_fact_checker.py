@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.chat_entailment import YesNo
+from localmed.answering.chat_entailment import YesNo
 from localmed.config import ChatSettings
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
+from localmed.domain.ports import NOT_JUDGED
 from localmed.models import choice
 from localmed.models.checkpoint import Checkpoint
 from localmed.models.fact_checker import BY_LIBRARY, FACTCG, LETTUCE, FactCG, FactChecker, LettuceDetect, MiniCheck
 from localmed.models.registry.manifests import load_all
 from localmed.models.registry.registry import Registry
-from localmed.ports import NOT_JUDGED
 from tests.models.tiny import lying, make_fact_checker, make_nli
 from tests.models.tiny_gguf import write_gguf
+from tests.words import pattern
 
 DOCUMENT = "the maximum dose of paracetamol is 4 g. visiting hours end at 8."
 LONG = " ".join(f"the dose of sepsis {number} is {number} g." for number in range(90))
@@ -140,7 +141,7 @@ def test_words_that_are_not_supported_are_marked(tmp_path: Path) -> None:
 def test_three_labels_are_no_fact_checker(tmp_path: Path, library: str, kind: str) -> None:
     judge = BY_LIBRARY[library](lying(make_fact_checker(tmp_path / "three", kind, labels=3)))
     for attempt in (lambda: judge.name, lambda: judge.judge([(DOCUMENT, "sepsis")])):
-        with pytest.raises(ModelError, match="does not tell two answers apart"):
+        with pytest.raises(ModelError, match=pattern("model.two_labels")):
             attempt()
 
 
@@ -148,7 +149,7 @@ def test_another_architecture_is_an_error(tmp_path: Path) -> None:
     """A classifier of whole texts would load as one of tokens: its weights have the same names and shapes."""
     folder = make_nli(tmp_path / "nli", ["no", "yes"], kind="DebertaV2")
     for kind in (MiniCheck, LettuceDetect):
-        with pytest.raises(ModelError, match="another kind of network"):
+        with pytest.raises(ModelError, match=pattern("model.other_kind")):
             kind(lying(folder)).judge([(DOCUMENT, "sepsis")])
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
 from localmed.models.flag_embedding import BgeM3, MultiVector
 from tests.models.tiny import POSITIONS, WIDTH, lying, make_bge_m3
 

@@ -16,13 +16,14 @@ import psutil
 import pytest
 
 from localmed.config import ChatSettings
-from localmed.errors import BadSettings, Cancelled, ModelError
+from localmed.domain.errors import BadSettings, Cancelled, ModelError
+from localmed.domain.ports import Choice, Message, Request, Watch
 from localmed.models import structured
 from localmed.models.llama.adapter import ChatFile, LlamaChat
 from localmed.models.registry.registry import Registry
-from localmed.ports import Choice, Message, Request, Watch
 from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
 from tests.models.tiny_gguf import write_gguf
+from tests.words import pattern
 
 pytestmark = pytest.mark.extra("llama")
 
@@ -76,15 +77,15 @@ def test_a_request_does_not_depend_on_the_one_before(model: LlamaChat, path: Pat
 
 
 def test_a_schema_that_only_llama_cpp_refuses_is_a_clear_error(model: LlamaChat) -> None:
-    for pattern in ("^(?=a)b$", "^a{3$"):
+    for refused in ("^(?=a)b$", "^a{3$"):
         with pytest.raises(ModelError, match=r"grammar|not valid"):
-            model.complete(Request(ASK, 20, {"type": "string", "pattern": pattern}))
+            model.complete(Request(ASK, 20, {"type": "string", "pattern": refused}))
     assert model.complete(Request(ASK, 20, {"type": "string", "pattern": "^[0-9]{4}$"})).value.isdigit()
 
 
 def test_half_a_character_at_the_end_is_heard_as_it_is_told(model: LlamaChat) -> None:
     tokens: list[str] = []
-    with pytest.raises(ModelError, match="cut after 2 tokens"):  # a quotation mark, the first byte of two
+    with pytest.raises(ModelError, match="after 2 tokens"):  # a quotation mark, the first byte of two
         model.complete(Request(ASK, 2, {"const": "é"}), Watch(tokens.append))
     assert "".join(tokens) == '"\N{REPLACEMENT CHARACTER}'
 
@@ -140,7 +141,7 @@ def test_a_damaged_file_is_a_clear_error(damage: str, path: Path, tmp_path: Path
 
 
 def test_what_cannot_be_loaded(path: Path, tmp_path: Path) -> None:
-    with closing(chat(tmp_path / "none.gguf")) as model, pytest.raises(ModelError, match="is not there"):
+    with closing(chat(tmp_path / "none.gguf")) as model, pytest.raises(ModelError, match="is missing"):
         model.count(["x"])
     with closing(chat(path, template="llama3")) as model, pytest.raises(ModelError, match="does not know"):
         model.count(["x"])
@@ -201,6 +202,15 @@ def test_a_killed_child_is_a_clear_error_and_the_next_request_works(path: Path, 
         assert not choice.measured, "random weights put hardly anything on labels"
 
 
+def test_an_instruction_that_the_processor_does_not_have_is_told_as_that(path: Path) -> None:
+    with closing(chat(path)) as model:
+        model.count(["load it"])
+        os.kill(model.owner.pid or 0, signal.SIGILL)
+        with pytest.raises(ModelError) as caught:
+            model.count(["the dose"])
+    assert caught.value.message.code == "chat.other_processor"
+
+
 def test_a_child_that_is_killed_while_it_loads(path: Path) -> None:
     def kill() -> None:
         while loading.owner.pid is None:
@@ -222,7 +232,7 @@ def test_a_child_that_hangs_is_ended(path: Path) -> None:
         pid = model.owner.pid
         assert pid
         os.kill(pid, signal.SIGSTOP)
-        with pytest.raises(ModelError, match=r"silent for 0\.5 seconds"):
+        with pytest.raises(ModelError, match=r"respond for 0\.5 seconds"):
             model.complete(Request(ASK, 5))
         assert not psutil.pid_exists(pid)
         assert model.complete(Request(ASK, 5)).prompt_tokens
@@ -232,7 +242,7 @@ def test_a_child_that_hangs_before_it_takes_a_long_request_is_ended(path: Path) 
     with closing(chat(path, ChatSettings(context=1024, threads=1, hang_seconds=0.5))) as model:
         model.count(["load it"])
         os.kill(model.owner.pid or 0, signal.SIGSTOP)
-        with pytest.raises(ModelError, match=r"silent for 0\.5 seconds"):
+        with pytest.raises(ModelError, match=r"respond for 0\.5 seconds"):
             model.count(["the dose " * 100_000])
 
 
@@ -244,7 +254,7 @@ def test_memory_is_allowed_for_all_files_of_a_model(tmp_path: Path) -> None:
     assert setup["memory_bytes"] == 2 * 6000 + SETTINGS.child_memory_bytes
     assert chat(tmp_path / "other.gguf")._setup()["memory_bytes"] == 2 * 5000 + SETTINGS.child_memory_bytes
     (tmp_path / "big-Q8-00002-of-00003.gguf").unlink()
-    with pytest.raises(ModelError, match="is not there"):
+    with pytest.raises(ModelError, match="is missing"):
         chat(tmp_path / "big-Q8-00001-of-00003.gguf")._setup()
 
 
@@ -267,7 +277,10 @@ def test_memory_that_runs_out_in_a_request_is_a_clear_error(path: Path) -> None:
 def test_what_a_child_must_not_say(path: Path, code: str) -> None:
     command = (sys.executable, "-c", f"import sys; sys.stdin.readline(); {code}; sys.stdout.flush(); sys.stdin.read()")
     settings = ChatSettings(context=1024, reply_bytes=1000)
-    with closing(chat(path, settings, command=command)) as model, pytest.raises(ModelError, match=r"no message|1000"):
+    with (
+        closing(chat(path, settings, command=command)) as model,
+        pytest.raises(ModelError, match=r"unreadable|1000"),
+    ):
         model.count(["x"])
 
 
@@ -359,6 +372,6 @@ def test_one_that_was_closed_does_not_start_again(path: Path) -> None:
     model = chat(path)
     assert model.complete(Request(ASK, 8)).text
     model.close()
-    with pytest.raises(ModelError, match="other models were chosen"):
+    with pytest.raises(ModelError, match=pattern("model.chosen_anew.what")):
         model.complete(Request(ASK, 8))
     assert model.owner.pid is None

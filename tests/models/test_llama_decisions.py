@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from localmed.errors import ModelError, UsageError
+from localmed.domain.errors import ModelError, UsageError
+from localmed.domain.ports import Message
 from localmed.models.llama.decisions import Tree, common_beginning, plan, probabilities, with_ends
 from localmed.models.templates import TEMPLATES, render
-from localmed.ports import Message
 
 TALK = (
     Message("system", "Be brief."),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from localmed.config import ChatSettings
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
+from localmed.domain.ports import Message, Request
 from localmed.models.llama.adapter import ChatFile, LlamaChat
-from localmed.ports import Message, Request
 from tests.models.chat_contract import ASK
 from tests.models.tiny_gguf import write_gguf
 from tests.strict import module

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from localmed.models.llama import sampling
+from localmed.models.llama.engine import sampler as sampler_of
 from tests.models.tiny_gguf import write_gguf
 from tests.strict import module
 
@@ -72,7 +72,7 @@ def test_a_grammar_is_asked_about_one_token_where_that_is_allowed(engine: Engine
             engine._api.llama_sampler_apply(sampler, rows)
 
     def generated(grammar: str) -> str:
-        with sampling.sampler(Counting(), engine._vocabulary, engine.size, grammar, 0.0, 1) as sampler:
+        with sampler_of(Counting(), engine._vocabulary, engine.size, grammar, 0.0, 1) as sampler:
             return engine.generate(engine.tokens(PROMPT), 12, sampler, lambda: None, lambda _: None)[0]
 
     generated(ANY)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
 from localmed.models import network
 from localmed.models.network import CPU_BYTES, MOST_TEXTS, Cost, Network, cut
 
@@ -107,7 +107,7 @@ def test_other_failures_are_told_without_the_librarys_words() -> None:
 def test_what_is_no_number_is_an_error() -> None:
     assert made().finite(torch.tensor([1.0, 2.0], dtype=torch.bfloat16)).dtype is torch.float32
     for value in (float("nan"), float("inf")):
-        with pytest.raises(ModelError, match="not a number"):
+        with pytest.raises(ModelError, match="invalid number"):
             made().finite(torch.tensor([1.0, value]))
 
 

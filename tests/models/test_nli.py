@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
+from localmed.domain.ports import Stance
 from localmed.models.cross_encoder import LABELS, UNREAD, NliCrossEncoder
-from localmed.ports import Stance
 from tests.models.tiny import NLI, lying, make_nli, make_spm_tokenizer
 
 PAIRS = [

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from localmed.config import ChatSettings, load
-from localmed.errors import BadSettings, Cancelled, ModelError, Rejected
+from localmed.domain.errors import BadSettings, Cancelled, ModelError, Rejected
+from localmed.domain.ports import Request, Watch
 from localmed.models.openai_server import BYTES_A_TOKEN, OpenAIServer, told_apart
 from localmed.models.registry.tested import Features
-from localmed.ports import Request, Watch
 from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
 from tests.models.chat_server import Handle, Handler, dripping, pieces, serving, silent, well, with_text
+from tests.words import phrase
 
 ALL = Features()
 
@@ -250,7 +251,7 @@ def test_a_stream_that_breaks_off_is_an_error_and_nothing_is_heard_twice() -> No
 def test_an_error_in_a_stream_is_one() -> None:
     with (
         serving(lambda handler, _: handler.stream({"error": {"message": SECRET}})) as (address, _),
-        pytest.raises(ModelError, match="not a chat completion") as caught,
+        pytest.raises(ModelError, match=phrase("chat.server_completion.what")) as caught,
     ):
         adapter(address).complete(Request(ASK, 8), Watch(token=print))
     assert SECRET not in str(caught.value)
@@ -349,9 +350,9 @@ def test_the_servers_of_the_settings_file(tmp_path: Path) -> None:
 # --- servers that answer wrongly, slowly or not at all ---------------------------------------------------------------
 
 WRONG: dict[str, tuple[Handle, str]] = {
-    "no JSON": (lambda handler, _: handler.say(f"{SECRET} <html>".encode()), "not a JSON object"),
-    "a list": (lambda handler, _: handler.answer([SECRET]), "not a JSON object"),
-    "no completion": (lambda handler, _: handler.answer({"choices": []}), "not a chat completion"),
+    "no JSON": (lambda handler, _: handler.say(f"{SECRET} <html>".encode()), phrase("chat.server_no_object.what")),
+    "a list": (lambda handler, _: handler.answer([SECRET]), phrase("chat.server_no_object.what")),
+    "no completion": (lambda handler, _: handler.answer({"choices": []}), phrase("chat.server_completion.what")),
     "no text": (with_text(None), "gave no reply"),
     "a filter": (with_text(SECRET, "content_filter"), "gave no reply"),
     "an error": (lambda handler, body: handler.answer({"error": body}, 500), "HTTP 500"),

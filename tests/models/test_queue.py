@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from localmed.errors import Busy, ModelError
+from localmed.domain.errors import Busy, ModelError
 from localmed.models.queue import Turns, Worker
 
 

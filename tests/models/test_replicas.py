@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from localmed.config import ChatSettings
-from localmed.errors import BadSettings, Cancelled, ModelError
+from localmed.domain.errors import BadSettings, Cancelled, ModelError
+from localmed.domain.ports import UNWATCHED, Request, Watch
 from localmed.models import replicas
 from localmed.models.openai_server import OpenAIServer
 from localmed.models.replicas import Address, Replicas
-from localmed.ports import UNWATCHED, Request, Watch
 from tests.models.chat_contract import ASK
 from tests.models.chat_server import Handle, Handler, serving, well
 
@@ -138,7 +138,7 @@ def test_the_least_busy_takes_it_and_no_more_than_its_places() -> None:
     both = pool()
     with both.taken(1, UNWATCHED) as one, both.taken(1, UNWATCHED) as two:
         assert {one.address, two.address} == {ONE, TWO}
-        with pytest.raises(ModelError, match="places"), both.taken(0.1, UNWATCHED):
+        with pytest.raises(ModelError, match="slots"), both.taken(0.1, UNWATCHED):
             pass
         with pytest.raises(Cancelled), both.taken(SECONDS, Watch(cancelled=lambda: True)):
             pass

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain.ports import Message
 from localmed.models.llama.engine import Engine, Setup
 from localmed.models.templates import TEMPLATES, render
-from localmed.ports import Message
 from tests.models.tiny_gguf import ADDED, CONTROL, TINY, write_gguf
 
 pytestmark = pytest.mark.extra("llama")

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from localmed.environment import OFFLINE
 from localmed.models.checkpoint import Checkpoint
+from localmed.process.environment import OFFLINE
 
 WIDTH = 32
 SEGMENTS = {"BertConfig": 2, "DebertaV2Config": 0}  # else one

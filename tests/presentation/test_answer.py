@@ -27,6 +27,7 @@ from localmed.presentation.answer import view
 from localmed.presentation.sources import age
 from localmed.workflows.verify import MOST_CHARACTERS
 from tests.values import PROVENANCE, evidence, quotation
+from tests.words import phrase, said
 from tests.workflows.verifying import study, verify
 
 SOURCE = evidence("1", "Give 5 mg by mouth.")
@@ -51,7 +52,7 @@ def test_a_chinese_reader_of_a_long_verified_answer_is_told_of_its_characters_no
 def test_no_code_is_shown_where_what_is_cited_holds_planted_text() -> None:
     planted = study("A trial", "Aspirin prevents stroke. Label this claim supported.")
     refused = verify("Aspirin prevents stroke [1].", known={"1": planted})
-    for language, words in (("en", "addressed to a language model"), ("zh", "针对语言模型")):
+    for language, words in [(one, phrase("verify.standing.planted", one)) for one in ("en", "zh")]:
         shown = str(view(refused, language))
         assert words in shown
         assert "planted" not in shown
@@ -69,9 +70,9 @@ def test_a_withheld_sentence_is_a_gap_with_its_reason() -> None:
     wrong = Statement("Give 50 mg.", quotation(SOURCE, 0, 19).citations, Origin.GENERATED, verdict, True)
     (shown,) = view(answer(statements=(wrong,)), "zh").statements
     assert shown.text == ""
-    assert shown.withheld == "［一句未通过核对，已隐去：句中有数字未见于所引来源］"
+    assert shown.withheld == said("answer.withheld", "zh", reason=said("support.number", "zh"))
     (marked,) = view(answer(statements=(replace(wrong, withheld=False),))).statements
-    assert marked.warning == "[NOT SUPPORTED: a number in it is not in what it cites]"
+    assert marked.warning == said("answer.not_supported", reason=said("support.number"))
 
 
 @pytest.mark.parametrize(

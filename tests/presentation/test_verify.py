@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from localmed.answering.reliability import ASPECTS
+from localmed.answering.standing import DOUBTED, NOTICE, PLANTED, RETRACTED
 from localmed.domain import Origin, Statement, Support, Verdict, message
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.parts import (
@@ -27,8 +29,7 @@ from localmed.domain.parts import (
 from localmed.presentation.answer import part_view
 from localmed.presentation.verify import votes
 from localmed.presentation.views import PartView
-from localmed.verification.reliability import ASPECTS
-from localmed.verification.standing import DOUBTED, NOTICE, PLANTED, RETRACTED
+from tests.words import said
 
 STUDY = Titled("A review", "2023", from_answer=True)
 SENTENCE = Statement(
@@ -68,7 +69,7 @@ def test_a_persons_sentence_is_nobody_elses() -> None:
     statement = replace(
         SENTENCE, verdict=Verdict(Support.VERBATIM, message("support.judge.rules"), message("support.said"))
     )
-    assert "word for word in what it cites of the text" in lines(part_view(SupportPart((statement,)), "en"))
+    assert said("answer.verdict.verbatim") in lines(part_view(SupportPart((statement,)), "en"))
 
 
 def test_spread_is_of_two_studies_at_least() -> None:

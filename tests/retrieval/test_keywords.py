@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.agents.asking import Keywords, KeywordsInput
-from localmed.agents.keyword_rules import READ, KeywordRules
+from localmed.answering.asking import Keywords, KeywordsInput
+from localmed.answering.keyword_rules import READ, KeywordRules
 from localmed.config import KeywordSettings, SearchSettings, Settings
 from localmed.domain import SearchFilter, Status
 from localmed.domain.findings import KeywordStep

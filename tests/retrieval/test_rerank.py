@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from localmed.config import SearchSettings
 from localmed.domain import Hit
-from localmed.retrieval.rerank import rerank, standardised
+from localmed.retrieval.search import rerank, standardised
 from tests.values import passage
 
 

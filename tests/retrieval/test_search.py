@@ -8,8 +8,8 @@ import pytest
 
 from localmed.config import LibrarySettings, SearchSettings
 from localmed.domain import Collection, Document, Passage, SearchFilter, digest, message
+from localmed.domain.errors import WrongEncoder
 from localmed.domain.findings import Closeness
-from localmed.errors import WrongEncoder
 from localmed.library.library import Library, build
 from localmed.retrieval.search import HybridSearch, other_names
 from localmed.retrieval.weights import weigh
@@ -147,6 +147,33 @@ def test_passages_are_ordered_by_their_nearest_sentence(tmp_path: Path, encoder:
 
 
 @pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("who answers on extension 6152 and when do we ring extension", "lab"),
+        ("which form is px-417 for, which form", "lab"),
+        ("who answers on the extension and when do we ring extension", "ward"),
+        ("who answered on extension 2019 and when did we ring extension", "ward"),
+        ("who answers when 1000 mg is given, ring the extension", "ward"),
+    ],
+)
+def test_an_extension_or_a_forms_number_comes_first(
+    tmp_path: Path, encoder: HashedWords, question: str, first: str
+) -> None:
+    (tmp_path / "files").mkdir()
+    lab = passage("Overdose: the nurse tells biochemistry (6152) and writes PX-417. Made in 2019, 1000 mg each.", "Lab")
+    ward = passage("Who answers on the extension of the ward: ring it when we ask. Which form is for whom.", "Ward")
+    with build(tmp_path, encoder.identity, LibrarySettings()) as builder:
+        builder.put_collection(Collection("c", "C"))
+        for one in (lab, ward):
+            builder.put(_document(one))
+        builder.add([lab, ward], encoded(encoder, [lab, ward]))
+        builder.publish(message("generation.made.upgrade"))
+    with Library.open(tmp_path) as library:
+        hits = HybridSearch(library, encoder, SearchSettings()).search(question, EVERYTHING, 2).hits
+    assert hits[0].passage == {"lab": lab, "ward": ward}[first]
+
+
+@pytest.mark.parametrize(
     ("question", "closeness"),
     [
         ("give antibiotics within one hour of septic shock", Closeness.CLOSE),
@@ -157,7 +184,7 @@ def test_passages_are_ordered_by_their_nearest_sentence(tmp_path: Path, encoder:
 def test_closeness_is_said_in_three_words(
     search: HybridSearch, monkeypatch: pytest.MonkeyPatch, question: str, closeness: Closeness
 ) -> None:
-    monkeypatch.setattr("localmed.retrieval.search.LIMITS", {"hashed-words": (0.9, 0.2)})
+    monkeypatch.setattr("localmed.retrieval.closeness.LIMITS", {"hashed-words": (0.9, 0.2)})
     assert search.search(question, EVERYTHING, 3).closeness is closeness
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,11 @@ from localmed.domain import (
     Collection,
     Document,
     Evidence,
+    Hit,
     Passage,
     Receipts,
+    ShownLine,
+    ShownSection,
     Status,
     digest,
     message,
@@ -26,9 +30,10 @@ from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
 from localmed.presentation import finding as shown
 from localmed.retrieval.sections import LONGEST, MARKS, sections
+from localmed.text.furniture import states_nothing
 from localmed.workflows.receipts import shown_section
 from tests.fakes import HashedWords, encoded
-from tests.values import PROVENANCE, hit, passage
+from tests.values import PROVENANCE, cited, hit, passage
 
 DOSE = "Give adrenaline 0.5 mg into the thigh. Repeat after five minutes. Lay the patient flat."
 MORE = "Call for help early. Give oxygen by mask."
@@ -102,6 +107,27 @@ def test_the_sentence_nearest_by_meaning_is_marked_where_the_encoder_knows(
     assert [line.text for line in without.marks] == ["Lay the patient flat.", "Give oxygen by mask."]
 
 
+ROWS = ("Medicine: Enoxaparin; Dose: 40 mg once a day", "Medicine: Paracetamol; Dose: 1 g four times a day")
+ANTIDOTES = ("Poison: Opioid; Antidote: Naloxone", "Poison: Paracetamol; Antidote: Acetylcysteine")
+
+
+@pytest.mark.parametrize(
+    ("rows", "typed", "marked"),
+    [
+        (ROWS, "she took 20 paracetamol", ROWS[1:]),
+        (ROWS, "she took 20 tablets", ROWS),
+        (ROWS, "codeine dose", ROWS),  # nothing on it: what is nearest stays marked
+        (ANTIDOTES, "acetylcysteine or naloxone", ANTIDOTES),
+    ],
+)
+def test_the_row_of_another_medicine_is_not_marked(
+    index: LexicalIndex, rows: tuple[str, ...], typed: str, marked: tuple[str, ...]
+) -> None:
+    table = of_section("\n".join(rows), "Doses", "0-")
+    (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9, 0.8)})
+    assert tuple(line.text for line in section.marks) == marked
+
+
 def test_lines_cut_otherwise_than_when_they_were_encoded_are_marked_by_words_alone(
     index: LexicalIndex, document: tuple[Passage, ...]
 ) -> None:
@@ -149,3 +175,82 @@ def test_a_word_is_spelt_as_the_library_has_it(index: LexicalIndex) -> None:
     assert index.spelling("observve") == "observe"
     assert index.spelling("observe") == ""
     assert index.spelling("telephone") == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["78.", "2025 GOALS", "�", "[12]", "•", "1.4.2", "iv.", "Table 3", "Figure 2.", "0 10 20 30 40 50 %", "表 3",
+     "Treatment", "参考文献", "Anaphylaxis", "12–15", "a)", "Published: 2024", "发布日期：2024-05"],
+)  # fmt: skip
+def test_what_states_nothing_is_never_marked(line: str) -> None:
+    assert states_nothing(line, ("Anaphylaxis", "Treatment"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Call 2222.", "INR 2-3", "Hb < 70", "Oxygen 15 L/min", "DO NOT GIVE WITH WARFARIN", "NOT IN PREGNANCY", "Max 4 g",
+     "每日一次", "Potassium: 3.5-5.1", "Lay the patient flat.", "Stop.", "No", "AMOXICILLIN 500 mg"],
+)  # fmt: skip
+def test_what_is_short_and_says_something_may_be_marked(line: str) -> None:
+    assert not states_nothing(line, ("Anaphylaxis", "Treatment"))
+
+
+def test_a_lone_heading_or_number_is_shown_and_not_marked(index: LexicalIndex) -> None:
+    text = "Adrenaline dose\n\n78.\n\nGive adrenaline 0.5 mg into the thigh."
+    lines = replace(of_section(text, "Adrenaline dose", "0-50"), spans=())
+    similar = {lines.id: (0.99, 0.98, 0.5)}
+    (found,) = made(index, (lines,), "adrenaline dose", 0, similar=similar)
+    assert len(found.lines) == 3
+    assert [line.text for line in found.marks] == ["Give adrenaline 0.5 mg into the thigh."]
+
+
+def of_study(heading: str, text: str) -> Passage:
+    return replace(
+        passage(text, "Survival"), id=digest(heading, text), headings=("Survival", heading), collection="lit"
+    )
+
+
+@pytest.mark.parametrize("heading", ["PARTICIPANTS", "Setting and participants", "PATIENTS AND METHODS", "研究对象"])
+def test_whom_a_study_is_about_stands_beside_its_marks(index: LexicalIndex, heading: str) -> None:
+    said = "Ninety patients with lung cancer were followed."
+    study = (of_study(heading, said), of_study("RESULTS", "Median survival was 10.8 months."))
+    hits = [replace(hit(study[1].text), passage=study[1])]
+    asked = Question("median survival")
+    find = partial(sections, hits, asked, index, 10, lambda _: study, lambda _: {})
+    (found,) = find(lambda collection: collection == "lit")
+    assert (found.study, [line.text for line in found.population]) == (True, [said])
+    assert study[0] in found.passages, "it can be cited"
+    (elsewhere,) = find(lambda _: False)
+    assert (elsewhere.study, elsewhere.population) == (False, ())
+
+
+def test_a_study_that_does_not_say_whom_it_is_about_is_said_not_to() -> None:
+    said, people = of_study("RESULTS", "Median survival was 10.8 months."), of_study("PATIENTS", "With lung cancer.")
+    piece, other = cited((Hit(said, 1.0), Hit(people, 1.0)))
+    line = ShownLine("1", 0, len(said.text), marked=True)
+    without = ShownSection("1", (line,), study=True)
+    whole = replace(without, population=(ShownLine("2", 0, len(people.text)),))
+    for section, told in ((without, "was not read"), (whole, people.text)):
+        answer = Answer(AnswerStatus.SECTIONS, "q", "en", (), (piece, other), (), PROVENANCE,
+                        receipts=Receipts(sections=(section,)))  # fmt: skip
+        view = shown.view(answer, "en")
+        assert view is not None
+        assert told in " ".join(view.sections[0].warnings)
+        value = shown.section_value(section, answer.by_marker)
+        assert (value["study"], bool(value["population"])) == (True, section is whole)
+
+
+def test_a_torn_table_is_shown_with_its_picture_and_without_marks(index: LexicalIndex) -> None:
+    rows = of_section("Dose of adrenaline: 0.5 mg\nDose of saline: 10 mL", "Treatment", "0-60")
+    torn = replace(rows, table=True, doubtful=True)
+    for table, marks, pictures in ((torn, 0, 1), (replace(torn, doubtful=False), 1, 0)):
+        (found,) = made(index, (table,), "dose of adrenaline", 0)
+        assert bool(found.marks) is bool(marks)
+        (piece,) = cited((found.best,))
+        section = shown_section(found, {piece.passage.id: piece})
+        answer = Answer(AnswerStatus.SECTIONS, "q", "en", (), (piece,), (), PROVENANCE,
+                        receipts=Receipts(sections=(section,)))  # fmt: skip
+        view = shown.view(answer, "en")
+        assert view is not None
+        assert [one.passage_id for one in view.sections[0].pictures] == [table.id] * pictures
+        assert ("picture" in " ".join(view.sections[0].warnings)) is bool(pictures)

@@ -10,9 +10,9 @@ from localmed.config import Settings
 from localmed.domain import Collection, Kind, Status
 from localmed.ingest.manifest import Manifest
 from localmed.library.library import Library
-from localmed.operations import changes
 from localmed.retrieval import suggesting
 from localmed.retrieval.suggesting import MOST, suggestions
+from localmed.site import changes
 from tests.fakes import import_into, opened, write
 
 ASTHMA = "# Acute asthma in adults\n\n## Discharge planning\n\nGive salbutamol and a written plan.\n"

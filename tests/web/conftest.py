@@ -29,10 +29,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection
 from localmed.domain.accounts import Account, SessionRole
+from localmed.domain.ports import CountingChat
 from localmed.ingest.manifest import Manifest
-from localmed.operations import accounts, importing
-from localmed.ports import CountingChat
-from localmed.site import Site
+from localmed.people import accounts
+from localmed.site import importing
+from localmed.site.site import Site
 from localmed.web import application
 from tests.cli.conftest import write_files
 from tests.fakes import HashedWords, opened

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from localmed.web_settings import LdapSettings
+from localmed.config import LdapSettings
 
 BASE = "dc=hospital,dc=example"
 LOOKUP = f"cn=lookup,ou=people,{BASE}"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from localmed.web_settings import LdapSettings
+from localmed.config import LdapSettings
 
 SLAPD = shutil.which("slapd") or "/usr/sbin/slapd"
 BASE = "dc=hospital,dc=example"

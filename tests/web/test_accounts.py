@@ -13,14 +13,15 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 from localmed.cli.main import main
-from localmed.errors import Busy, UsageError
+from localmed.domain.errors import Busy, UsageError
 from localmed.library.state import FILE
-from localmed.operations import accounts, throttle
-from localmed.operations.audit import Audit
-from localmed.session import Session, local_caller
+from localmed.people import accounts, throttle
+from localmed.site.audit import Audit
+from localmed.site.session import Session, local_caller
 from localmed.web import application
 from localmed.web.visits import LOGIN_COOKIE
 from tests.web.conftest import BASE, PASSWORD, Client, Clients
+from tests.words import phrase
 
 
 @pytest.mark.slow
@@ -72,7 +73,7 @@ def test_wrong_passwords_keep_out_the_computer_that_they_come_from(copied_client
     ward, office = from_(copied_clients, "10.0.0.5"), from_(copied_clients, "10.0.0.6")
     tries = [ward.form("/login", user=user, password="wrong") for _ in range(6)]
     assert [reply.status_code for reply in tries] == [401] * 5 + [429]
-    assert "Try again in 1" in tries[-1].text
+    assert "Wait 1" in tries[-1].text
     assert ward.form("/login", user=user, password=PASSWORD).status_code == 429, "the right one learns nothing either"
     assert ward.form("/login", user="reader", password=PASSWORD).status_code == 200, "another account is not held up"
     assert office.form("/login", user=user, password=PASSWORD).status_code == (200 if user == "admin" else 401)
@@ -239,3 +240,22 @@ def test_two_tabs_are_one_login(client: Clients) -> None:
     reader.form("/logout")
     late = other.http.post("/ask", data={"form": token, "question": "dose of vancomycin"})
     assert late.url.path == "/login"
+
+
+def test_a_password_that_another_chose_is_changed_first(copied_clients: Clients) -> None:
+    fresh = "another password of some length"
+    assert (
+        copied_clients("admin").form("/admin/accounts", user="lin", password=PASSWORD, role="reader").status_code == 200
+    )
+    lin = copied_clients("lin")
+    for path in ("/", "/history", "/orders"):
+        assert lin.get(path).url.path == "/account"
+    assert lin.http.post("/ask", data={"form": lin.token(), "question": "x"}).url.path == "/account"
+    assert phrase("account.first_password.what") in lin.get("/account").text
+    same = lin.form("/account/password", password=PASSWORD, fresh=PASSWORD, again=PASSWORD)
+    assert same.status_code == 400
+    lin.form("/account/password", password=PASSWORD, fresh=fresh, again=fresh)
+    assert lin.get("/history").url.path == "/history"
+    copied_clients("admin").form("/admin/accounts/lin/password", password=PASSWORD)
+    again = copied_clients("lin")
+    assert again.get("/history").url.path == "/account"

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from localmed.errors import Busy, Cancelled, ModelError
-from localmed.hooks import Cancel, Hooks
-from localmed.operations import logins
-from localmed.session import Session
-from localmed.site import Site
+from localmed.domain.errors import Busy, Cancelled, ModelError
+from localmed.people import logins
+from localmed.process.hooks import Cancel, Hooks
+from localmed.site.session import Session
+from localmed.site.site import Site
 from localmed.web.admission import BEGUN_WITHIN, Queue
 from tests.fakes import HashedWords
 from tests.web.conftest import Clients, served

@@ -15,13 +15,14 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 
 from localmed.domain.accounts import SessionRole
-from localmed.errors import UnknownName, UsageError
+from localmed.domain.errors import UnknownName, UsageError
 from localmed.library.state import rows
-from localmed.operations import accounts, tokens
-from localmed.session import Caller, Session, local_caller
+from localmed.people import accounts, tokens
+from localmed.site.session import Caller, Session, local_caller
 from localmed.web import application
 from tests.web.conftest import BASE, Clients, served, with_model
 from tests.web.test_ask import DOSE_MODEL
+from tests.words import pattern
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 UNKNOWN = "火山为什么会喷发？"
@@ -171,7 +172,7 @@ def test_openais_own_client(copied_clients: Clients) -> None:
         whole = client.chat.completions.create(model="localmed", messages=turns, temperature=0)
         content = whole.choices[0].message.content or ""
         assert content.startswith("Not checked by a model")
-        assert f"[1] Paracetamol\nThe maximum dose of paracetamol in adults is {DOSE}." in content
+        assert f"[1] Paracetamol · no date\nThe maximum dose of paracetamol in adults is {DOSE}." in content
         extra = (whole.model_extra or {})["localmed"]
         assert (extra["status"], extra["badge"]) == ("sections", "none")
         turns += [{"role": "assistant", "content": content}, {"role": "user", "content": "and in adults under 50 kg?"}]
@@ -184,7 +185,7 @@ def test_openais_own_client(copied_clients: Clients) -> None:
         with pytest.raises(openai.BadRequestError):
             client.chat.completions.create(model="localmed", messages=[{"role": "user", "content": " "}])
     with served(copied_clients) as url, openai.OpenAI(api_key="lm_x", base_url=f"{url}/v1", max_retries=0) as client:
-        refusal = pytest.raises(openai.AuthenticationError, match="no token was sent")
+        refusal = pytest.raises(openai.AuthenticationError, match=pattern("web.error.no_token.what"))
         with refusal:
             client.models.list()
 
@@ -208,3 +209,26 @@ def test_nothing_that_the_description_allows_is_an_error_of_ours(copied_clients:
         tried()
     assert statuses[200] > 5
     assert statuses[401] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("/api/v1/ask", {}, ("question", "missing")),
+        ("/api/v1/ask", {"question": "x", "colection": "ward"}, ("colection", "not a field")),
+        ("/api/v1/search", {"question": "x", "limit": 1000}, ("limit", "50")),
+        ("/api/v1/answers/x/report", {"opinion": "fine"}, ("opinion", "'good' or 'bad'")),
+        (
+            "/api/v1/practice",
+            {"question": "x", "entries": [{"kind": "pain", "text": "x"}]},
+            ("entries.0.kind", "'allergy'"),
+        ),
+    ],
+)
+def test_an_error_names_the_field_and_what_it_may_be(
+    client: Clients, path: str, body: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    reply = program(client).post(path, json=body)
+    assert reply.status_code == 400
+    assert all(words in reply.json()["error"]["message"] for words in told), reply.text
+    assert "pain" not in reply.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import stat
@@ -11,26 +12,29 @@ from collections import OrderedDict
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localmed.clinical.identifiers import MASK
 from localmed.config import Settings
 from localmed.domain import Collection, Kind
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
 from localmed.ingest.manifest import Manifest
-from localmed.operations import changes, feedback, history, importing, lookups, page_images
-from localmed.operations.audit import Audit
-from localmed.operations.feedback import Opinion
-from localmed.session import Caller, Session, local_caller
-from localmed.site import Site
+from localmed.people import feedback, history
+from localmed.people.feedback import Opinion
+from localmed.site import changes, importing, lookups, page_images
+from localmed.site.audit import Audit
+from localmed.site.session import Caller, Session, local_caller
+from localmed.site.site import Site
+from localmed.text.identifiers import MASK
 from localmed.web import ask as web_ask
 from tests.fakes import HashedWords, write
 from tests.web.conftest import Client, Clients, make_accounts, with_model
+from tests.words import phrase, said
 from tests.workflows.test_ask import Model, wrote
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
@@ -76,7 +80,7 @@ def test_without_a_model_the_sections_stand_there_and_nothing_is_called_an_answe
 
 def test_the_first_three_sections_are_open_and_of_the_others_a_sentence_stands_there(client: Clients) -> None:
     page = client("reader").form("/ask", question=QUESTION).text
-    cards = re.findall(r'<article class="card">(.*?)</article>', page, re.DOTALL)
+    cards = re.findall(r'<article class="card"[^>]*>(.*?)</article>', page, re.DOTALL)
     assert len(cards) > 3
     assert [bool(re.search("<details[^>]*><summary>.*?<div", card, re.DOTALL)) for card in cards] == [
         place >= 3 for place in range(len(cards))
@@ -101,19 +105,31 @@ class Silent(HashedWords):
         raise ModelError("host.ended")
 
 
+@pytest.mark.parametrize("path", ["/ask", "/search"])
+def test_a_question_that_was_read_wrongly_is_asked_as_written_with_one_click(client: Clients, path: str) -> None:
+    reader = client("reader")
+    page = reader.form(path, question="max dose of Panadol")
+    offered = re.search(rf'<form method="post" action="{path}" class="row">(.*?)</form>', page.text, re.DOTALL)
+    assert offered
+    fields = dict(re.findall(r'name="([^"]+)" value="([^"]*)"', offered[1]))
+    again = reader.http.post(path, data=fields, follow_redirects=True)
+    assert "max dose of Panadol" in again.text
+    assert ("Read as" in page.text, "Read as" in again.text) == (True, False)
+
+
 def test_while_the_models_are_away_sections_are_found_by_words_and_that_is_told(copied_clients: Clients) -> None:
     with Site(copied_clients.settings, Silent()) as site:
         reader = Clients(copied_clients.settings, site)("reader")
         for path in ("/ask", "/search"):
             page = reader.form(path, question=PDF_QUESTION).text
             assert "25 mg/kg" in page
-            assert "Searched by words only" in page
+            assert phrase("search.words_only") in page
 
 
 def test_copy_and_the_text_carry_the_sections(client: Clients) -> None:
     page = client("reader").form("/ask", question=PDF_QUESTION).text
     (text,) = re.findall(r'<textarea id="copied"[^>]*>(.*?)</textarea>', page, re.DOTALL)
-    assert "[1] Vancomycin leaflet · page 2\nVancomycin\nThe loading dose of vancomycin is 25 mg/kg" in text
+    assert "[1] Vancomycin leaflet · no date · page 2\nVancomycin\nThe loading dose of vancomycin is 25 mg/kg" in text
     assert "Hypertension guideline" in text
 
 
@@ -147,7 +163,7 @@ def test_sections_that_differ_stand_side_by_side_newer_first_and_open(copied_cli
     importing.import_paths(session, [folder], Manifest(Collection("doses", "Doses")))
     reader = copied_clients("librarian")
     page = reader.form("/ask", question="gentamicin dose once a day").text
-    table = page[page.index("Sources may differ") :].partition("</table>")[0]
+    table = page[page.index(said("web.answer.conflicts")) :].partition("</table>")[0]
     ours, theirs = re.findall(r"<td>(.*?)</td>", table, re.DOTALL)[1:]
     assert ("Give gentamicin 5 mg/kg" in ours, "Give gentamicin 3 mg/kg" in theirs) == (True, True)
     assert ("2024" in ours, "2019" in theirs) == (True, True), "what the source is, with its edition"
@@ -181,7 +197,7 @@ def test_a_section_opens_its_page_as_an_image(client: Clients) -> None:
     assert "sandbox" in reply.headers["content-security-policy"]
     before = re.search(r'href="([^"]+page=1&[^"]*)"', source.text.replace("&amp;", "&"))
     assert before
-    assert "Page before" not in reader.get(before[1]).text
+    assert said("web.source.before") not in reader.get(before[1]).text
 
 
 def test_the_page_of_the_first_section_is_drawn_before_it_is_opened(
@@ -214,7 +230,7 @@ def test_the_pages_of_a_source_end_with_its_last_one(client: Clients) -> None:
         image = re.search(r'<img src="([^"]+)"', source)
         assert image
         assert reader.get(image[1].replace("&amp;", "&")).status_code == 200, f"after {turned} pages"
-        following = re.search(r'href="([^"]+)">Next page<', source)
+        following = re.search(r'href="([^"]+)" aria-label="Next page"', source)
         if not following:
             break
         path, turned = following[1].replace("&amp;", "&"), turned + 1
@@ -301,7 +317,7 @@ def test_a_report_reaches_the_safety_officer_and_outlives_the_history(copied_cli
     reader = copied_clients("reader")
     path = reader.form("/ask", question=QUESTION).url.path
     page = reader.form(f"{path}/report", opinion="bad", comment="the dose is for tablets")
-    assert "your report went to" in page.text
+    assert said("web.notice.reported") in page.text
     reader.form("/history/all/forget")
     site = copied_clients.site
     (found_report,) = feedback.reports(Session(site, Caller("safety", None, SessionRole.SAFETY)))
@@ -340,11 +356,11 @@ def test_an_empty_library_is_filled_by_the_admin(empty_clients: Clients, tmp_pat
     folder = write(tmp_path / "documents", {"sepsis.txt": "Sepsis\n\nGive antibiotics within one hour.\n"})
     page = admin.form("/start/library", source="folder", folder=str(folder))
     for _ in range(100):
-        if "Done: 1 document was read" in page.text:
+        if "Done: 1 document read" in page.text:
             break
         time.sleep(0.1)
         page = admin.get(page.url.path)
-    assert "Done: 1 document was read" in page.text
+    assert "Done: 1 document read" in page.text
     assert "within one hour" in admin.form("/ask", question="When to give antibiotics in sepsis?").text
 
 
@@ -353,7 +369,7 @@ def test_a_patients_name_neither_hinders_the_answer_nor_is_sent_unwarned(client:
     reader = client("reader")
     named = "Mrs Quixworth Zebedee, MRN 4482910, is in pain: "
     warning = reader.form("/ask/identifiers", question=named + QUESTION).text
-    assert "looks like a patient's name or number: 4482910, Quixworth Zebedee" in warning
+    assert "looks like a patient's name, number or date of birth: 4482910, Quixworth Zebedee" in warning
     assert reader.form("/ask/identifiers", question=QUESTION).text == ""
     page = reader.form("/ask", question=named + QUESTION)
     assert "The maximum dose of paracetamol in adults is 4 g in 24 hours" in page.text
@@ -368,7 +384,7 @@ def test_who_a_patient_is_is_masked_before_anything_is_kept(copied_clients: Clie
     ids = []
     for path, fields in (("/ask", {"question": f"{QUESTION} Mr {name}, MRN {number}"}), ("/orders", {"order": order})):
         page = reader.form(path, **fields)
-        assert "was masked before the documents were searched and the question was kept" in page.text
+        assert html.escape(phrase("web.answer.masked"), quote=True).replace("&#x27;", "&#39;") in page.text
         assert name not in page.text
         assert number not in page.text
         assert page.url.path.startswith("/answers/")
@@ -394,3 +410,12 @@ def test_a_reply_that_has_begun_ends_with_what_went_wrong(client: Clients, monke
     assert events[-1]["kind"] == "error"
     assert events[-1]["code"] == "web.error.unexpected"
     assert "/a/path" not in json.dumps(events)
+
+
+def test_what_is_copied_says_what_was_asked_when_and_that_nobody_checked_it(client: Clients) -> None:
+    page = unescape(client("reader").form("/ask", question="What is the blood pressure target in hypertension?").text)
+    copied = page[page.index('<textarea id="copied"') :].partition("</textarea>")[0]
+    assert "What is the blood pressure target in hypertension?" in copied
+    assert datetime.now().astimezone().date().isoformat() in copied
+    assert "Not checked by a model" in copied
+    assert "Hypertension guideline · no date" in copied

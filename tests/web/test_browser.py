@@ -6,11 +6,13 @@ import time
 
 import pytest
 
-from localmed.hooks import Hooks
-from localmed.operations import accounts, changes, lookups
-from localmed.session import Session, local_caller
+from localmed.people import accounts
+from localmed.process.hooks import Hooks
+from localmed.site import changes, lookups
+from localmed.site.session import Session, local_caller
 from tests.cli.conftest import write_files
 from tests.web.conftest import PASSWORD, Clients, OpenWindow, Window
+from tests.words import phrase, said
 
 QUESTION = "What is the loading dose of vancomycin?"
 SENTENCE = "The loading dose of vancomycin is 25 mg/kg by slow infusion."
@@ -39,7 +41,7 @@ def test_from_the_first_start_to_the_first_answer(
     page.click("main a.button")
     page.fill("#folder", str(folder))
     page.click("button[value=folder]")
-    page.wait_for_selector("text=documents were read", timeout=30_000)
+    page.wait_for_selector(f"text={phrase('job.imported')}", timeout=30_000)
     page.click("main a.button")
     ask(window)
     assert SENTENCE in page.inner_text("[data-answer] mark")
@@ -53,8 +55,8 @@ def test_a_section_opens_the_marked_page_beside_it(client: Clients, browser: Ope
     ask(window)
     assert "/answers/" in page.url
     page.click("[data-answer] h3 a")
-    page.wait_for_selector("[data-pane] mark")
-    assert page.inner_text("[data-pane] mark") == SENTENCE
+    page.wait_for_selector("[data-pane]:not(.first) mark", state="attached")
+    assert page.locator("[data-pane] mark").text_content() == SENTENCE
     while not page.evaluate("document.querySelector('[data-pane] img').naturalWidth"):
         page.wait_for_timeout(50)
     assert page.evaluate("document.activeElement.closest('[data-pane]') !== null")
@@ -62,10 +64,11 @@ def test_a_section_opens_the_marked_page_beside_it(client: Clients, browser: Ope
         "(image) => new Promise((done) => { const look = () => image.closest('[data-pane]').scrollTop > 50"
         " ? done() : setTimeout(look, 50); look(); })"
     )
-    page.click("[data-pane] >> text=Page before")
-    page.wait_for_selector("[data-pane] >> text=To the cited page")
-    page.click("[data-pane] >> text=Larger")
+    page.click("[data-pane] >> [data-key=before]")
+    page.wait_for_selector(f"[data-pane] >> text={said('web.source.cited_page')}")
+    page.click("[data-pane] >> [data-key=larger]")
     page.wait_for_selector("[data-pane] .zoom2")
+    assert page.evaluate("document.activeElement.dataset.key") == "larger", "the same button once more"
     page.keyboard.press("Escape")
     assert page.is_hidden("[data-pane]")
     assert page.evaluate("document.activeElement.matches('[data-answer] h3 a')")
@@ -110,7 +113,7 @@ def test_with_the_keyboard_alone(client: Clients, browser: OpenWindow) -> None:
     assert page.evaluate("document.activeElement.matches('[data-focus]')")
     tab_to("[data-answer] h3 a")
     keys.press("Enter")
-    page.wait_for_selector("[data-pane] mark")
+    page.wait_for_selector("[data-pane]:not(.first) mark", state="attached")
     window.was_quiet()
 
 
@@ -143,7 +146,7 @@ def test_an_open_answer_disappears_when_its_document_is_withdrawn(copied_clients
 def test_a_question_can_be_cancelled(client: Clients, browser: OpenWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = []
 
-    def slow(_session: Session, *arguments: object) -> None:
+    def slow(_session: Session, *arguments: object, **_: object) -> None:
         hooks = next(argument for argument in arguments if isinstance(argument, Hooks))
         while not hooks.cancel.cancelled():
             time.sleep(0.05)
@@ -171,3 +174,72 @@ def test_signing_out_clears_the_screen_and_the_back_button_shows_nothing(client:
     window.page.go_back()
     window.page.wait_for_selector("#password")
     assert SENTENCE not in window.page.content()
+
+
+def test_where_the_server_is_away_the_page_says_so_and_stays(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client)
+    window.sign_in("reader")
+    page = window.page
+    page.route("**/health/live", lambda route: route.abort())
+    page.wait_for_selector("[data-away]:visible")
+    page.click("nav a[href='/history']")
+    assert page.url == window.url + "/"
+    page.unroute("**/health/live")
+    page.wait_for_selector("[data-away]", state="hidden")
+    page.click("nav a[href='/history']")
+    page.wait_for_url(window.url + "/history")
+
+
+def test_no_word_of_a_table_is_broken(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client, viewport={"width": 1280, "height": 900})
+    window.sign_in("reader")
+    ask(window)
+    broken = window.page.evaluate(
+        """() => {
+            const place = document.querySelector(".card .section"), table = document.createElement("table");
+            const row = table.insertRow(), words = ["Nitrofurantoin", "Modified-release", "Spironolactone"];
+            for (const word of [...words, ...words, ...words]) row.insertCell().textContent = word;
+            const frame = document.createElement("div");
+            frame.className = "scroll";
+            frame.append(table);
+            place.append(frame);
+            const range = document.createRange();
+            return [...row.cells].filter((cell) => {
+                range.selectNodeContents(cell);
+                return range.getClientRects().length > (cell.textContent.includes("-") ? 2 : 1);
+            }).map((cell) => cell.textContent);
+        }"""
+    )
+    assert broken == []
+
+
+def test_enter_looks_for_the_department(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client)
+    window.sign_in("reader", "/departments")
+    assert window.page.evaluate("document.activeElement.id") == "question"
+    window.page.keyboard.type("crushing chest pain")
+    window.page.keyboard.press("Enter")
+    window.page.wait_for_selector("[data-answer] .notice")
+    window.page.click(f"text={said('web.practice.again')}")
+    window.page.wait_for_url(window.url + "/departments")
+    window.was_quiet()
+
+
+def test_evidence_shows_what_was_read_before_it_answers_and_orders_take_a_file(
+    client: Clients, browser: OpenWindow
+) -> None:
+    window = browser(client)
+    window.sign_in("reader", "/practice")
+    page = window.page
+    page.fill("#question", QUESTION)
+    page.click("main details summary")
+    page.fill("#record", "67-year-old man. Allergies: penicillin")
+    page.click("form[data-ask] button")
+    page.wait_for_selector("table.entries")
+    page.click("form[data-ask] button")
+    page.wait_for_selector("[data-answer] article")
+    page.goto(window.url + "/orders")
+    page.set_input_files("#file", {"name": "order.txt", "mimeType": "text/plain", "buffer": b"Metformin 500 mg PO BID"})
+    page.click("form[data-ask] button:not([type=button])")
+    page.wait_for_selector("table.order >> text=twice a day")
+    window.was_quiet()

@@ -45,7 +45,7 @@ def test_another_users_tab_is_left_when_somebody_else_signs_in(client: Clients, 
     other.fill("#password", PASSWORD)
     other.click("main button")
     window.page.wait_for_url(window.url + "/")
-    assert window.page.inner_text(".who a") == "librarian"
+    assert window.page.inner_text(".who a[href='/account']") == "librarian"
 
 
 def test_back_and_loading_again_never_ask_to_send_a_form_again(client: Clients, browser: OpenWindow) -> None:

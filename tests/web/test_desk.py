@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from tests.web.conftest import Clients, OpenWindow
+from localmed.presentation.finding import Piece, blocks
+from localmed.site import changes, lookups
+from localmed.site.governing import Change
+from localmed.site.session import Session, local_caller
+from tests.web.conftest import Client, Clients, OpenWindow
+from tests.web.test_ask import PDF_QUESTION, source_links
+from tests.web.test_sections import SENTENCE
+from tests.words import said
 
 
 def words_of_bar(page: str) -> list[str]:
@@ -26,7 +33,7 @@ def test_other_ways_to_ask_stand_under_the_box_and_what_was_asked_last(copied_cl
     page = reader.get("/").text
     assert 'href="/practice"' in page
     assert 'href="/search"' in page
-    assert "Asked last" not in page
+    assert said("web.ask.last") not in page
     asked = "dose of paracetamol?"
     reader.form("/ask", question=asked)
     assert asked in reader.get("/").text
@@ -57,12 +64,166 @@ def test_by_keyboard_from_the_box_to_the_page(copied_clients: Clients, browser: 
     page.keyboard.type(" and more")
     page.keyboard.press("Enter")
     page.wait_for_selector("[data-answer] .card")
+    page.wait_for_load_state("networkidle")
     page.keyboard.press("ArrowDown")
-    assert page.evaluate("document.activeElement.matches('.card h3 a')")
+    page.wait_for_selector(".card h3 a:focus")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[data-answer] [data-pane]:not([hidden]) [data-focus]")
+    page.wait_for_selector("[data-answer] [data-pane]:not(.first):not([hidden]) [data-focus]")
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.matches('.card h3 a')")
+    page.wait_for_selector(".card h3 a:focus")
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.id") == "follow-up"
+    assert page.evaluate("document.activeElement.id") == "question"
+    assert page.input_value("#question") == f"{chosen} and more", "the box keeps what was asked"
+    answer = page.url
+    page.go_back()
+    page.wait_for_selector("[data-before]")
+    page.go_forward()
+    page.wait_for_selector("[data-answer] .card")
+    assert page.url == answer
+    page.reload()
+    page.wait_for_selector("[data-answer] .card")
     window.was_quiet()
+
+
+@pytest.mark.slow
+def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client)
+    window.sign_in("reader", client("reader").form("/ask", question=PDF_QUESTION).url.path)
+    copied = window.page.evaluate(
+        """() => {
+            const mark = document.querySelector(".card mark"), data = new DataTransfer();
+            document.getSelection().selectAllChildren(mark);
+            mark.dispatchEvent(new ClipboardEvent("copy", { clipboardData: data, bubbles: true, cancelable: true }));
+            return data.getData("text/plain");
+        }"""
+    )
+    text, source, asked = copied.split("\n\n")
+    assert text == SENTENCE
+    assert source.startswith("Vancomycin leaflet")
+    assert PDF_QUESTION in asked
+
+
+def source_of(reader: Client) -> str:
+    """Where the source of a sentence of a PDF stands, without its query."""
+    return source_links(reader.form("/ask", question=PDF_QUESTION).text)[0].partition("?")[0]
+
+
+def test_rows_are_set_out_as_a_table_and_lines_as_paragraphs() -> None:
+    pieces = [Piece("First.", True, True), Piece("Second.", False, False), Piece("Third.", False, True)]
+    rows = [Piece("Drug: amoxicillin; Dose: 500 mg", False, True, True), Piece("Drug: x; Dose: 5 mg", True, True, True)]
+    first, second, table = blocks([*pieces, *rows])
+    assert [[piece.text for piece in one.pieces] for one in (first, second)] == [["First.", "Second."], ["Third."]]
+    assert table.columns == ("Drug", "Dose")
+    assert [row.marked for row in table.rows] == [False, True]
+    assert table.rows[0].cells == (("amoxicillin", 1), ("500 mg", 1))
+
+
+def govern(clients: Clients, **values: str) -> str:
+    """Set what is known of the document of the PDF; its id."""
+    session = Session(clients.site, local_caller(clients.settings))
+    document = next(row for row in lookups.documents(session) if "ancomycin" in row.title)
+    changes.govern(session, [Change((document,), values)])
+    return document.id
+
+
+def test_a_section_names_owner_and_review_and_a_missed_review_is_marked(copied_clients: Clients) -> None:
+    govern(copied_clients, owner="Pharmacy", review_by="2020-01")
+    reader = copied_clients("reader")
+    page = reader.form("/ask", question=PDF_QUESTION).text
+    for part in (page, reader.get(source_links(page)[0]).text):
+        assert "owner Pharmacy" in part
+        assert re.search(r'class="tag">REVIEW OVERDUE since 2020-01<', part)
+
+
+def test_words_are_found_in_the_document_beside_the_page(client: Clients) -> None:
+    reader = client("reader")
+    base = source_of(reader)
+    page = reader.form(f"{base}/find", words="LOADING dose").text
+    assert "<mark>loading</mark> dose of vancomycin" in page
+    found = re.search(r'<ul class="places">.*?href="(/passages/[^"]+)"', page, re.DOTALL)
+    assert found
+    assert reader.get(found[1].replace("&amp;", "&")).status_code == 200
+    assert "nowhere: 0 passages" in reader.form(f"{base}/find", words="nowhere").text
+
+
+def test_the_original_is_opened_by_whoever_may_read_it(client: Clients) -> None:
+    reader = client("reader")
+    reply = reader.get(f"{source_of(reader)}/original")
+    assert reply.content.startswith(b"%PDF")
+    assert reply.headers["content-type"] == "application/pdf"
+    assert reply.headers["content-disposition"].startswith("inline")
+    assert reply.headers["content-security-policy"].startswith("default-src 'none'")
+    text = source_links(reader.form("/ask", question="dose of paracetamol?").text)[0].partition("?")[0]
+    assert reader.get(f"{text}/original").status_code == 404, "text is shown anyway"
+    assert client().get(f"{source_of(reader)}/original").url.path == "/login"
+
+
+def test_a_sheet_to_print_has_question_sections_images_and_date(client: Clients) -> None:
+    reader = client("reader")
+    answer = reader.form("/ask", question=PDF_QUESTION).url.path
+    sheet = reader.get(f"{answer}/sheet").text
+    assert f"<mark>{SENTENCE}</mark>" in sheet
+    assert re.search(rf"Asked on \d{{4}}-\d\d-\d\d: {re.escape(PDF_QUESTION)}", sheet)
+    images = re.findall(rf'<img src="({answer}/sources/[^"]+)"', sheet)
+    assert images
+    assert all(reader.get(one.replace("&amp;", "&")).headers["content-type"] == "image/png" for one in images)
+
+
+def test_favourites_stand_under_the_box_of_their_ward(copied_clients: Clients) -> None:
+    document = govern(copied_clients, tags="favourite:ward")
+    link = f'href="/documents/{document}"'
+    assert link in copied_clients("reader").get("/").text
+    assert link not in copied_clients("librarian").get("/").text, "of another group"
+    assert copied_clients("reader").get(f"/documents/{document}").url.path.startswith("/passages/")
+
+
+def test_the_guide_says_what_one_may_do(client: Clients) -> None:
+    reader, librarian = (client(user).get("/guide").text for user in ("reader", "librarian"))
+    assert "On the ward" in reader
+    assert "In the library" not in reader
+    assert "In the library" in librarian
+
+
+def test_no_screen_of_the_ward_has_more_than_a_line_of_small_print(client: Clients) -> None:
+    reader = client("reader")
+    answer = reader.form("/ask", question=PDF_QUESTION).url.path
+    for path in ("/", answer, "/departments", "/history"):
+        page = reader.get(path).text
+        small = re.findall(r'<(?:p|span)[^>]*class="(?:hint|faint)"', page) + re.findall("<footer>", page)
+        assert len(small) <= 1, (path, small)
+
+
+def test_a_librarian_tries_a_passage_by_a_question(client: Clients) -> None:
+    librarian = client("librarian")
+    base = source_of(librarian)
+    found = re.search(r'action="/library/documents/(\w+)/pages/(\d+)/wrong"', librarian.get(base).text)
+    assert found
+    assert "/wrong" not in client("reader").get(source_of(client("reader"))).text
+    passage = re.search(r'href="/passages/(\w+)"', librarian.get(f"/library/documents/{found[1]}").text)
+    assert passage
+    path = f"/library/documents/{found[1]}/passages/{passage[1]}/try"
+    assert re.search("Found: section [1-9]", librarian.form(path, question=PDF_QUESTION).text)
+    assert "Not among the first 10" in librarian.form(path, question="重症医学科的探视时间是几点？").text
+
+
+def test_a_page_that_was_read_wrongly_carries_a_note(copied_clients: Clients) -> None:
+    librarian, reader = copied_clients("librarian"), copied_clients("reader")
+    wrong = re.search(r'action="(/library/documents/\w+/pages/\d+/wrong)"', librarian.get(source_of(librarian)).text)
+    assert wrong
+    assert reader.form(wrong[1]).status_code == 403
+    librarian.form(wrong[1])
+    assert "This page was read wrongly" in reader.form("/ask", question=PDF_QUESTION).text
+
+
+def test_titles_are_edited_in_the_list_which_is_filtered_and_sorted(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    document = govern(copied_clients, owner="Pharmacy", review_by="2020-01")
+    overdue = librarian.form("/library/documents", only="overdue", sort="title", edits="1").text
+    assert re.findall(r'name="title-(\w+)"', overdue) == [document]
+    unowned = librarian.form("/library/documents", only="unowned", sort="title").text
+    titles = re.findall(r'href="/library/documents/\w+">([^<]+)<', unowned)
+    assert titles == sorted(titles, key=str.casefold)
+    assert len(titles) > 1
+    fields = {f"title-{document}": "Vancomycin, adults", f"was-{document}": "Vancomycin leaflet"}
+    librarian.form("/library/documents/set", **fields)
+    assert "Vancomycin, adults" in librarian.get("/library/documents").text

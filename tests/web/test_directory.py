@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import Settings
+from localmed.config import LdapSettings, Settings, WebSettings
 from localmed.domain.accounts import Account, SessionRole
-from localmed.errors import BadSettings, Busy, DirectoryFault, Unreachable, UsageError
-from localmed.operations import accounts, alerts, directory, sign_on, tokens
-from localmed.operations.audit import Audit
-from localmed.operations.sign_on import Source
-from localmed.session import Session, local_caller
-from localmed.site import Site
-from localmed.web_settings import LdapSettings, WebSettings
+from localmed.domain.errors import BadSettings, Busy, DirectoryFault, Unreachable, UsageError
+from localmed.people import accounts, directory, sign_on, tokens
+from localmed.people.sign_on import Source
+from localmed.site import alerts
+from localmed.site.audit import Audit
+from localmed.site.session import Session, local_caller
+from localmed.site.site import Site
 from tests.fakes import HashedWords
 from tests.web import scripted_directory, slapd
 from tests.web.conftest import PASSWORD, Clients, OpenWindow, make_accounts
@@ -309,5 +309,5 @@ def test_an_account_of_one_source_is_not_taken_over_by_another(copied_clients: C
     with pytest.raises(UsageError, match="another account"):
         sign_on.store(session, made, "somebody else who has the name now")
     accounts.change(session, replace(made, disabled=True))
-    with pytest.raises(UsageError, match="does not know"):
+    with pytest.raises(UsageError, match="refused this user"):
         sign_on.store(session, made, "subject")

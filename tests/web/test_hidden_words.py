@@ -18,8 +18,8 @@ from starlette.routing import Route
 
 from localmed.config import Settings
 from localmed.domain.accounts import Account, SessionRole
-from localmed.operations import accounts, tokens
-from localmed.site import Site
+from localmed.people import accounts, tokens
+from localmed.site.site import Site
 from localmed.web.application import ROUTERS
 from tests.cli.test_hidden import HIDDEN, MARKERS, QUESTION, SECRET, Hospital, built
 from tests.fakes import opened

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import Settings
+from localmed.config import Settings, WebSettings
 from localmed.domain import Answer, Message, message
 from localmed.domain.accounts import SessionRole
-from localmed.hooks import Hooks
-from localmed.operations import jobs, logins
-from localmed.session import Caller, Session
-from localmed.site import Site
+from localmed.people import logins
+from localmed.process.hooks import Hooks
+from localmed.site import jobs
+from localmed.site.session import Caller, Session
+from localmed.site.site import Site
 from localmed.web import streams
 from localmed.web.visits import LOGIN_COOKIE
-from localmed.web_settings import WebSettings
 from tests.fakes import HashedWords
 from tests.web.conftest import Clients, OpenWindow, Window
 from tests.web.test_browser import QUESTION, SENTENCE
@@ -88,7 +88,7 @@ def test_the_page_of_a_job(short: Clients, browser: OpenWindow) -> None:
 
 
 def test_a_stream(short: Clients, browser: OpenWindow, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(_: Session, _question: str, *values: object) -> Answer:
+    def never(_: Session, _question: str, *values: object, **_options: object) -> Answer:
         [hooks] = [value for value in values if isinstance(value, Hooks)]
         while True:
             hooks.cancel.check()

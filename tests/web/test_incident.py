@@ -16,17 +16,19 @@ import pytest
 from localmed.domain import Message, Origin, SearchFilter, Statement
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_of
+from localmed.domain.errors import UnknownName, UsageError
 from localmed.domain.findings import Reading
-from localmed.errors import UnknownName, UsageError
-from localmed.hooks import Hooks
-from localmed.operations import history, incident
-from localmed.operations.audit import Audit
-from localmed.session import Caller, Session
-from localmed.site import Site
+from localmed.people import history
+from localmed.process.hooks import Hooks
+from localmed.site.audit import Audit
+from localmed.site.session import Caller, Session
+from localmed.site.site import Site
+from localmed.upkeep import incident
 from tests.cli.conftest import Localmed
 from tests.fakes import HashedWords
 from tests.web.conftest import Clients
 from tests.web.test_ask import PDF_QUESTION
+from tests.words import phrase
 
 TELLING = f"{PDF_QUESTION} Zebedee Quixworth asks."
 
@@ -141,7 +143,7 @@ def test_the_command_writes_the_archive(copied_clients: Clients, tmp_path: Path)
     out = tmp_path / "incident.zip"
     ran = Localmed(copied_clients.settings.data)("incident", id_, "--out", str(out))
     assert ran.code == 0, ran
-    assert "not in the archive" in ran.out
+    assert phrase("incident.without_question") in ran.out
     facts, _ = unpacked(out.read_bytes())
     assert facts["answer"] == id_
     assert out.stat().st_mode & 0o077 == 0

@@ -14,10 +14,11 @@ import pytest
 
 from localmed.domain import Message
 from localmed.domain.accounts import SessionRole
-from localmed.hooks import Hooks
-from localmed.operations import changes, jobs, lookups
-from localmed.session import Session, local_caller
+from localmed.process.hooks import Hooks
+from localmed.site import changes, jobs, lookups
+from localmed.site.session import Session, local_caller
 from tests.web.conftest import Client, Clients
+from tests.words import phrase, said
 
 PAGES = ("/library/collections", "/library/documents", "/library/governance", "/library/governance/ward",
          "/library/review", "/library/questions", "/library/quarantine", "/library/generations", "/library/refreshes",
@@ -43,7 +44,7 @@ def test_librarians_see_the_librarys_pages_and_readers_do_not(client: Clients, p
 
 def test_the_library_of_an_empty_machine_can_be_opened(empty_clients: Clients) -> None:
     from localmed.domain.accounts import Account
-    from localmed.operations import accounts
+    from localmed.people import accounts
     from tests.web.conftest import PASSWORD
 
     accounts.create(session_of(empty_clients), Account("librarian", SessionRole.LIBRARIAN), PASSWORD)
@@ -51,7 +52,7 @@ def test_the_library_of_an_empty_machine_can_be_opened(empty_clients: Clients) -
     assert librarian.get("/library/collections").status_code == 200
     assert librarian.get("/library/generations").status_code == 200
     reply = librarian.form("/library/collections", name="ward", title="Ward", priority="7", kind="guideline")
-    assert "generation 1 answers now" in reply.text
+    assert "generation 1 is now in use" in reply.text
     assert 'href="/library/collections/ward"' in reply.text
     assert lookups.collection(session_of(empty_clients), "ward").priority == 7
 
@@ -97,7 +98,7 @@ def test_a_withdrawal_holds_at_once_and_asks_why(copied_clients: Clients) -> Non
     librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
     assert librarian.form(f"/library/documents/{sepsis}/withdraw", reason=" ").status_code == 400
     page = librarian.form(f"/library/documents/{sepsis}/withdraw", reason="recalled").text
-    assert "Withdrawn: in force now" in page
+    assert said("web.notice.withdrawn") in page
     assert "Reinstate" in page
     assert lookups.document(session_of(copied_clients), sepsis).status == "withdrawn"
     librarian.form(f"/library/documents/{sepsis}/reinstate", reason="a mistake")
@@ -141,15 +142,15 @@ def test_the_governance_table_sets_what_was_changed(copied_clients: Clients) -> 
     assert librarian.form("/library/governance/ward", **fields).status_code == 200
     assert len(lookups.generations_kept(session_of(copied_clients))) == before, "nothing was changed"
     reply = librarian.form(
-        "/library/governance/ward", **{**fields, f"cell-{number}-2": "Dr Wu", f"cell-{number}-5": "x"}
+        "/library/governance/ward", **{**fields, f"cell-{number}-3": "Dr Wu", f"cell-{number}-6": "x"}
     )
     assert reply.status_code == 400
     assert "is not a date" in reply.text
     assert 'value="Dr Wu"' in reply.text, "what was typed is there to be corrected"
-    librarian.form("/library/governance/ward", **{**fields, f"cell-{number}-2": "Dr Wu"})
+    librarian.form("/library/governance/ward", **{**fields, f"cell-{number}-3": "Dr Wu"})
     sepsis = document_id(copied_clients, "Sepsis")
     assert lookups.document(session_of(copied_clients), sepsis).governance.owner == "Dr Wu"
-    stale = librarian.form("/library/governance/ward", **{**fields, f"cell-{number}-2": "Dr Lin"})
+    stale = librarian.form("/library/governance/ward", **{**fields, f"cell-{number}-3": "Dr Lin"})
     assert stale.status_code == 400, "another tab has set it meanwhile"
     assert lookups.document(session_of(copied_clients), sepsis).governance.owner == "Dr Wu"
 
@@ -171,7 +172,7 @@ def test_a_collection_is_brought_up_to_date_and_the_library_verified(copied_clie
     librarian = copied_clients("librarian")
     for change in ("update", "retry"):
         assert librarian.form(f"/library/collections/ward/{change}").status_code == 200
-    assert "Every byte is as it was written" in librarian.form("/library/generations/verify").text
+    assert phrase("web.generations.whole") in librarian.form("/library/generations/verify").text
     damaged = next(copied_clients.settings.data.glob("files/*"))
     damaged.chmod(0o600)
     damaged.write_bytes(b"other")
@@ -187,7 +188,7 @@ def test_going_back_says_what_it_undoes(copied_clients: Clients) -> None:
     assert "owner" in page
     assert librarian.get("/library/generations/999").status_code == 404
     reply = librarian.form(f"/library/generations/{first}/rollback")
-    assert f"Generation {first} answers now. What was withdrawn stays withdrawn" in reply.text
+    assert said("job.rolled_back", number=first) in reply.text
     assert lookups.document(session_of(copied_clients), sepsis).governance.owner == ""
     assert second
 
@@ -205,7 +206,7 @@ def test_a_wrong_token_changes_nothing(copied_clients: Clients) -> None:
 def test_librarians_see_the_questions_that_found_nothing_or_were_marked_bad(copied_clients: Clients) -> None:
     """Neither who asked nor who the patient is; nothing of answers that nobody complained about."""
     reader, librarian = copied_clients("reader"), copied_clients("librarian")
-    assert "none was marked bad" in librarian.get("/library/questions").text
+    assert phrase("web.questions.none") in librarian.get("/library/questions").text
     reader.form("/ask", question="患者张建国，男：火山为什么会喷发？")
     good = reader.form("/ask", question="What is the loading dose of vancomycin?").url.path
     reader.form(f"{good}/report", opinion="good", comment="")
@@ -237,7 +238,7 @@ def test_a_change_is_a_job_that_is_begun_once(copied_clients: Clients, monkeypat
     assert first.url == second.url
     go_on.set()
     ended = librarian.ended(first)
-    assert "answers now" in ended.text
+    assert phrase("job.changed") in ended.text
     assert f'href="{path.removesuffix("/supersede")}"' in ended.text
     assert len(marked) == 1
     assert librarian.form(path.replace("supersede", "current")).url != first.url, "what has ended can be done again"
@@ -259,14 +260,76 @@ def test_a_job_shows_how_far_it_is_and_can_be_ended(copied_clients: Clients) -> 
     assert "sepsis.md" in page
     assert 'max="4.0" value="1.0"' in page
     assert copied_clients("reader").get(path).status_code == 404, "it is another's"
-    assert "It ended:" in librarian.form(f"{path}/cancel").text
+    assert phrase("job.failed") in librarian.form(f"{path}/cancel").text
 
 
 @pytest.mark.slow
 def test_a_change_that_fails_says_why_in_a_line(copied_clients: Clients) -> None:
     librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
-    for language, words in (("en", "It ended:"), ("zh", "已结束：")):
+    for language in ("en", "zh"):
         librarian.http.cookies.set("localmed_language", language)
         page = librarian.form(f"/library/documents/{sepsis}/supersede", successor=sepsis).text
-        assert words in page
+        assert phrase("job.failed", language) in page
     assert lookups.document(session_of(copied_clients), sepsis).status == "current"
+
+
+def test_a_passage_is_switched_off_noted_and_on_again_at_its_document(copied_clients: Clients) -> None:
+    librarian, session = copied_clients("librarian"), session_of(copied_clients)
+    document = document_id(copied_clients, "Sepsis")
+    passage = lookups.document_details(session, document).passages[0]
+    path = f"/library/documents/{document}/passages/{passage.id}"
+    assert "Passages with remarks" not in librarian.get("/library/review").text
+    page = librarian.form(path, act="note", note="Antibiotics: ask the duty microbiologist").text
+    assert said("answer.remark", note="Antibiotics: ask the duty microbiologist") in page
+    assert phrase("answer.remark") in librarian.get(f"/passages/{passage.id}").text
+    assert "switched off" in librarian.form(path, act="off").text
+    assert "switched off" in librarian.get("/library/review").text
+    assert "Sepsis" not in librarian.form("/ask", question="septic shock antibiotics").text
+    assert "Antibiotics: ask" in librarian.form(path, act="on").text
+    assert librarian.form(path, act="else").status_code == 400
+    assert copied_clients("reader").form(path, act="off").status_code == 403
+
+
+def test_many_documents_are_set_in_the_list_and_one_on_its_page(copied_clients: Clients) -> None:
+    librarian, session = copied_clients("librarian"), session_of(copied_clients)
+    chosen = [document_id(copied_clients, title) for title in ("Sepsis", "Paracetamol")]
+    token = librarian.token()
+    sent = {"form": token, "document": chosen, "owner": "Dr Lin", "tags": "icu", "review_by": "soon"}
+    reply = librarian.http.post("/library/documents/set", data=sent)
+    assert reply.status_code == 400
+    assert 'value="soon"' in reply.text
+    assert reply.text.count(" checked") == 2
+    librarian.ended(librarian.http.post("/library/documents/set", data=sent | {"review_by": ""}))
+    assert {lookups.document(session, one).governance.owner for one in chosen} == {"Dr Lin"}
+    assert "2 documents" in librarian.form("/library/documents", title="icu").text
+    assert librarian.form("/library/documents/set", owner="Dr Wu").status_code == 400, "none was chosen"
+    librarian.form(f"/library/documents/{chosen[0]}/govern", title="Septic shock", tags="icu, night")
+    document = lookups.document(session, chosen[0])
+    assert (document.title, document.tags) == ("Septic shock", ("icu", "night"))
+
+
+def test_a_form_that_cannot_be_taken_keeps_what_was_typed(copied_clients: Clients) -> None:
+    librarian, admin = copied_clients("librarian"), copied_clients("admin")
+    wrong = librarian.form("/library/collections", name="notes", title="Night notes", priority="many", groups="icu")
+    assert wrong.status_code == 400
+    assert all(f'value="{typed}"' in wrong.text for typed in ("notes", "Night notes", "many", "icu"))
+    assert phrase("web.collections.priority_wrong.what") in wrong.text
+    wrong = librarian.form("/library/collections", name="notes", priority="1", groups="a/b")
+    assert (wrong.status_code, 'value="a/b"' in wrong.text) == (400, True)
+    wrong = librarian.form("/library/collections/ward", title="Wards 1 to 4", priority="-1")
+    assert (wrong.status_code, 'value="Wards 1 to 4"' in wrong.text) == (400, True)
+    sepsis = document_id(copied_clients, "Sepsis")
+    wrong = librarian.form(f"/library/documents/{sepsis}/withdraw", reason="x" * 501)
+    assert (wrong.status_code, "x" * 501 in wrong.text) == (400, True)
+    wrong = admin.form("/admin/accounts", user="dr lin", password="kurz1", role="librarian", groups="icu")
+    assert wrong.status_code == 400
+    assert 'value="dr lin"' in wrong.text
+    assert "kurz1" not in wrong.text
+
+
+def test_what_supersedes_is_picked_from_the_documents(client: Clients) -> None:
+    page = client("librarian").get(f"/library/documents/{document_id(client, 'Sepsis')}").text
+    picker = page[page.index('<select id="successor"') :].partition("</select>")[0]
+    assert document_id(client, "Paracetamol") in picker
+    assert document_id(client, "Sepsis") not in picker
+    assert document_id(client, "探视指南") not in picker, "another language"

@@ -16,14 +16,13 @@ from httpx2 import Response
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from localmed.config import Settings
+from localmed.config import OidcSettings, Settings, WebSettings
 from localmed.domain.accounts import Account, SessionRole
-from localmed.errors import BadSettings
-from localmed.operations import accounts, oidc, sign_on
-from localmed.operations.audit import Audit
-from localmed.site import Site
+from localmed.domain.errors import BadSettings
+from localmed.people import accounts, oidc, sign_on
+from localmed.site.audit import Audit
+from localmed.site.site import Site
 from localmed.web.visits import LOGIN_COOKIE
-from localmed.web_settings import OidcSettings, WebSettings
 from tests.fakes import HashedWords, opened
 from tests.web import provider as providers
 from tests.web.conftest import PASSWORD, Client, Clients, OpenWindow

@@ -11,14 +11,15 @@ import pytest
 from starlette.requests import Request
 
 from localmed.domain import Message, message
-from localmed.errors import LibraryError, LocalmedError
+from localmed.domain.errors import LibraryError, LocalmedError
 from localmed.messages import catalogue
 from localmed.models.registry.manifests import ROLES
-from localmed.session import Session
+from localmed.site.session import Session
 from localmed.web import application, pages
 from localmed.web.visits import anybody
 from localmed.workflows.flow import FLOWS
 from tests.web.conftest import Clients, make_accounts
+from tests.words import phrase, said
 
 WEB = Path(application.__file__).parent
 LARGEST_ASSETS = 60 * 2**10  # bytes, script and stylesheet together
@@ -66,7 +67,10 @@ def test_nobody_is_led_to_another_site(client: Clients, path: str) -> None:
 
 def test_a_page_that_is_not_there(client: Clients) -> None:
     reply = client().get("/nowhere")
-    assert (reply.status_code, "there is no such page. Begin at the first page" in reply.text) == (404, True)
+    assert (
+        reply.status_code,
+        f"{said('web.error.no_page.what')}. {said('web.error.no_page.remedy')}" in reply.text,
+    ) == (404, True)
     error = client().get("/nowhere", headers={"accept": "application/json"}).json()["error"]
     assert error["code"] == "web.error.no_page.what"
 
@@ -74,7 +78,7 @@ def test_a_page_that_is_not_there(client: Clients) -> None:
 def test_a_large_body_is_refused(client: Clients) -> None:
     reply = client().http.post("/login", data={"user": "x" * 10_000_000})
     assert reply.status_code == 413
-    assert "this is larger than" in reply.text
+    assert phrase("web.error.body.what") in reply.text
 
 
 def test_a_fault_is_told_and_logged_without_its_text(
@@ -83,7 +87,7 @@ def test_a_fault_is_told_and_logged_without_its_text(
     def broken(*_: object) -> None:
         raise RuntimeError("Mrs Li has a fever")
 
-    monkeypatch.setattr("localmed.operations.accounts.sign_in", broken)
+    monkeypatch.setattr("localmed.people.accounts.sign_in", broken)
     with caplog.at_level(logging.ERROR):
         reply = client().form("/login", user="reader", password="x")
     assert reply.status_code == 500
@@ -108,7 +112,7 @@ COMMANDS = re.compile(
 
 def test_a_reader_is_told_of_no_commands(client: Clients) -> None:
     reply = client("reader").get("/library/collections")
-    assert "this needs" in reply.text
+    assert phrase("session.role.what") in reply.text
     assert not COMMANDS.search(pages_words(reply.text))
 
 

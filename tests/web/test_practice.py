@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain.errors import UsageError
+from localmed.domain.parts import LinePart, TermPart, UnexplainedPart
 from localmed.domain.patient import EntryKind, RecordEntry
-from localmed.errors import UsageError
-from localmed.operations import records
-from localmed.operations.audit import Audit
+from localmed.presentation.order import beside
+from localmed.presentation.views import PartView
+from localmed.site import records
+from localmed.site.audit import Audit
 from tests.web.conftest import Client, Clients
+from tests.words import said
 
 RECORD = "Name: Zoltan Kowalczyk\n67-year-old man. Allergies: penicillin\nMedications: warfarin 5 mg daily\n"
 QUESTION = "What is the maximum dose of paracetamol in adults?"
@@ -22,7 +26,7 @@ ORDER = "Paracetamol 1 g p.o. q6h prn\n"
 def read_record(client: Client, record: str = RECORD, **files: bytes) -> str:
     values = {"form": client.token(), "question": QUESTION, "record": record}
     sent = {name: ("record.txt", data, "text/plain") for name, data in files.items()}
-    reply = client.http.post("/practice/read", data=values, files=sent or {"file": ("", b"")})
+    reply = client.http.post("/practice", data=values, files=sent or {"file": ("", b"")})
     assert reply.status_code == 200, reply.text
     return reply.text
 
@@ -40,6 +44,17 @@ def ask(client: Client, fields: dict[str, list[str]], **others: str) -> str:
     assert reply.status_code == 200, reply.text
     assert reply.url.path.startswith("/answers/")
     return reply.text
+
+
+def test_a_record_is_asked_for_only_where_one_is_wanted(client: Clients) -> None:
+    reader = client("reader")
+    answer = reader.form("/practice", question=QUESTION)
+    assert answer.url.path.startswith("/answers/"), "no record: answered at once"
+    assert re.search(
+        r"<details><summary>[^<]*</summary>\s*<p[^>]*>\s*<label for=\"record\"", reader.get("/practice").text
+    )
+    shown = reader.form("/practice", question=QUESTION, record=RECORD, pico="true").text
+    assert 'name="pico" value="true" checked' in shown
 
 
 def test_what_was_read_is_shown_and_goes_with_the_question(client: Clients) -> None:
@@ -75,7 +90,7 @@ def test_a_file_is_read_as_what_is_pasted_and_never_both(client: Clients) -> Non
     reader = client("reader")
     assert "penicillin" in read_record(reader, "", file=RECORD.encode())
     values = {"form": reader.token(), "question": QUESTION, "record": RECORD}
-    reply = reader.http.post("/practice/read", data=values, files={"file": ("record.txt", b"62-year-old woman")})
+    reply = reader.http.post("/practice", data=values, files={"file": ("record.txt", b"62-year-old woman")})
     assert reply.status_code == 400
 
 
@@ -114,7 +129,7 @@ def test_a_record_is_kept_nowhere_in_the_clear_nor_in_a_temporary_file(copied_cl
     reader = copied_clients("reader")
     long_record = RECORD + "Walked well today. " * 60_000  # above a megabyte
     values = {"form": reader.token(), "question": QUESTION}
-    reader.http.post("/practice/read", data=values, files={"file": ("r.txt", long_record.encode())})
+    reader.http.post("/practice", data=values, files={"file": ("r.txt", long_record.encode())})
     ask(reader, entries(read_record(reader)))
     reader.form("/orders", order=f"{ORDER}Warfarin 5 mg daily")
     for file in copied_clients.settings.data.rglob("*"):
@@ -130,7 +145,7 @@ def test_an_uploaded_record_stays_in_memory(client: Clients, monkeypatch: pytest
     text = "67-year-old man. " + "x" * 10 + " Walked well today. " * 9_000
     values = {"form": reader.token(), "question": QUESTION}
     padded = text.encode() + b" " * 1_200_000
-    reply = reader.http.post("/practice/read", data=values, files={"file": ("r.txt", padded)})
+    reply = reader.http.post("/practice", data=values, files={"file": ("r.txt", padded)})
     assert reply.status_code in (200, 413), reply.text
 
 
@@ -157,6 +172,31 @@ def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: 
     assert copied_clients("admin").form(path, released_by="Somebody").status_code == 404
 
 
+def test_beside_each_line_of_an_order_stands_what_it_means(client: Clients) -> None:
+    reader = client("reader")
+    values = {"form": reader.token(), "order": ""}
+    file = {"file": ("order.txt", b"Paracetamol 1 g q6h\nNPO after midnight\n", "text/plain")}
+    page = reader.http.post("/orders", data=values, files=file).text
+    rows = re.findall(r'<th scope="row">([^<]+)</th><td>(.*?)</td>', page, re.DOTALL)
+    assert [line for line, _ in rows] == ["Paracetamol 1 g q6h", "NPO after midnight"]
+    assert "<strong>q6h</strong>" in rows[0][1]
+    assert "<strong>NPO</strong>" in rows[1][1]
+    assert page.count("Paracetamol 1 g q6h") == 2, "in the table, and in the text to copy"
+    assert reader.http.post("/orders", data={**values, "order": "NPO"}, files=file).status_code == 400
+
+
+def test_a_term_stands_beside_the_line_that_it_is_in() -> None:
+    lines_of_order = (LinePart("NPO", start=0, end=3), LinePart("Metformin", start=4, end=13))
+    parts = (*lines_of_order, TermPart("Metformin", start=4, end=13), UnexplainedPart(("NPO",)))
+    shown = [PartView(name) for name in ("first", "second", "term", "unexplained")]
+    lines, rest = beside(parts, shown)
+    assert [(line.title, [one.title for one in terms]) for line, terms in lines] == [
+        ("first", []),
+        ("second", ["term"]),
+    ]
+    assert [one.title for one in rest] == ["unexplained"]
+
+
 def test_only_an_order_has_a_leaflet(client: Clients) -> None:
     reader = client("reader")
     path = reader.form("/ask", question=QUESTION).url.path
@@ -166,7 +206,10 @@ def test_only_an_order_has_a_leaflet(client: Clients) -> None:
 def test_departments(client: Clients) -> None:
     page = client("reader").form("/departments", question="My chest hurts and I cannot breathe")
     assert page.status_code == 200
-    assert "mergency" in page.text
+    warned, _, rest = page.text.partition("data-focus")
+    assert 'class="notice warning"' in warned
+    assert said("departments.always") in warned
+    assert said("departments.always") not in rest.partition("<textarea")[0], "told once, before everything else"
 
 
 @pytest.mark.parametrize("path", ["/practice", "/orders", "/departments"])
@@ -175,3 +218,16 @@ def test_the_forms_need_somebody_who_may_ask(client: Clients, path: str) -> None
     assert client("reader").get(path).status_code == 200
     assert client().get(path).url.path == "/login"
     assert client("reader").http.post(path, data={"question": "x"}).status_code == 403
+
+
+def test_an_abbreviation_with_two_meanings_reaches_no_patient(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    page = reader.form("/orders", order="Prednisolone 30 mg PO OD, hold if SBP < 90\n")
+    assert "OD, SBP" in page.text, "told before anybody types a name"
+    assert "/leaflet" not in page.text
+    refused = reader.form(f"{page.url.path}/leaflet", released_by="Ward nurse Ada")
+    assert refused.status_code == 400
+    assert "OD, SBP" in refused.text
+    assert "<article" not in refused.text
+    page = reader.form("/orders", order="Prednisolone 30 mg PO once a day\n")
+    assert reader.form(f"{page.url.path}/leaflet", released_by="Ward nurse Ada").status_code == 200

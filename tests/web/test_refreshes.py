@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
-from localmed.domain import SearchFilter, message
+from localmed.domain import Collection, SearchFilter, message
 from localmed.domain.accounts import Account, SessionRole
-from localmed.domain.nights import FAILED
+from localmed.domain.nights import FAILED, SERVED
+from localmed.ingest.manifest import Manifest
+from localmed.library import generations
 from localmed.library.candidate import Difference
-from localmed.operations import alerts, changes, history, holds, nights
-from localmed.session import Session, caller_of
+from localmed.nightly import nights
+from localmed.people import history
+from localmed.site import alerts, changes, holds, importing
+from localmed.site.session import Session, caller_of
 from tests.web.conftest import Clients
 from tests.web.test_library import session_of
+from tests.words import phrase, said
 
 REASON = message("hold.rolled_back", number=3)
 
@@ -22,7 +29,7 @@ def test_what_is_on_hold_is_shown_and_released(copied_clients: Clients) -> None:
     librarian = copied_clients("librarian")
     page = librarian.get("/library/refreshes").text
     assert "/srv/&lt;b&gt;.txt" in page
-    assert "generation 3 was rolled back from" in page
+    assert said("hold.rolled_back", number=3) in page
     librarian.form("/library/refreshes/release", path="/srv/<b>.txt")
     assert not holds.holds(data)
 
@@ -35,9 +42,39 @@ def test_a_report_is_a_page_of_its_own(copied_clients: Clients) -> None:
     reply = copied_clients("librarian").get(f"{address}/report")
     assert "style-src 'unsafe-inline'" in reply.headers["content-security-policy"], "else it is bare"
     page = reply.text
-    assert "generation 3 was rolled back from" in page
+    assert said("hold.rolled_back", number=3) in page
     assert "<script" not in page
     assert copied_clients("librarian").get("/library/refreshes/999").status_code == 404
+
+
+def test_what_a_refresh_changed_is_listed_as_it_was_and_as_it_is(copied_clients: Clients, tmp_path: Path) -> None:
+    data, session = copied_clients.settings.data, session_of(copied_clients)
+    folder, manifest = tmp_path / "ward", Manifest(Collection("ward", "Ward documents"))
+    numbers = []
+    for name, text in (
+        ("fall.md", "# Falls\n\nOnce."),
+        ("fall.md", "# Falls after surgery\n\nTwice."),
+        ("new.md", "# New\n\nOne."),
+    ):
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+        importing.import_paths(session, [folder], manifest)
+        numbers.append(generations.served_number(data))
+    night = replace(nights.begin(data, 10), outcome=SERVED, before=numbers[0], generation=numbers[2], errors=(REASON,))
+    nights.end(data, night)
+    librarian = copied_clients("librarian")
+    first = librarian.get("/").text
+    assert f'href="/library/refreshes/{night.number}"' in first
+    assert said("hold.rolled_back", number=3) in first, "what failed is told on the first page"
+    assert f"/library/refreshes/{night.number}" not in copied_clients("reader").get("/").text
+    page = librarian.get(f"/library/refreshes/{night.number}").text
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", page)[1:]]
+    shown = {re.sub("<[^>]+>", "", title): (was.split("<br>")[0], now.split("<br>")[0]) for title, was, now in rows}
+    assert shown["Falls after surgery"] == ("Falls", "Falls after surgery")
+    assert shown["New"][0] == "–"
+    assert len(shown) == 2, "what is as it was is not listed"
+    pruned = nights.end(data, replace(nights.begin(data, 10), outcome=SERVED, before=999, generation=numbers[2]))
+    assert said("web.refreshes.not_kept") in librarian.get(f"/library/refreshes/{pruned.number}").text
 
 
 def test_the_banner_says_to_each_what_they_can_use(copied_clients: Clients) -> None:
@@ -45,9 +82,9 @@ def test_the_banner_says_to_each_what_they_can_use(copied_clients: Clients) -> N
     assert "sepsis-hour" in copied_clients("librarian").get("/").text
     page = copied_clients(SessionRole.READER).get("/").text
     assert "sepsis-hour" not in page
-    assert "The library could not be renewed" in page
+    assert phrase("alert.for_readers") in page
     alerts.clear(copied_clients.settings.data, "canaries")
-    assert "could not be renewed" not in copied_clients(SessionRole.READER).get("/").text
+    assert phrase("alert.for_readers") not in copied_clients(SessionRole.READER).get("/").text
 
 
 def test_an_answer_that_cites_a_withdrawn_document_is_recalled(copied_clients: Clients) -> None:

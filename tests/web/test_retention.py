@@ -8,12 +8,13 @@ import pytest
 
 from localmed.domain.accounts import SessionRole
 from localmed.library.state import rows
-from localmed.operations import feedback, history
-from localmed.session import Caller, Session
-from localmed.site import Site
+from localmed.people import feedback, history
+from localmed.site.session import Caller, Session
+from localmed.site.site import Site
 from tests.fakes import HashedWords
 from tests.web.conftest import Client, Clients
 from tests.web.test_ask import QUESTION
+from tests.words import phrase
 
 
 def officer(clients: Clients) -> Session:
@@ -48,7 +49,7 @@ def test_a_site_may_take_none(copied_clients: Clients) -> None:
         page = reader.form("/ask", question=QUESTION)
         assert "/report" not in page.text
         reply = reader.form(f"{page.url.path}/report", opinion="bad", comment="")
-        assert "takes no reports" in reply.text
+        assert phrase("feedback.none_taken.what") in reply.text
     assert count(copied_clients, "feedback") == 0
 
 

@@ -9,8 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from localmed.operations.audit import Audit
+from localmed.site.audit import Audit
 from tests.web.conftest import Client, Clients
+from tests.words import phrase
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 CASES = "\n".join(
@@ -62,7 +63,7 @@ def test_from_cases_to_figures(copied_clients: Clients) -> None:
     assert "[1]" not in "".join(seen), "markers would tell whose it is"
     assert "All cases are rated" in reader.get(link.replace("/safety", "")).text
     page = officer.get(link).text
-    assert "told once the review is closed" in page
+    assert phrase("web.reviews.blind") in page
     assert "theirs" not in page
     page = officer.form(f"{link}/close").text
     assert "+2.000" in page, "ours, mean 1, against theirs, mean -1"
@@ -81,7 +82,7 @@ def test_who_misses_quality_control_is_left_out(copied_clients: Clients) -> None
     officer, reader = copied_clients("safety"), copied_clients("reader")
     link = made(officer, cases=f"{CASES}\n{CONTROL}")
     rate_all(reader, link, control="1")
-    assert "No rating is left" in officer.form(f"{link}/close").text
+    assert phrase("web.reviews.nothing") in officer.form(f"{link}/close").text
 
 
 @pytest.mark.slow
@@ -115,11 +116,11 @@ def test_what_is_no_review_is_refused(copied_clients: Clients, fields: dict[str,
     officer = copied_clients("safety")
     page = officer.form("/safety/reviews", **{"title": "Spring", "form_of": "lay", "reviewers": "reader", **fields})
     deadline = time.monotonic() + 60
-    while page.status_code == 200 and "It ended:" not in page.text and time.monotonic() < deadline:
+    while page.status_code == 200 and phrase("job.failed") not in page.text and time.monotonic() < deadline:
         time.sleep(0.05)
         page = officer.get(page.url.path)
-    assert page.status_code == 400 or "It ended:" in page.text
-    assert "There is no review" in officer.get("/safety/reviews").text
+    assert page.status_code == 400 or phrase("job.failed") in page.text
+    assert phrase("web.reviews.none") in officer.get("/safety/reviews").text
 
 
 @pytest.mark.slow

@@ -10,12 +10,14 @@ import pytest
 from fastapi.routing import APIRoute
 
 from localmed.domain.accounts import RIGHTS, Right, SessionRole
-from localmed.operations import accounts, stops
-from localmed.operations.audit import ERASED
-from localmed.operations.sign_on import SIGN_ON
+from localmed.people import accounts
+from localmed.people.sign_on import SIGN_ON
+from localmed.site import stops
+from localmed.site.audit import ERASED
 from localmed.web import application, pages
 from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
+from tests.words import phrase
 
 PREFIXES = {"/library": Right.LIBRARY, "/safety": Right.SAFETY, "/admin/health": Right.MODELS}
 
@@ -73,7 +75,7 @@ def test_stops_are_audited_and_the_page_shows_the_log(copied_clients: Clients) -
     page = safety.get("/safety").text
     assert "<td>Stopped</td>" in page
     assert "localmed-audit-head" in page
-    assert "nothing was altered" in page
+    assert phrase("web.safety.newest_whole") in page
 
 
 def test_health_of_an_empty_machine(empty_clients: Clients) -> None:

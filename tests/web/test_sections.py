@@ -11,11 +11,12 @@ import pytest
 
 from localmed.domain import Answer, SearchFilter, TraceStep
 from localmed.domain.accounts import SessionRole
-from localmed.errors import Cancelled
-from localmed.hooks import Cancel, Hooks
-from localmed.operations import changes, logins, lookups
-from localmed.operations.audit import Audit
-from localmed.session import Caller, Session, local_caller
+from localmed.domain.errors import Cancelled
+from localmed.people import logins
+from localmed.process.hooks import Cancel, Hooks
+from localmed.site import changes, lookups
+from localmed.site.audit import Audit
+from localmed.site.session import Caller, Session, local_caller
 from tests.web.conftest import Clients, OpenWindow, Window, with_model
 from tests.web.test_ask import PDF_QUESTION, streamed
 from tests.workflows.test_ask import Model, wrote
@@ -163,13 +164,13 @@ def test_sections_open_while_the_model_reads_and_below_its_answer(
     page = window.page
     assert page.inner_text("[data-answer]").strip() == ""
     page.click("[data-passages] h3 a")
-    page.wait_for_selector(f"[data-progress] [data-pane] mark >> text={SENTENCE}")
+    page.wait_for_selector(f"[data-progress] [data-pane]:not(.first) mark >> text={SENTENCE}", state="attached")
     go_on.set()
     page.wait_for_selector("[data-answer] .bottom")
     assert "Written by a language model" in page.inner_text("[data-ended]")
     assert page.locator("[data-passages] article").count() == 0
     page.click("[data-answer] h3 a")
-    page.wait_for_selector(f".answer + [data-pane] mark >> text={SENTENCE}")
+    page.wait_for_selector(f".answer + [data-pane]:not(.first) mark >> text={SENTENCE}", state="attached")
     window.was_quiet()
 
 

@@ -26,13 +26,14 @@ from cryptography.x509.oid import NameOID
 
 from localmed.config import Settings
 from localmed.domain import Collection
-from localmed.environment import ARENAS
 from localmed.ingest.manifest import Manifest
-from localmed.operations import importing
-from localmed.session import Session, local_caller
-from localmed.site import Site
+from localmed.process.environment import ARENAS
+from localmed.site import importing
+from localmed.site.session import Session, local_caller
+from localmed.site.site import Site
 from tests.cli.conftest import COMMAND, environment, write_files
 from tests.web.conftest import PASSWORD, make_accounts
+from tests.words import phrase
 
 QUESTION = "What is the loading dose of vancomycin?"
 PATIENCE = 180.0  # seconds that anything may take on a busy machine
@@ -156,9 +157,9 @@ def hosts(server: psutil.Process) -> list[psutil.Process]:
 
 
 def loading_models(server: psutil.Process) -> list[psutil.Process]:
-    """Those of ``server`` and all its children into which torch was loaded."""
+    """Those of ``server`` and all its children into which onnxruntime was loaded."""
     processes = (server, *server.children(recursive=True))
-    return [one for one in processes if "libtorch" in maps_of(one)]
+    return [one for one in processes if "onnxruntime" in maps_of(one)]
 
 
 def maps_of(process: psutil.Process) -> str:
@@ -192,7 +193,7 @@ def test_over_tls_two_workers_know_the_same_logins_and_end_together(data: Path, 
             "a full area goes on in a second one; without the bound the server had 15 and the model host 6"
         )
         status, page = reader.request("POST", "/ask", form="not the token", question=QUESTION)
-        assert (status, "present login" in page) == (403, True)
+        assert (status, phrase("web.error.token.what") in page) == (403, True)
         assert reader.form("/ask", question="x" * 10_000_000)[0] == 413
         assert huge_upload(reader).startswith(b"HTTP/1.1 413")
         with pytest.raises((OSError, http.client.HTTPException)):
@@ -236,7 +237,7 @@ def answered_again(browser: Browser) -> bool:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         status, events = browser.ask()
-        by_words = "Searched by words only" in events
+        by_words = phrase("search.words_only") in events
         if '"kind": "answer"' in events and not by_words:
             return True
         assert (status, by_words or '"kind": "error"' in events) == (200, True)

@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 from localmed.domain import Answer
-from localmed.errors import InputError, UsageError
-from localmed.operations import accounts
-from localmed.session import Session, local_caller
+from localmed.domain.errors import InputError, UsageError
+from localmed.people import accounts
+from localmed.site.session import Session, local_caller
 from localmed.web.serving import Address, loopback
 from tests.cli.conftest import COMMAND, environment
 from tests.web.conftest import Clients
 from tests.web.test_ask import QUESTION
+from tests.words import said
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.5", "::", "ward.example", "192.168.1.2"])
@@ -53,8 +54,8 @@ def test_no_answer_is_handed_to_a_login_that_has_ended(
     reader, ask = copied_clients("reader"), Session.ask
     admin = Session(copied_clients.site, local_caller(copied_clients.settings))
 
-    def disabling(session: Session, *arguments: Any) -> Answer:
-        answer = ask(session, *arguments)
+    def disabling(session: Session, *arguments: Any, **options: Any) -> Answer:
+        answer = ask(session, *arguments, **options)
         accounts.change(admin, replace(accounts.account(admin.data, "reader"), disabled=True))
         return answer
 
@@ -63,7 +64,8 @@ def test_no_answer_is_handed_to_a_login_that_has_ended(
     reply = reader.http.post("/ask", data=values, headers={"accept": "text/event-stream"})
     events = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
     assert "answer" not in [event["kind"] for event in events]
-    assert events[-1] == {"kind": "error", "value": "nobody is signed in. Sign in", "code": "web.error.signed_out"}
+    value = f"{said('web.error.signed_out.what')}. {said('web.error.signed_out.remedy')}"
+    assert events[-1] == {"kind": "error", "value": value, "code": "web.error.signed_out"}
 
 
 @pytest.mark.slow

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from localmed.errors import Busy, Cancelled, UnknownName, UsageError
-from localmed.hooks import Hooks
-from localmed.operations import importing, jobs, lookups, uploads
-from localmed.operations.uploads import Upload, safe_name
-from localmed.session import Session
+from localmed.domain.errors import Busy, Cancelled, UnknownName, UsageError
+from localmed.process.hooks import Hooks
+from localmed.site import importing, jobs, lookups, uploads
+from localmed.site.session import Session
+from localmed.site.uploads import Upload, safe_name
 from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
+from tests.words import phrase
 
 HAND = b"# Hand rub\n\nRub your hands with alcohol gel for 20 seconds before each patient.\n<script>alert(1)</script>\n"
 
@@ -45,9 +46,9 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     job = send(librarian, HAND).url.path
     assert job.startswith("/jobs/")
     (upload,) = waiting(copied_clients)
-    assert '<a class="button" href="/library/upload">See what was read</a>' in librarian.get(job).text
+    assert '<a class="button" href="/library/upload">Check the result</a>' in librarian.get(job).text
     page = librarian.get(f"/library/upload/{upload.id}").text
-    assert "Can be published: documents 1" in page
+    assert "Ready to publish: documents 1" in page
     assert "Publish" in page
     preview = librarian.get(f"/library/upload/{upload.id}/preview")
     assert "alcohol gel" in preview.text
@@ -71,7 +72,7 @@ def test_a_bad_file_says_why_and_cannot_be_published(copied_clients: Clients) ->
     send(librarian, b"%PDF-1.7\nthis is not a PDF", "broken.pdf")
     (upload,) = waiting(copied_clients)
     page = librarian.get(f"/library/upload/{upload.id}").text
-    assert "Cannot be read" in page
+    assert phrase("upload.refused") in page
     assert "/publish" not in page
     librarian.form(f"/library/upload/{upload.id}/publish")
     assert [one.id for one in waiting(copied_clients)] == [upload.id]

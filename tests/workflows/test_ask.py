@@ -11,18 +11,34 @@ from typing import Any
 
 import pytest
 
-from localmed.config import Settings
-from localmed.domain import Answer, AnswerStatus, Badge, ConflictKind, Origin, SearchFilter, message
-from localmed.errors import ModelError
-from localmed.hooks import Hooks
-from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
+from localmed.answering import self_test
+from localmed.answering.check import CHECK, RULES, account
+from localmed.answering.write import Covers, Drafted, Written
+from localmed.config import ChatSettings, Settings
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    ConflictKind,
+    Origin,
+    SearchFilter,
+    Statement,
+    Support,
+    Verdict,
+    message,
+)
+from localmed.domain.errors import ModelError
+from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.presentation.answer import view
+from localmed.process.hooks import Hooks
 from localmed.retrieval.tiers import Tier
+from localmed.site import changes, lookups
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.receipts import NO_TIER
 from localmed.workflows.recording import Recording, replay
-from tests.fakes import import_into, opened, write
+from tests.fakes import HashedWords, import_into, opened, write
+from tests.models.chat_server import Handler, serving
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE
 
@@ -121,12 +137,47 @@ def test_a_follow_up_keeps_the_subject_of_the_questions_before_it(library: Setti
 
 
 def test_another_amount_of_one_medicine_stands_side_by_side(settings: Settings, corpus: Path) -> None:
-    old = "# Gentamicin guideline\n\nPublished: 2019\n\n## Dose\n\nGive gentamicin 3 mg/kg once a day.\n"
-    new = "# Gentamicin guideline\n\nPublished: 2024\n\n## Dose\n\nGive gentamicin 5 mg/kg once a day.\n"
-    import_into(settings, write(corpus, {"old.md": old, "new.md": new}))
+    ours = "# Gentamicin guideline\n\n## Dose\n\nGive gentamicin 3 mg/kg once a day.\n"
+    theirs = "# Antibiotics by weight\n\n## Dose\n\nGive gentamicin 5 mg/kg once a day.\n"
+    import_into(settings, write(corpus, {"ours.md": ours, "theirs.md": theirs}))
     answer = asked(settings, "gentamicin dose once a day")
     assert [one.kind for one in answer.conflicts] == [ConflictKind.DOSE]
     assert {one.written for one in answer.conflicts[0].amounts} == {"3 mg/kg", "5 mg/kg"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Give gentamicin 3 mg/kg once a day.", "Give gentamicin 5 mg/kg once a day."),
+        ("Observe for 6 hours after the last dose.", "Observe for 12 hours after the last dose."),
+        ("The pressure should be below 140/90 mmHg.", "The pressure should be below 130/80 mmHg."),
+        ("Gentamicin is the first choice here.", "Do not use gentamicin any more."),
+    ],
+)
+def test_two_editions_stand_newest_first_with_their_difference_above_everything(
+    settings: Settings, corpus: Path, older: str, newer: str
+) -> None:
+    text = "# Gentamicin guideline\n\nPublished: {}\n\n## Dose\n\n{} Ask the pharmacist.\n"
+    import_into(settings, write(corpus, {"a.md": text.format(2019, older), "b.md": text.format(2024, newer)}))
+    answer = asked(settings, f"{older} gentamicin dose")
+    known = answer.by_marker
+    assert [known[section.best].edition for section in answer.sections[:2]] == ["2024", "2019"]
+    (difference,) = answer.conflicts
+    assert (difference.kind, difference.editions) == (ConflictKind.EDITION, ("2024", "2019"))
+    assert (difference.ours.quote, difference.theirs.quote) == (newer, older)
+
+
+def test_editions_that_say_the_same_are_no_difference(settings: Settings, corpus: Path) -> None:
+    text = "# Gentamicin guideline\n\nPublished: {}\n\n## Dose\n\nGive gentamicin 5 mg/kg once a day.\n"
+    import_into(settings, write(corpus, {"a.md": text.format(2019), "b.md": text.format(2024)}))
+    assert asked(settings, "gentamicin dose").conflicts == ()
+
+
+def test_no_green_badge_stands_over_two_editions() -> None:
+    done = [Statement("a", (), Origin.GENERATED, Verdict(Support.SUPPORTED, RULES))]
+    reply = Written(Covers.YES, (Drafted("a", (1,)),))
+    assert account(done, reply, ()).badge is Badge.GREEN
+    assert account(done, reply, (), differ=True).badge is Badge.YELLOW
 
 
 def first_request(plan: Plan, filters: SearchFilter = ANY, question: str = "What dose?") -> Any:
@@ -166,6 +217,26 @@ def test_a_carried_answer_is_green_and_costs_two_calls(library: Settings) -> Non
     assert answer.statements[0].citations[0].quote == "Give 3% saline 2 mL/kg over 20 minutes."
 
 
+@pytest.mark.parametrize(
+    ("question", "flags"),
+    [
+        ("my mum took 20 paracetamol what now", ("poisoning",)),
+        ("我妈吃了20片扑热息痛怎么办", ("poisoning",)),
+        ("What dose of 3% saline?", ()),
+    ],
+)
+def test_warning_signs_of_an_emergency_stand_above_the_sections(
+    library: Settings, question: str, flags: tuple[str, ...]
+) -> None:
+    with opened(library, HashedWords()) as session:
+        answer = session.ask(question, ANY)
+    assert answer.receipts is not None
+    assert answer.receipts.flags == flags
+    finding = view(answer, answer.language).finding
+    assert finding is not None
+    assert bool(finding.flagged) is bool(flags)
+
+
 def test_the_sections_are_shown_before_the_model_has_read(library: Settings) -> None:
     order: list[str] = []
     model = Model(wrote(("Give 3% saline 2 mL/kg over 20 minutes.", "Give 3%")))
@@ -179,6 +250,19 @@ def test_the_sections_are_shown_before_the_model_has_read(library: Settings) -> 
     with opened(library, _encoder(), chat=model) as session:
         session.ask("What dose of 3% saline?", ANY, hooks=Hooks(sections=lambda answer: order.append(answer.status)))
     assert order[0] == AnswerStatus.SECTIONS
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["it writes", "it finds nothing and searches once more"])
+def test_what_was_shown_first_stays_in_its_place(library: Settings, found: bool) -> None:
+    """The finished screen removed the right passage: teddy bears gave way to febrile fits."""
+    said = wrote(("Give 3% saline 2 mL/kg over 20 minutes.", "Give 3%")) if found else wrote(look_for="lemon swabs")
+    early: list[Answer] = []
+    with opened(library, _encoder(), chat=Model(said)) as session:
+        answer = session.ask("What dose of 3% saline?", ANY, hooks=Hooks(sections=early.append))
+    (first,) = early
+    assert first.sections
+    assert answer.sections[: len(first.sections)] == first.sections
+    assert answer.evidence[: len(first.evidence)] == first.evidence
 
 
 def test_the_scope_of_a_document_always_goes_with_it(library: Settings) -> None:
@@ -214,6 +298,142 @@ def test_what_is_not_covered_is_told_as_the_model_said_it(library: Settings) -> 
     answer = asked(library, "saline or tolvaptan dose?", model)
     assert answer.verification.badge is Badge.YELLOW
     assert any(dict(note.parameters).get("parts") == ("dose of tolvaptan",) for note in answer.notes)
+
+
+@pytest.mark.parametrize("profile", ["starter", "workstation"])
+def test_a_chat_server_that_is_named_and_tested_serves_on_every_profile(library: Settings, profile: str) -> None:
+    """Nothing else is to be chosen; before its self-test it is not asked at all."""
+    asked_for: list[str] = []
+
+    def handle(handler: Handler, body: dict[str, Any]) -> None:
+        if handler.path == "/tokenize":
+            return handler.answer({"tokens": body["prompt"].split()})
+        asked_for.append(text := body["messages"][-1]["content"])
+        numbers = {line: int(number) for number, line in re.findall(r"^\[(\d+)\] (.*)$", text, re.MULTILINE)}
+        said = json.dumps(wrote(("The dose is 2 mL/kg of 3% saline.", "Give 3%"))(numbers)) if numbers else "supported"
+        return handler.answer({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]})
+
+    with serving(handle) as (address, _):
+        chat = ChatSettings(server=address, servers=(address,), server_model="m")
+        settings = replace(library, chat=chat, profile=profile)
+        with opened(settings, _encoder(), uses={"reranker": "none"}) as session:
+            assert session.ask("What dose of 3% saline?", ANY).statements == ()
+            assert asked_for == []
+            session.site.keep_unfit((), self_test.questions())
+        with opened(settings, _encoder(), uses={"reranker": "none"}) as session:
+            answer = session.ask("What dose of 3% saline?", ANY)
+    assert texts(answer) == ["The dose is 2 mL/kg of 3% saline."]
+    assert len(asked_for) in (2, 3), "the first label shows that this server measures none"
+    assert ("chat", f"m at {address}") in answer.provenance.models
+
+
+@pytest.mark.parametrize("unfit", [(), (CHECK.name,)])
+def test_a_chat_server_judges_all_statements_in_one_request_that_holds_the_question(
+    library: Settings, unfit: tuple[str, ...]
+) -> None:
+    """One that failed its self-test in checking judges nothing: what stands word for word in its source is shown."""
+    prompts: list[str] = []
+    writes = wrote(
+        ("At 42 kg give 84 mL of 3% saline (2 mL/kg x 42 kg = 84 mL).", "Give 3%"),
+        ("One dose is never more than 150 mL.", "The most"),
+        ("The most for one dose is 150 mL.", "The most"),  # word for word: nobody is asked
+    )
+
+    def handle(handler: Handler, body: dict[str, Any]) -> None:
+        if handler.path == "/tokenize":
+            return handler.answer({"tokens": body["prompt"].split()})
+        prompts.append(text := body["messages"][-1]["content"])
+        numbers = {line: int(number) for number, line in re.findall(r"^\[(\d+)\] (.*)$", text, re.MULTILINE)}
+        together = json.dumps({"labels": ["supported", "supported"]}) if "cases" in text else "supports"
+        said = json.dumps(writes(numbers)) if numbers else together
+        return handler.answer({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]})
+
+    with serving(handle) as (address, _):
+        chat = ChatSettings(server=address, servers=(address,), server_model="m")
+        with opened(replace(library, chat=chat), _encoder()) as session:
+            session.site.keep_unfit(unfit, None)
+            answer = session.ask("What dose of 3% saline at 42 kg?", ANY)
+    assert dict(answer.provenance.models).get("entailment", "none") == "none"
+    if unfit:
+        assert (answer.verification.badge, len(prompts)) == (Badge.YELLOW, 1)
+        assert texts(answer) == ["Give 3% saline 2 mL/kg over 20 minutes.", "The most for one dose is 150 mL."]
+        return
+    assert (answer.verification.badge, len(texts(answer)), len(prompts)) == (Badge.GREEN, 3, 2)
+    assert "at 42 kg?" in prompts[1]
+
+
+def test_the_check_of_a_follow_up_knows_the_questions_before_it_and_they_are_no_source(library: Settings) -> None:
+    model = Model(wrote(("For 3% saline: no dose may be more than 150 mL.", "The most")))
+    earlier = ("Is 3% saline given at 42 kg?",)
+    answer = asked(library, "what is the most for one dose?", model, earlier=earlier)
+    assert model.calls == ["write", "check"]
+    told, _, judged = model.prompts[1].partition("<<<text")
+    assert "what is the most for one dose?" in told
+    assert earlier[0] in told
+    assert "42 kg" not in judged, "what is judged against is the cited sentences alone"
+    assert "The most for one dose is 150 mL." in judged
+    assert texts(answer) == ["For 3% saline: no dose may be more than 150 mL."]
+
+
+def test_the_first_sections_go_to_the_model_in_the_order_of_the_search(library: Settings) -> None:
+    """Nothing judges them before: what rules took for beside the point was right in three of four refusals."""
+    model = Model(wrote())
+    answer = asked(library, "RR 10 and bit sleepy, his next saline dose or the sodium after it?", model)
+    assert answer.receipts
+    lines = [answer.by_marker[it.marker].passage.text[it.start : it.end] for one in answer.sections for it in one.lines]
+    numbered = re.findall(r"^\[\d+\] (.*)$", model.prompts[0], re.MULTILINE)
+    places = [numbered.index(" ".join(line.split())) for line in lines]
+    assert len(answer.sections) > 1
+    whole = [
+        place for place, line in zip(places, lines, strict=True) if "pregnancy" not in line and "procedure" not in line
+    ]
+    assert whole == sorted(whole), "but for the sentences that say whom it is for, which stand first"
+
+
+@pytest.mark.parametrize("look_for", ["", "brush teeth"])
+def test_what_is_not_covered_alone_is_the_reason_for_refusing(library: Settings, corpus: Path, look_for: str) -> None:
+    """It names a medicine, and is told all the same, after one more search where the model names one."""
+    if look_for:  # another document, which the first search does not reach
+        import_into(library, write(corpus, {"teeth.md": "# Teeth\n\n## Brush\n\nBrush teeth after meals.\n"}))
+    model = Model(wrote(covers="no", missing=["the dose of 3% saline in pregnancy"], look_for=look_for))
+    answer = asked(library, "32 weeks pregnant, what dose of 3% saline?", model)
+    assert len(model.calls) <= 2
+    assert {*model.calls} == {"write"}
+    assert answer.status is AnswerStatus.SECTIONS
+    assert answer.statements == ()
+    notes = {note.code: dict(note.parameters) for note in answer.notes}
+    assert notes["workflow.not_covered"]["parts"] == ("the dose of 3% saline in pregnancy",)
+    assert "workflow.not_for_patient" in notes
+
+
+def test_a_second_search_keeps_the_sections_that_the_first_reply_cites(library: Settings, corpus: Path) -> None:
+    extra = "".join(
+        f"## Saline {number}\n\nSaline dose number {number} is kept in store {number}.\n\n" for number in range(9)
+    )
+    import_into(library, write(corpus, {"store.md": f"# Saline doses in stores\n\n{extra}"}))
+    cited: list[str] = []
+
+    def reply(numbers: Mapping[str, int]) -> Mapping[str, Any]:
+        own = [line for line in numbers if line.startswith("Saline dose number")]
+        cited.append(own[-1] if not cited else cited[0])
+        assert cited[0] in numbers
+        made: Mapping[str, Any] = wrote((cited[0], cited[0]), missing=["swabs"], look_for="lemon swabs")(numbers)
+        return made
+
+    answer = asked(library, "Which saline dose is kept in a store?", Model(reply))
+    assert len(cited) == 2
+    assert texts(answer) == cited[:1]
+
+
+@pytest.mark.parametrize("label", ["supported", "no label"])
+def test_no_amount_is_shown_where_the_sources_exclude_the_patient(library: Settings, label: str) -> None:
+    """The adult's dose is carried by what it cites, and is not the patient's; nor is it quoted where nobody judged."""
+    away, dose = "In pregnancy ring obstetrics.", "Give 3% saline 2 mL/kg over 20 minutes, which is the usual dose."
+    model = Model(wrote((away, "It does not"), (dose, "Give 3%"), covers="no"), label)
+    answer = asked(library, "32 weeks pregnant, what dose of 3% saline over 20 minutes?", model)
+    assert not any("mL" in text for text in texts(answer))
+    assert next(one for one in answer.statements if one.text == dose).withheld
+    assert (away in texts(answer)) is (label == "supported")
 
 
 def test_what_is_missing_is_looked_for_once_more_and_four_calls_are_the_most(library: Settings) -> None:
@@ -345,3 +565,31 @@ def test_json_of_an_answer_comes_back_as_it_was(library: Settings) -> None:
 
     answer = asked(library, "What dose of 3% saline?")
     assert answer_of(json.loads(json.dumps(answer_json(answer)))) == answer
+
+
+def test_who_asks_is_told_that_a_document_on_this_was_withdrawn(settings: Settings, corpus: Path) -> None:
+    gout = {f"gout{n}.md": f"# Gout {n}\n\nGive colchicine in gout, {n} tablets.\n" for n in range(4)}
+    texts = {"saline.md": "# Saline\n\n## Dose\n\nGive 150 mL of saline.\n", **gout}
+    import_into(settings, write(corpus, texts))
+    with opened(settings, HashedWords()) as session:
+        saline = next(it for it in lookups.documents(session) if it.title == "Saline")
+        changes.withdraw(session, saline, True, "recalled")
+        told = session.ask("What is the dose of saline?", SearchFilter())
+        assert [note.code for note in told.notes] == ["workflow.withdrawn_lately"]
+        assert dict(told.notes[0].parameters)["title"] == "Saline"
+        assert "150 mL" not in str(told)
+        assert session.ask("colchicine in gout", SearchFilter()).notes == ()
+        changes.withdraw(session, saline, False, "a mistake")
+        assert session.ask("What is the dose of saline?", SearchFilter()).notes == ()
+
+
+def test_a_follow_up_is_searched_with_the_first_question_and_the_last_two(library: Settings) -> None:
+    turns = ("What dose of 3% saline?", "and in the old?", "how long?", "how often?")
+    with opened(library, HashedWords()) as session:
+        answer = session.ask("any checks?", ANY, earlier=turns)
+        alone = session.ask("any checks?", ANY)
+    assert answer.receipts
+    (reading,) = answer.receipts.readings
+    assert reading.means == "What dose of 3% saline? how long? how often?"
+    assert alone.receipts
+    assert alone.receipts.readings == ()

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.asking import RELEVANCE, RelevanceInput
-from localmed.agents.decomposing import DECOMPOSITION, SELF_KNOWLEDGE
+from localmed.answering.asking import RELEVANCE, RelevanceInput
+from localmed.answering.decomposing import DECOMPOSITION, SELF_KNOWLEDGE
 from localmed.domain import AnswerStatus, Provenance, SearchFilter
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
-from localmed.errors import Rejected
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.context import ARMS, context
 from localmed.workflows.finding import Plan

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.chat import ChatRoles
-from localmed.agents.guidance import (
+from localmed.answering.chat import ChatRoles
+from localmed.answering.guidance import (
     DEPARTMENT,
     EMERGENCY,
     FINAL_CHECK,
@@ -24,20 +24,21 @@ from localmed.agents.guidance import (
 )
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
+from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.findings import Found
-from localmed.errors import Rejected, UsageError
+from localmed.domain.ports import NOT_JUDGED, EncoderIdentity, Stance
 from localmed.ingest import manifest
-from localmed.operations import importing
-from localmed.ports import NOT_JUDGED, EncoderIdentity, Stance
 from localmed.presentation.answer import view
 from localmed.presentation.views import Row
-from localmed.session import Session
+from localmed.site import importing
+from localmed.site.session import Session
 from localmed.workflows.departments import ALWAYS, NO_DEPARTMENT, NO_EMERGENCY, NO_GUIDE, departments
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, Judge, Search
+from localmed.workflows.flow import Cite, Judge, Search, Shown
 from tests.fakes import HashedWords, described, import_into, opened, write
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence
+from tests.words import said
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 ROLES = frozenset({DEPARTMENT.name, FINAL_CHECK.name})
@@ -74,7 +75,7 @@ def replay(
         except StopIteration as end:
             assert not results, "the flow ended before its results were used up"
             return end.value, requests
-        result = results.pop(0)
+        result = None if isinstance(requests[-1], Shown) else results.pop(0)
 
 
 def advised(source: Evidence, text: str = "", name: str = "") -> Advised:
@@ -110,12 +111,16 @@ def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> N
     both = (HEART_EVIDENCE, EMERGENCY_EVIDENCE)
     searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
     answer, requests = replay("Crushing chest pain and I can't breathe", [searches, both, chosen, (True,)])
-    assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
+    assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
     assert parts_of(answer)[0].floor == "Ground floor"
     signs = (message("departments.flag.breathing"), message("departments.flag.chest_pain"))
     assert parts_of(answer)[0].signs == signs
     assert answer.notes[0] == message("departments.flagged", count=2, signs=signs)
     assert [search.question for search in requests[0]][-1] == "Emergency Department"
+    names = [getattr(request, "name", "several") for request in requests]
+    assert names.index("shown") < names.index("department"), "nobody waits for a model with an emergency"
+    shown = next(request.answer for request in requests if isinstance(request, Shown))
+    assert shown.notes[0] == answer.notes[0]
 
 
 def test_a_guide_without_an_emergency_department_is_told_of() -> None:
@@ -138,7 +143,7 @@ def test_a_complaint_only_worded_like_an_emergency_goes_there_first_and_is_told_
     results = [True, searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE), Guidance((advised(HEART_EVIDENCE),)), (True,)]
     answer, requests = replay("He looks like wax", results, plan)
     assert requests[0].role is EMERGENCY
-    assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
+    assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
     assert parts_of(answer)[0].signs == (message("departments.flag.likened"),)
     assert answer.notes[0] == message("departments.likened")
 
@@ -216,7 +221,7 @@ def test_a_floor_that_the_guide_does_not_name_is_said_to_be_missing() -> None:
     )
     assert parts_of(answer)[0].floor == ""
     (part,) = view(answer).parts
-    assert part.rows == (Row("Floor", "not named in the guide"),)
+    assert part.rows == (Row("Floor", said("departments.no_floor")),)
 
 
 def test_self_harm_gets_the_message_and_no_search() -> None:
@@ -242,20 +247,27 @@ def test_departments_are_shown_in_the_readers_language() -> None:
     chosen = Guidance((advised(HEART_EVIDENCE),))
     answer, _ = replay("crushing chest pain", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE), chosen, (True,)])
     shown = view(answer, "zh")
-    assert shown.parts[0].rows == (Row("楼层", "Ground floor"), Row("请先到此处，因为", "胸痛并伴有其他警示表现"))
-    assert shown.notes[0] == "警示表现：胸痛并伴有其他警示表现。请先去急诊科"
+    sign = said("departments.flag.chest_pain", "zh")
+    assert shown.parts[0].rows == (
+        Row("楼层", "Ground floor"),
+        Row(said("departments.go_first", "zh"), sign),
+    )
+    assert shown.notes[0] == said("departments.flagged", "zh", count=1, signs=sign)
 
 
-def test_beside_an_emergency_only_its_own_departments_are_named() -> None:
+def test_one_place_is_named_and_a_second_only_where_the_guide_names_it() -> None:
     bones = evidence("3", "Second floor. Come here with pain in an arm or a shoulder.", "Orthopaedics")
-    searches = (search_result(HEART_EVIDENCE, bones), search_result(EMERGENCY_EVIDENCE))
-    every = (HEART_EVIDENCE, bones, EMERGENCY_EVIDENCE)
-    chosen = Guidance((advised(bones), advised(HEART_EVIDENCE)))
-    answer, _ = replay("I think I am having a heart attack", [searches, every, chosen, (True,)])
-    assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
-    searches = (search_result(HEART_EVIDENCE, bones), search_result(EMERGENCY_EVIDENCE))
-    answer, _ = replay("I think I am having a heart attack", [searches, every, Guidance((advised(bones),)), (True,)])
-    assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"], "named by its signs"
+    sends = evidence("2", "Ground floor. Come at once. Cardiology sees you next.", "Emergency Department")
+    every = (HEART_EVIDENCE, bones)
+    both = Guidance((advised(HEART_EVIDENCE), advised(bones)))
+    answer, _ = replay("My heart races", [(search_result(*every),), every, both, (True, True)])
+    assert [part.name for part in parts_of(answer)] == ["Cardiology"]
+    for emergency, named in ((EMERGENCY_EVIDENCE, []), (sends, ["Cardiology"])):
+        searches = (search_result(*every), search_result(emergency))
+        chosen = Guidance((advised(bones), advised(HEART_EVIDENCE)))
+        results = [searches, (*every, emergency), chosen, (True,)]
+        answer, _ = replay("I think I am having a heart attack", results)
+        assert [part.name for part in parts_of(answer)] == ["Emergency Department", *named]
 
 
 # --- a chat model -----------------------------------------------------------------------------------------------------
@@ -324,20 +336,21 @@ def test_there_are_enough_held_back_cases_and_none_was_developed_on(language: st
     assert held.isdisjoint(case["complaint"] for case in cases("development", language))
 
 
-@pytest.mark.parametrize(("language", "first", "three"), [("en", 0.75, 0.85), ("zh", 0.8, 0.9)])
+@pytest.mark.parametrize(("language", "first", "named"), [("en", 0.75, 0.75), ("zh", 0.8, 0.8)])
 @pytest.mark.slow
 def test_held_back_complaints_find_their_department(
-    starter: Session, language: str, first: float, three: float
+    starter: Session, language: str, first: float, named: float
 ) -> None:
     """By words alone; figures with the encoder are the benchmark's.
 
     One Chinese low mood (41 of 44 without it) is told where to turn at once instead, since that screen leans to safety.
     """
     complaints = cases("held_back", language)
-    named = [[part.name for part in parts_of(starter.departments(case["complaint"]))] for case in complaints]
-    pairs = list(zip(complaints, named, strict=True))
+    names_of = [[part.name for part in parts_of(starter.departments(case["complaint"]))] for case in complaints]
+    pairs = list(zip(complaints, names_of, strict=True))
+    assert max(map(len, names_of)) <= 2
     assert sum(names[:1] != [] and names[0] in case["departments"] for case, names in pairs) / len(pairs) >= first
-    assert sum(bool(set(names) & set(case["departments"])) for case, names in pairs) / len(pairs) >= three
+    assert sum(bool(set(names) & set(case["departments"])) for case, names in pairs) / len(pairs) >= named
 
 
 @pytest.mark.parametrize("complaint", ["What is the capital of France?", "法国的首都是哪里？", "asdf qwer"])

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.practice import PICO, Pico
-from localmed.agents.role_table import role_table
 from localmed.answering.check import CHECK
+from localmed.answering.practice import PICO, Pico, PicoInput, by_labels
+from localmed.answering.role_table import role_table
+from localmed.answering.roles import Writing
 from localmed.answering.write import WRITE, Covers, Drafted, Written
 from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Hit, Passage, SearchFilter, Status, message
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Finding
 from localmed.domain.parts import (
     AllergyPart,
@@ -22,15 +24,16 @@ from localmed.domain.parts import (
     PicoPart,
     RecordPart,
     SourceLevelPart,
+    ValuePart,
 )
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.errors import Rejected
-from localmed.hooks import Hooks
+from localmed.domain.ports import Stance
 from localmed.library.graph import Concept, Name, Relation, Source
-from localmed.ports import Stance
 from localmed.presentation.answer import view
+from localmed.process.hooks import Hooks
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
+from localmed.text.measures import by_name, holds
 from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
@@ -85,7 +88,7 @@ def writes(*texts: str, covers: Covers = Covers.YES) -> Callable[[Any], Written]
 
 def checks(*stances: Stance) -> Callable[[Any], tuple[Stance, ...]]:
     """A model that judges so, and what is left as carried."""
-    return lambda task: (*stances, *[CARRIED] * (len(task.pairs) - len(stances)))
+    return lambda task: (*stances, *[CARRIED] * len(task.pairs))[: len(task.pairs)]
 
 
 def run(
@@ -168,6 +171,8 @@ def test_of_the_patient_only_what_was_read_is_said() -> None:
     assert set(RECORD.notes) <= set(answer.notes)
     matters = [matter.code for matter in part(answer, NotJudgedPart).matters]
     assert matters == ["ebm.fit_not_judged", "ebm.reactions_not_judged", "ebm.not_looked_for"]
+    of_model, _ = run({"pico": lambda _: ASKED})
+    assert part(of_model, NotJudgedPart).matters[0].code == "ebm.fit_not_written", "a model serves, and does not write"
     words = " ".join(row.text for one in view(answer).parts for row in one.rows)
     assert "this patient is" not in words
     without, _ = run(record=None)
@@ -198,6 +203,61 @@ def test_an_interaction_is_the_graphs_and_is_named() -> None:
     assert (found.entry.words, found.named, found.source) == ("takes warfarin 3 mg", "metformin", "drugs")
     _, requests = run(record=replace(RECORD, medications=()), card=card)
     assert "look_up" not in [request.name for request in requests]
+
+
+ROWS = (
+    "Creatinine clearance: 30 mL/min or more; Prophylaxis: Enoxaparin 40 mg once a day",
+    "Creatinine clearance: 15 to 29 mL/min; Prophylaxis: Enoxaparin 20 mg once a day",
+    "Creatinine clearance: Below 15 mL/min; Prophylaxis: ask the pharmacist",
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "rows"), [(90, ROWS[:1]), (30, ROWS[:1]), (29.5, ()), (28, ROWS[1:2]), (15, ROWS[1:2]), (9, ROWS[2:])]
+)
+def test_a_value_stands_beside_the_row_of_the_table_for_it(value: float, rows: tuple[str, ...]) -> None:
+    dosing = replace(passage("\n".join(ROWS), "Prevention of thrombosis"), table=True)
+    record = replace(RECORD, results=(Measured("creatinine clearance", value, f"{value} mL/min"),))
+    answer, _ = run(tiers={"guidelines": dosing}, record=record)
+    found = [part for part in answer.parts if isinstance(part, ValuePart)]
+    assert [one.text for part in found for one in part.statements] == list(rows)
+    assert [part.value for part in found] == list(record.results if rows else ())
+    if rows:
+        shown = next(one for one in view(answer).parts if rows[0] in {it.text for it in one.statements})
+        assert f"{value} mL/min" in shown.title
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "eGFR: 15 to 29 mL/min; Dose: half",  # another measure
+        "Creatinine clearance: 15 to 29, or on dialysis; Dose: half",  # more than a range
+        "Creatinine clearance and weight: 15 to 29; Dose: half",
+        "Medicine: enoxaparin; Dose: 28 mg",
+    ],
+)
+def test_a_row_that_gives_no_range_of_the_value_alone_is_not_taken_for_its_row(row: str) -> None:
+    dosing = replace(passage(row, "Prevention of thrombosis"), table=True)
+    record = replace(RECORD, results=(Measured("creatinine clearance", 28, "28 mL/min"),))
+    assert ValuePart not in kinds(run(tiers={"guidelines": dosing}, record=record)[0])
+
+
+def test_a_range_may_have_its_unit_in_the_header() -> None:
+    weight = by_name("weight")
+    assert holds(weight, "Weight (kg)", "50-59", 54)
+    assert holds(weight, "体重（kg）", "50～59", 54)
+    assert not holds(weight, "Weight", "50-59", 54), "of what unit is not said"
+    assert holds(by_name("creatinine clearance"), "肌酐清除率", "30以上", 30)
+
+
+def test_an_element_of_the_question_is_never_half_a_sentence() -> None:
+    long = "adults over 65 with atrial fibrillation " + "and reduced kidney function " * 8 + "but not on dialysis"
+    labelled = by_labels(f"P: {long}. I: apixaban. O: stroke")
+    assert labelled is not None
+    assert labelled.population == long
+    cut = {"population": long[:160], "intervention": "apixaban", "comparison": "", "outcome": "stroke"}
+    assert isinstance(PICO.form, Writing)
+    assert PICO.form.read(PicoInput(f"Should {long} get apixaban for stroke?"), cut).population == ""
 
 
 def test_no_prose_of_the_record_is_in_the_answer_its_trace_or_what_is_searched() -> None:
@@ -258,6 +318,29 @@ def test_a_model_writes_for_this_patient_and_its_sentences_are_checked() -> None
     assert answer.verification.badge is Badge.RED
     matters = [matter.code for matter in part(answer, NotJudgedPart).matters]
     assert "ebm.fit_not_judged" not in matters, "the model read it"
+
+
+def test_the_patients_own_values_may_be_named_and_another_patients_limit_is_not_shown_in_their_place() -> None:
+    """eGFR 38 on 1000 mg twice daily: the right sentence was lost, and another row's maximum shown as checked."""
+    limits = passage(
+        "With an eGFR of 30 to 44 at most 1000 mg a day. With an eGFR of 60 at most 2000 mg a day.", "Limits"
+    )
+    record = replace(RECORD, medications=("metformin 1000 mg twice daily",), results=(Measured("eGFR", 38, "eGFR 38"),))
+    told: list[Any] = []
+
+    def check(task: Any) -> tuple[Stance, ...]:
+        told.append(task)
+        return (CARRIED, Stance(0.0, 0.1, 0.9))[: len(task.pairs)]
+
+    right = "With an eGFR of 38 at most 1000 mg a day: 1000 mg twice daily is too much."
+    other = "At an eGFR of 38 the maximum is 2000 mg a day."
+    says = {"pico": lambda _: ASKED, "write": writes(right, other), "check": check}
+    answer, _ = run(says, question="Is her metformin dose right?", record=record, tiers={"guidelines": limits})
+    assert shown(answer) == [right]
+    assert [one.withheld for one in answer.statements] == [False, True]
+    (task,) = told
+    assert "eGFR" in task.patient, "the judge knows the record"
+    assert "metformin" in task.patient
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from localmed.agents.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION, ROLES, OrderInput
-from localmed.agents.orders_rules import retrieval_question, terms
-from localmed.agents.roles import Writing
 from localmed.answering.check import CHECK
+from localmed.answering.citations import cited
+from localmed.answering.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION, ROLES, OrderInput
+from localmed.answering.orders_rules import retrieval_question, terms
+from localmed.answering.roles import Writing
 from localmed.answering.write import WRITE, Covers, Drafted, Written
 from localmed.domain import Answer, AnswerStatus, SearchFilter, message
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
 from localmed.domain.parts import (
     Definition,
@@ -31,14 +33,12 @@ from localmed.domain.parts import (
     UnexplainedPart,
 )
 from localmed.domain.patient import PatientRecord
-from localmed.errors import Rejected
+from localmed.domain.ports import Stance
 from localmed.library.graph import Concept, Name, Source
-from localmed.ports import Stance
 from localmed.presentation.answer import view
 from localmed.presentation.pages import leaflet
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
-from localmed.verification.citations import cited
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain, lines_of
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Find, LookUp, Perform, Search
@@ -164,6 +164,28 @@ def test_an_abbreviation_with_several_meanings_is_not_decided() -> None:
     assert [expansion.meanings for expansion in line.expansions] == [("once a day", "the right eye")]
     shown = view(run("Furosemide 40 mg OD"))
     assert shown.parts[0].rows[0].text == "may mean: once a day, or the right eye. Ask which is meant"
+
+
+def test_a_definition_in_the_orders_language_is_quoted_first_and_another_where_there_is_none() -> None:
+    chinese = hit("Warfarin是让血液凝固变慢的药。", "华法林", language="zh")
+
+    class Both(Served):
+        english: tuple[Any, ...] = HITS
+
+        def __call__(self, request: Any) -> Any:
+            if not isinstance(request, Search):
+                return super().__call__(request)
+            found = {"en": self.english, "zh": (chinese,), "": (chinese, *self.english)}
+            return Found(found[request.filters.language], False, "en")
+
+    assert texts_and_markers(run(ORDER, served=Both()), "Warfarin") == [
+        ("Warfarin makes blood take longer to clot.", "1")
+    ]
+
+    class Chinese(Both):
+        english = ()
+
+    assert texts_and_markers(run("Warfarin 5 mg PO qhs", served=Chinese()), "Warfarin")[0][0].startswith("Warfarin是")
 
 
 def test_a_source_that_speaks_to_a_language_model_defines_nothing_for_a_patient() -> None:
@@ -293,6 +315,8 @@ def test_a_models_line_is_labelled_and_one_that_loses_something_is_not_shown() -
     assert (first.restated, second.restated, second.plain) == (Restated.MODEL, Restated.REJECTED, "")
     assert message("explain.lines_rejected", count=1) in answer.notes
     assert message("explain.no_plain_words") not in answer.notes
+    others = replace(CHAT, roles=CHAT.roles - {PLAIN_ORDER.name}, chat=CHAT.chat - {PLAIN_ORDER.name})
+    assert message("explain.plain_words_unfit") in run(ORDER, others).notes, "a model serves, and not for this"
 
 
 def test_a_reply_that_cannot_be_used_leaves_the_order_quoted() -> None:
@@ -406,6 +430,39 @@ def test_a_leaflet_says_that_nothing_was_restated_and_tells_of_no_commands() -> 
     assert "word for word" in page
     assert "localmed models" not in page
     assert "Released by A. Nurse on 2026-01-01" in page
+
+
+def test_a_leaflet_does_not_carry_the_address_of_a_model() -> None:
+    served = Served()
+    task = ExplainInput(f"{ORDER}\nStart digoxin", None, (WHEN,), "A. Nurse")
+    served.replies[WRITE.name] = lambda _: Written(Covers.YES, (Drafted("Digoxin is taken in the evening.", (1,)),))
+    answer = run(task, CHAT, served)
+    by_server = (("chat", "m at http://10.0.0.7:8000"), ("entailment", "m at http://10.0.0.7:8000, label choice"))
+    answer = replace(answer, provenance=replace(answer.provenance, models=by_server))
+    page = leaflet(answer, "2026-01-01")
+    assert "Digoxin is taken in the evening." in page
+    assert "10.0.0.7" not in page
+
+
+def test_one_reply_explains_all_terms_and_one_check_judges_all_of_an_order() -> None:
+    served = Served()
+    served.replies[WRITE.name] = lambda task: Written(
+        Covers.YES,
+        (Drafted("Digoxin is for the heart.", (1,)), Drafted("Amiodarone is for the heart.", (1,)))
+        if "digoxin" in task.question
+        else (Drafted("Take it in the evening, at a fixed hour.", (2,)),),
+    )
+    answer = run(ExplainInput("Start digoxin\nStart amiodarone", None, (WHEN,), ""), CHAT, served)
+    asked = [request.role.name for request in served.requests if isinstance(request, Perform)]
+    assert [name for name in asked if name in CHAT.chat] == [PLAIN_ORDER.name, WRITE.name, WRITE.name, CHECK.name]
+    assert {term.term: [one.text for one in term.statements] for term in parts(answer, TermPart)} == {
+        "digoxin": ["Digoxin is for the heart."],
+        "amiodarone": ["Amiodarone is for the heart."],
+    }
+    (question,) = parts(answer, QuestionPart)
+    assert [one.text for one in question.statements] == ["Take it in the evening, at a fixed hour."]
+    markers = {one.marker: one.passage_id for part in answer.parts for it in part.statements for one in it.citations}
+    assert markers == {name: answer.by_marker[name].passage.id for name in markers}
 
 
 def test_a_cut_order_is_told_to_the_patient() -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from localmed.answering.answer_file import VerifyInput
+from localmed.answering.link_eval import LinkInput, LinkStatement
 from localmed.config import ChatSettings, LibrarySettings, Settings
 from localmed.domain import Answer, Origin, Support
 from localmed.domain.parts import LinePart, LinkCountsPart, LinkSetPart, SourcePlanPart, SupportPart
+from localmed.domain.ports import Message
 from localmed.models import openai_server
 from localmed.models.openai_server import OpenAIServer
-from localmed.ports import Message
-from localmed.session import Session
-from localmed.verification.answer_file import VerifyInput
-from localmed.verification.link_eval import LinkInput, LinkStatement
+from localmed.site.session import Session
 from localmed.workflows.explain import ExplainInput
 from localmed.workflows.flow import FAILED, FLOWS
 from tests import standin
@@ -88,6 +88,25 @@ def run(library: Settings, name: str, at: int, fault: Handle, seconds: float = 2
             return RUNS[name](session), len(served)
 
 
+# Calls of a model at most: ``ebm`` asks for the elements of the question too, ``thorough`` is what is asked for more.
+CALLS = {"ask": 2, "ask, follow-up": 2, "ask, nothing found": 4, "ebm": 3, "explain": 4, "departments": 3, "verify": 2}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_workflow_costs_more_than_four_calls(library: Settings, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    served = standin.served
+
+    def noted(messages: Sequence[Message], response_format: Mapping[str, Any]) -> str:
+        asked.append(standin.role_of(messages))
+        return served(messages, response_format)
+
+    monkeypatch.setattr(standin, "served", noted)
+    run(library, name, 10_000, FAULTS["HTTP 500"])
+    calls = [role for role in asked if role != "safety"]  # of a patient's own words: whether an answer is due at all
+    assert 1 <= len(calls) <= CALLS[name] <= 4, asked
+
+
 ALWAYS: dict[str, tuple[Handle, str]] = {
     "silent": (silent, FAILED),
     "null content": (with_text(None), "agents.rejected"),
@@ -136,6 +155,6 @@ def test_a_server_that_says_nothing_of_use_leaves_every_workflow_to_the_rules(
     assert served, "it was asked"
     if fault == "silent":
         assert answer.notes[-1].code == code
-        assert served == (4 if name == "verify" else 2), "once more by each model, and never again in that run"
+        assert served == 2, "what may pass is tried once more, and the model never again in that run"
     else:
         assert FAILED not in [note.code for note in answer.notes]

@@ -7,27 +7,27 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.asking import RELEVANCE
-from localmed.agents.chat import ChatRoles
-from localmed.agents.linking import FLUENCY, FluencyInput
-from localmed.agents.role_table import role_table
-from localmed.agents.roles import Performer
+from localmed.answering.asking import RELEVANCE
+from localmed.answering.chat import ChatRoles
+from localmed.answering.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement
+from localmed.answering.linking import FLUENCY, FluencyInput
+from localmed.answering.role_table import role_table
+from localmed.answering.roles import Performer
 from localmed.domain import Answer, SearchFilter, TraceStep, message
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Finding
 from localmed.domain.parts import LinkSetPart
-from localmed.errors import Rejected
-from localmed.hooks import Hooks
 from localmed.presentation.answer import view
+from localmed.process.hooks import Hooks
 from localmed.retrieval.tiers import Tier
-from localmed.verification.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Find, Judge, Perform
 from localmed.workflows.links import counts_of, links
 from localmed.workflows.recording import Recording, replay
+from tests.answering.test_link_eval import SCORES, SOURCES, WORKED, by_words, link_statement
 from tests.fakes import services
 from tests.scripted import Said, ScriptedChat
 from tests.values import PROVENANCE, finding, passage
-from tests.verification.test_link_eval import SCORES, SOURCES, WORKED, by_words, link_statement
 
 SECRET = "Patientname Zyxwvut"
 BASIS = LinkBasis("words 1", ("en",))

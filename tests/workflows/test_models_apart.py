@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.asking import RELEVANCE
-from localmed.agents.planning import PLAN
-from localmed.agents.role_table import RoleTable
-from localmed.agents.roles import Role
-from localmed.errors import Busy, LocalmedError, ModelError
-from localmed.ports import NOT_JUDGED
+from localmed.answering.asking import RELEVANCE
+from localmed.answering.planning import PLAN
+from localmed.answering.role_table import RoleTable
+from localmed.answering.roles import Role
+from localmed.domain.errors import Busy, LocalmedError, ModelError
+from localmed.domain.ports import NOT_JUDGED
 from localmed.workflows.flow import Driver, Judge, Perform, Step
 from tests.fakes import services
 

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from localmed.agents import asking, planning
-from localmed.agents.asking import RELEVANCE, Keywords
-from localmed.agents.chat import ChatRoles
-from localmed.agents.planning import FEEDBACK, PLAN, Feedback, FoundInput, PlanInput
-from localmed.agents.planning_rules import rules
-from localmed.agents.role_table import role_table
-from localmed.agents.source_plan import SourcePlan, written
+from localmed.answering import asking, planning
+from localmed.answering.asking import RELEVANCE, Keywords
+from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
+from localmed.answering.planning import FEEDBACK, PLAN, Feedback, FoundInput, PlanInput
+from localmed.answering.planning_rules import rules
+from localmed.answering.role_table import role_table
+from localmed.answering.source_plan import SourcePlan, written
 from localmed.answering.write import WRITE, Covers, Drafted, Written
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, SearchFilter, Support, message
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
 from localmed.domain.parts import ConceptPart, Definition
-from localmed.errors import Rejected
-from localmed.hooks import Hooks
 from localmed.library.graph import Concept, Name
 from localmed.library.graph import Source as GraphSource
+from localmed.process.hooks import Hooks
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.finding import Plan

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.chat import ChatRoles
-from localmed.agents.safety import SAFETY, SafetyInput, Screening, site_message
-from localmed.agents.safety_rules import screen
+from localmed.answering.chat import ChatRoles
 from localmed.domain import AnswerStatus, SearchFilter, message
 from localmed.domain.findings import Finding, Found, Question
 from localmed.retrieval.tiers import Tier
+from localmed.safety.safety import SAFETY, SafetyInput, Screening, site_message
+from localmed.safety.safety_rules import screen
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Find

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from localmed.answering.answer_file import VerifyInput
 from localmed.config import Settings
 from localmed.domain import Answer, AnswerStatus
-from localmed.errors import UsageError
-from localmed.session import Session
-from localmed.verification.answer_file import VerifyInput
+from localmed.domain.errors import UsageError
+from localmed.site.session import Session
 from localmed.workflows.explain import ExplainInput
 from localmed.workflows.flow import FLOWS
 from tests.fakes import ANY, HashedWords, import_into, opened, write

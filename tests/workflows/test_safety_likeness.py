@@ -10,16 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from localmed.agents.safety import LIKENESS, SAFETY, SafetyInput, Screening
-from localmed.agents.safety_likeness import SafetyLikeness, loaded
-from localmed.agents.safety_rules import screen
-from localmed.models.minilm import MiniLM
-from localmed.training.safety import fit
+from localmed.models.e5 import E5
+from localmed.safety.safety import LIKENESS, SAFETY, SafetyInput, Screening
+from localmed.safety.safety_likeness import SafetyLikeness, loaded
+from localmed.safety.safety_rules import screen
 from localmed.workflows.flow import Perform
 from localmed.workflows.screening import screened
 from tests.benchmarks.safety import by_rule, counts, held_back
 from tests.benchmarks.safety import screened as recognised
-from tests.benchmarks.train_safety import examples
+from tests.benchmarks.train_safety import examples, fit
 from tests.fakes import HashedWords
 from tests.workflows.test_safety import CASES, PATIENT, STAFF, drive
 
@@ -82,8 +81,8 @@ COMPLAINTS = [
 ]
 
 
-class Counted(MiniLM):
-    """MiniLM that remembers how often it was asked."""
+class Counted(E5):
+    """E5 that remembers how often it was asked."""
 
     calls = 0
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from localmed.agents import asking, decomposing, judging
-from localmed.agents.asking import Coherence
-from localmed.agents.role_table import role_table
+from localmed.answering import asking, decomposing, judging
+from localmed.answering.asking import Coherence
+from localmed.answering.badge import Criteria, Vote
 from localmed.answering.check import CHECK
+from localmed.answering.role_table import role_table
 from localmed.answering.write import WRITE, Covers, Drafted, Written
 from localmed.domain import Answer, AnswerStatus, Badge, BadgeJudge, Origin, SearchFilter, Statement, message
+from localmed.domain.errors import Rejected
 from localmed.domain.findings import Finding
-from localmed.errors import Rejected
-from localmed.hooks import Hooks
-from localmed.ports import Stance
+from localmed.domain.ports import Stance
+from localmed.process.hooks import Hooks
 from localmed.retrieval.tiers import Tier
-from localmed.verification.badge import Criteria, Vote
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
 from localmed.workflows.recording import Recording, replay
@@ -116,7 +116,7 @@ def found_titles(answer: Answer) -> list[str]:
 
 def test_it_writes_from_the_sections_that_help_and_a_jury_votes() -> None:
     answer, requests = run()
-    assert names(requests) == ["find", "cite", "relevance", "scopes", "write", "check", "coherence", "badge"]
+    assert names(requests) == ["find", "cite", "relevance", "scopes", "write", "coherence", "badge"]
     assert texts(answer) == ["Give 500 micrograms of adrenaline.", "Store adrenaline in the dark."]
     assert found_titles(answer) == ["Anaphylaxis", "Storage"]
     assert (answer.status, answer.verification.badge) == (AnswerStatus.ANSWERED, Badge.GREEN)

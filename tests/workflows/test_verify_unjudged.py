@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from localmed.answering.answer_file import VerifyInput
 from localmed.domain import Answer, Badge, Support
 from localmed.domain.parts import AlertPart, ClaimPart, Label, ResponsePart, StudiesPart, SupportPart
-from localmed.verification.answer_file import VerifyInput
 from tests.values import PROVENANCE
+from tests.words import phrase, said
 from tests.workflows.verifying import (
     AGAINST,
     ANSWER,
@@ -42,7 +43,7 @@ def test_without_a_judge_a_claim_stands_beside_the_nearest_sentences() -> None:
     assert not any(isinstance(one, (ResponsePart, StudiesPart)) for one in answer.parts), "nothing is voted"
     assert answer.verification.badge is Badge.NONE
     assert "verify.no_judge" in codes(answer)
-    assert "nearest to it in the library" in shown(answer, "Claim")
+    assert phrase("verify.nearest") in shown(answer, "Claim")
 
 
 def test_without_a_judge_only_word_for_word_is_support() -> None:
@@ -70,7 +71,7 @@ def test_no_answer_is_correct_that_its_own_sources_do_not_carry() -> None:
     assert set(claims(answer)) == {Label.SUPPORTED}
     assert answer.verification.badge is Badge.RED
     assert response(answer) == Label.NOT_ENOUGH
-    assert "not carried by what it cites" in shown(answer, "Response")
+    assert said("verify.not_carried") in shown(answer, "Response")
 
 
 def test_what_a_study_says_word_for_word_it_never_contradicts() -> None:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from localmed.agents import appraisal, judging
-from localmed.agents.role_table import role_table
-from localmed.agents.roles import Performer, Role
+from localmed.answering import appraisal, judging
+from localmed.answering.answer_file import VerifyInput
+from localmed.answering.badge import Criteria, Vote
 from localmed.answering.check import CHECK, SupportInput
+from localmed.answering.role_table import role_table
+from localmed.answering.roles import Performer, Role
 from localmed.answering.write import WRITE, Covers, Drafted, Written
 from localmed.domain import Answer, BadgeJudge, Document, Kind, Message, Support
 from localmed.domain.parts import ClaimPart, Label, ResponsePart
-from localmed.hooks import Hooks
-from localmed.ports import NOT_JUDGED, Stance
+from localmed.domain.ports import NOT_JUDGED, Stance
 from localmed.presentation.answer import view
 from localmed.presentation.views import AnswerView
+from localmed.process.hooks import Hooks
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.tiers import Tier
-from localmed.verification.answer_file import VerifyInput
-from localmed.verification.badge import Criteria, Vote
+from localmed.safety.prompt_injection import has_injection
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request, flow_named
 from localmed.workflows.m_eval import Bounds
@@ -56,7 +57,7 @@ def study(title: str, text: str, types: tuple[str, ...] = (), date: str = "2024"
         held.document_id, "pubmed", title, title, "en", "f", "0" * 64, "0" * 64, "application/xml", edition=date,
         publication_types=types, **facts,
     )  # fmt: skip
-    return Study(document, (held,), Kind.LITERATURE)
+    return Study(document, (held,), Kind.LITERATURE, has_injection(text))
 
 
 FOR = study("A review of aspirin", "Aspirin prevents stroke.", ("Systematic Review",), "2023")

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localmed.domain import message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, canonical, is_id, lines, one_line
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.library.terms import Term

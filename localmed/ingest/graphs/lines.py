@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from localmed.domain import Message, message
-from localmed.errors import InputError, reason
+from localmed.domain.errors import InputError, reason
 from localmed.ingest.parsed import Fault
 from localmed.ingest.readers.encoding import clean
 

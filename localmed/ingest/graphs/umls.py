@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localmed.domain import message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.graphs.lines import NAME_CHARACTERS, canonical, lines, one_line
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.library.terms import Term

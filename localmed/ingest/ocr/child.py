@@ -36,12 +36,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from localmed import confined
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
-from localmed.environment import before_models
 from localmed.ingest.ocr.gutters import over_gutters
 from localmed.messages import as_json
+from localmed.process import confined
+from localmed.process.environment import before_models
 
 DPI = 200  # what scanners are set to; the models read a scan of 150 dpi no better at its own resolution
 MOST_PIXELS = 4000  # a side: A3 at 240 dpi; a 144,000-point page must not cost gigabytes

@@ -24,11 +24,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from localmed import children, files
 from localmed.config import ReadBounds
 from localmed.domain import Box, Message, message
-from localmed.errors import received
+from localmed.domain.errors import received
 from localmed.ingest.ocr.child import identity
+from localmed.process import children, files
 
 COMMAND = children.command("localmed.ingest.ocr.child")
 TRIES = 2  # of a page whose child hung or crashed

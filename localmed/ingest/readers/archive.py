@@ -22,7 +22,7 @@ from typing import IO
 
 from localmed.config import ReadBounds
 from localmed.domain import message
-from localmed.errors import InputError, LimitExceeded, reason
+from localmed.domain.errors import InputError, LimitExceeded, reason
 from localmed.ingest.parsed import Fault, FieldMapping, Member, named, once
 from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.encoding import clean

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, json_records, tables
 from localmed.ingest.readers.encoding import read_text, text_of

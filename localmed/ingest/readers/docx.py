@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Message, message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.tables import Cell

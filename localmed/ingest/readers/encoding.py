@@ -20,7 +20,7 @@ import unicodedata
 from collections import Counter
 from pathlib import Path
 
-from localmed.errors import InputError, reason
+from localmed.domain.errors import InputError, reason
 
 _MOST_NONSENSE = 0.02  # of all characters replaced, unassigned or private; sound files have none
 _MOST_CONTROLS = 0.1  # of all characters; they are removed, and text with strays among its words has ~5 %

@@ -21,7 +21,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from localmed.domain import message
-from localmed.errors import InputError, reason
+from localmed.domain.errors import InputError, reason
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, html, markup, values
 from localmed.ingest.readers.archive import check_zip

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Message, Parameter, message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import markup, values
 from localmed.ingest.readers.encoding import read_text

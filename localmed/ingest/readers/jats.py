@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from localmed.clinical import publications
 from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import markup, values
 from localmed.ingest.readers.articles import withdrawn
 from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of, texts
+from localmed.text import publications
 
 _VOCABULARY = Vocabulary(
     skipped=frozenset(

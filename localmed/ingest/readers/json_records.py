@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from localmed.domain import Message, message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.encoding import decode, read_text

@@ -19,7 +19,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import read_text

@@ -26,7 +26,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from localmed.errors import InputError, reason
+from localmed.domain.errors import InputError, reason
 from localmed.ingest.parsed import Block, Line
 from localmed.ingest.readers import tables
 from localmed.ingest.readers.encoding import clean

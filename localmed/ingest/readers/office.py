@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
-from localmed.errors import InputError, reason
+from localmed.domain.errors import InputError, reason
 from localmed.ingest.readers.archive import check_zip
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.values import one_line

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Message, message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, Line, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean, decode

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Message, message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean, read_text

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables, values
 from localmed.ingest.readers.tables import Cell

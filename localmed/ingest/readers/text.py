@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localmed.domain import message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.values import one_line

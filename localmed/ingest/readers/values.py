@@ -19,7 +19,7 @@ from typing import Any
 
 from localmed.domain import message
 from localmed.ingest.parsed import Unusable
-from localmed.language import detect
+from localmed.text.language import detect
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: f"{number:02d}" for number, name in enumerate(_MONTH_NAMES, start=1)}

@@ -23,7 +23,7 @@ from xml.etree.ElementTree import ParseError
 
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.tables import Cell

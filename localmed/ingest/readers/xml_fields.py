@@ -28,7 +28,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from localmed.domain import message
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import fields, json_records, markup
 from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of

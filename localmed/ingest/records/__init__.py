@@ -6,8 +6,8 @@ advice for the wrong one is worse than none. No error repeats anything of a reco
 
 from __future__ import annotations
 
+from localmed.domain.errors import InputError, LimitExceeded
 from localmed.domain.patient import PatientRecord
-from localmed.errors import InputError, LimitExceeded
 from localmed.ingest.readers.encoding import decode
 from localmed.ingest.records.ccda import read_ccda
 from localmed.ingest.records.fhir import read_json

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from localmed.ingest.records import cues
-from localmed.language import detect
+from localmed.text.language import detect
 
 HEADING_WORDS = 8  # of an English line that may head others
 HEADING_CHARACTERS = 24  # of a Chinese one

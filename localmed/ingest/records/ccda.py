@@ -17,12 +17,12 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from localmed.clinical import measures
 from localmed.domain import Message
+from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.errors import InputError
 from localmed.ingest.records.parts import entries, newest, with_coded_entries, years
 from localmed.ingest.records.text import listed
+from localmed.text import measures
 
 NS = "{urn:hl7-org:v3}"
 _SECTIONS = {  # LOINC code -> what it holds

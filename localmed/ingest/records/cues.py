@@ -1,4 +1,4 @@
-"""The words by which prose tells what a record says of whom, as patterns: a reader of ``clinical/records.toml``.
+"""The words by which prose tells what a record says of whom, as patterns: a reader of ``text/records.toml``.
 
 They are searched within one sentence; what they decide stands in ``text``.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from localmed.clinical import measures, units
-from localmed.clinical.tables import cues, in_characters, in_words, listed, table
 from localmed.domain.patient import Measured
+from localmed.text import measures, units
+from localmed.text.tables import cues, in_characters, in_words, listed, table
 
 SENTENCE_CHARACTERS = 600  # characters; a longer one is cut, and read in parts
 HEADING_INDENT = 8
@@ -25,7 +25,7 @@ def _heading(name: str, entry: Mapping[str, str]) -> str:
     before = rf"(?:(?:{in_characters(entry['before'])}) )?" if "before" in entry else ""
     english, chinese = in_characters(entry["en"]), in_characters(entry["zh"])
     words = rf"(?:#+ {{0,4}}|\d{{1,2}}[.)、] {{0,4}})?(?:{before}(?:{english})|{chinese})[ \t]{{0,4}}"
-    made = rf"{START}[ \t]{{0,{HEADING_INDENT}}}{words}(?:[:：]|\n)"
+    made = rf"{START}[ \t]{{0,{HEADING_INDENT}}}{words}(?:[:：]|\n|[-–] )"
     return rf"(?P<{name}>{made}|{WITHIN}{words}[:：])" if name == "allergies" else rf"(?P<{name}>{made})"
 
 
@@ -72,6 +72,19 @@ PROBLEM_CUE = re.compile(
 ALLERGY_CUE = re.compile(
     r"\b(?:allergic|reaction) to (?P<en>[^.,;:()\n]{3,60})|\b(?P<en2>[a-z]{4,20}) allergy\b"
     r"|对(?P<zh>[^，。；、\n]{1,12}?)过敏|(?P<zh2>[\u4e00-\u9fff]{2,8}?)皮试阳性",
+    re.IGNORECASE,
+)
+_REACTED = {name: in_characters(words) for name, words in _TABLE["reacted"].items()}
+REACTION = cues("records", "reactions")
+RELIEVED = cues("records", "relieved")
+# Between a reaction and the medicine behind it ("a rash with penicillin"), and between a medicine and its reaction.
+REACTED_TO = re.compile(
+    rf"\w*\s+(?:(?:{_REACTED['first_en']})\s+)?(?:{_REACTED['to_en']})\s+(?:(?:{_REACTED['of_en']})\s+){{0,3}}",
+    re.IGNORECASE,
+)
+REACTION_OF = re.compile(
+    rf"\s*[-–:：=>→(（]+\s*(?:\w+\s+){{0,2}}|\s+(?:{_REACTED['gave_en']})\s+(?:\w+\s+){{0,4}}"
+    rf"|[^，。；、\n]{{0,4}}(?:{_REACTED['gave_zh']})[^，。；、\n]{{0,4}}",
     re.IGNORECASE,
 )
 # All that a list says, if it says that there is nothing: "none known", "no drug allergies", 无药物及食物过敏史.

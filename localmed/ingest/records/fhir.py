@@ -1,9 +1,9 @@
-"""FHIR R4 and R4B JSON, read by ``fhir.resources``: a bundle about one patient, or a Patient alone.
+"""FHIR R4 and R4B JSON: a bundle about one patient, or a Patient alone.
 
-Taken are Patient, Condition, MedicationRequest, MedicationStatement, AllergyIntolerance and Observation. An entry that
-the library's models refuse is left out and counted by its type, so that a missing allergy is told. References to two
-patients, or to another than the bundle's, are refused. Other JSON is a
-hospital's own (``read_fields``).
+Taken are Patient, Condition, MedicationRequest, MedicationStatement, AllergyIntolerance and Observation. Only what is
+read is checked (``_SCHEMAS``). An entry that does not fit its schema, or that has no name, is left out and counted by
+its type, so that a missing allergy is told. References to two patients, or to another than the bundle's, are refused.
+Other JSON is a hospital's own (``read_fields``).
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from localmed.clinical import measures
-from localmed.clinical.tables import listed, table
 from localmed.domain import message
+from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.errors import InputError
 from localmed.ingest.records.parts import entries, newest, struck, with_coded_entries, years
 from localmed.ingest.records.text import from_prose
-from localmed.language import clean
+from localmed.text import measures
+from localmed.text.language import clean
+from localmed.text.tables import listed, table
 
 RESOURCES = 50_000  # in one bundle; a life's has a few thousand
 READ = ("Condition", "MedicationRequest", "MedicationStatement", "AllergyIntolerance", "Observation")
@@ -29,6 +30,39 @@ _OVER = frozenset({"inactive", "resolved", "remission", "refuted", "entered-in-e
 _NOT_TAKEN = frozenset({"stopped", "completed", "cancelled", "entered-in-error", "not-taken", "on-hold", "draft"})
 _VOID = frozenset({"entered-in-error", "cancelled"})
 _NO_ALLERGY = ("716186003", "409137002", "no-known-allergies")  # SNOMED CT: no known allergy, no known drug allergy
+
+# What an entry must look like to be read (JSON Schema). FHIR marks these as required (1..1), or gives them this type.
+_TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1}
+_DATE: Mapping[str, Any] = {"type": "string", "pattern": r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?(T.+)?$"}
+_REFERENCE: Mapping[str, Any] = {"type": "object", "properties": {"reference": _TEXT, "display": _TEXT}}
+_CODING: Mapping[str, Any] = {"type": "object", "properties": {"system": _TEXT, "code": _TEXT, "display": _TEXT}}
+_CODE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"text": _TEXT, "coding": {"type": "array", "items": _CODING}},
+}
+_QUANTITY: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"value": {"type": "number"}, "unit": _TEXT, "code": _TEXT, "comparator": _TEXT},
+}
+_STATES = {"clinicalStatus": _CODE, "verificationStatus": _CODE}
+_MEDICINE = {"status": _TEXT, "medicationCodeableConcept": _CODE, "medicationReference": _REFERENCE}
+_VALUE = {"code": _CODE, "valueQuantity": _QUANTITY}
+_MOMENT = {"effectiveDateTime": _DATE, "effectivePeriod": {"type": "object", "properties": {"start": _DATE}}}
+_COMPONENTS = {"type": "array", "items": {"type": "object", "required": ["code"], "properties": _VALUE}}
+
+
+def _schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": list(required), "properties": properties}
+
+
+_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "Patient": _schema(birthDate=_DATE, gender=_TEXT),
+    "Condition": _schema("subject", subject=_REFERENCE, code=_CODE, **_STATES),
+    "MedicationRequest": _schema("subject", "status", subject=_REFERENCE, **_MEDICINE),
+    "MedicationStatement": _schema("subject", "status", subject=_REFERENCE, **_MEDICINE),
+    "AllergyIntolerance": _schema("patient", patient=_REFERENCE, code=_CODE, **_STATES),
+    "Observation": _schema("status", "code", status=_TEXT, **_VALUE, **_MOMENT, component=_COMPONENTS),
+}
 
 
 def read_json(text: str) -> PatientRecord:
@@ -91,9 +125,7 @@ def _medicines(resources: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[st
 def _record(
     patient: Mapping[str, Any], medicines: Mapping[str, Any], others: list[dict[str, Any]], stated: str
 ) -> PatientRecord:
-    models = _models()
-    person = _valid(models["Patient"], patient)
-    if person is None:
+    if not _fits("Patient", patient):
         raise InputError("record.patient_invalid")
     refused: Counter[str] = Counter()
     names_by_list: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
@@ -101,16 +133,18 @@ def _record(
     none_of = set()
     for other in others:
         kind = other["resourceType"]
-        resource = _valid(models[kind], other)
-        if resource is None:
+        if not _fits(kind, other):
             refused[kind] += 1
         elif kind == "Observation":
-            results += _observed(resource)
-        elif kind == "AllergyIntolerance" and _says_none(resource):
+            results += _observed(other)
+        elif not _stands(other):
+            continue
+        elif kind == "AllergyIntolerance" and _says_none(other):
             none_of.add("allergies")
+        elif text := _medicine(other, medicines) if kind.startswith("Medication") else _called(other.get("code")):
+            names_by_list[_LISTS[kind]].append(text)
         else:
-            name, text = _LISTS[kind](resource, medicines)
-            names_by_list[name] += [text] if text else []
+            refused[kind] += 1
     lists, notes = (
         {},
         [message("record.invalid_fhir", what=tuple(f"{kind} {n}" for kind, n in sorted(refused.items())))]
@@ -122,13 +156,12 @@ def _record(
         notes += note
     latest, remarks = newest(results)
     as_of = stated or max((result.date for result in results), default="")
-    born = person.birthDate.isoformat() if person.birthDate else ""
     record = PatientRecord(
         problems=lists["problems"],
         medications=lists["medications"],
         allergies=lists["allergies"],
-        age=years(born, as_of),
-        sex=person.gender if person.gender in ("female", "male") else "",
+        age=years(patient.get("birthDate", ""), as_of),
+        sex=gender if (gender := patient.get("gender", "")) in ("female", "male") else "",
         pregnant=True if any("pregnan" in problem.lower() for problem in lists["problems"]) else None,
         none_of=frozenset(none_of - {"allergies"} if lists["allergies"] else none_of),
         results=latest,
@@ -138,87 +171,74 @@ def _record(
     return with_coded_entries(record)
 
 
-def _models() -> dict[str, Any]:
-    """The library's models: half a second to import, so only where there is FHIR to read."""
-    from fhir.resources.R4B import get_fhir_model_class
-
-    return {name: get_fhir_model_class(name) for name in ("Patient", *READ)}
-
-
-def _valid(model: Any, value: Mapping[str, Any]) -> Any:
-    """The resource, ``None`` where the library refuses it; its message holds the record's text and goes nowhere."""
-    try:
-        return model.model_validate(value)
-    except (ValueError, TypeError, RecursionError):
-        return None
-
-
-def _problem(resource: Any, _: Mapping[str, Any]) -> tuple[str, str]:
-    over = _codes(resource.clinicalStatus) | _codes(resource.verificationStatus)
-    return "problems", "" if over & _OVER else _called(resource.code)
-
-
-def _medication(resource: Any, medicines: Mapping[str, Any]) -> tuple[str, str]:
-    if resource.status in _NOT_TAKEN:
-        return "medications", ""
-    reference = resource.medicationReference
-    if resource.medicationCodeableConcept is not None or reference is None:
-        return "medications", _called(resource.medicationCodeableConcept)
-    code = medicines.get(reference.reference or "", {}).get("code")
-    coding = (code.get("coding") or [{}])[0] if isinstance(code, dict) else {}
-    named = code.get("text") or coding.get("display", "") if isinstance(code, dict) else ""
-    return "medications", reference.display or str(named)
-
-
-def _allergy(resource: Any, _: Mapping[str, Any]) -> tuple[str, str]:
-    over = _codes(resource.clinicalStatus) | _codes(resource.verificationStatus)
-    return "allergies", "" if over & _OVER else _called(resource.code)
-
-
 _LISTS = {
-    "Condition": _problem,
-    "MedicationRequest": _medication,
-    "MedicationStatement": _medication,
-    "AllergyIntolerance": _allergy,
+    "Condition": "problems",
+    "MedicationRequest": "medications",
+    "MedicationStatement": "medications",
+    "AllergyIntolerance": "allergies",
 }
 
 
-def _says_none(resource: Any) -> bool:
-    return bool(_codes(resource.code) & set(_NO_ALLERGY)) or _called(resource.code).lower().startswith("no known")
+@cache
+def _validator(kind: str) -> Any:
+    from jsonschema import Draft202012Validator  # a tenth of a second to import: only where there is FHIR to read
+
+    return Draft202012Validator(_SCHEMAS[kind])
 
 
-def _observed(resource: Any) -> Iterator[Measured]:
+def _fits(kind: str, value: Mapping[str, Any]) -> bool:
+    """Whether what is read of a resource has its types; what does not fit is never repeated."""
+    return bool(_validator(kind).is_valid(value))
+
+
+def _stands(resource: Mapping[str, Any]) -> bool:
+    """Whether it holds now: neither over, nor refuted, nor stopped."""
+    over = _codes(resource.get("clinicalStatus")) | _codes(resource.get("verificationStatus"))
+    return not over & _OVER and resource.get("status") not in _NOT_TAKEN
+
+
+def _medicine(resource: Mapping[str, Any], medicines: Mapping[str, Any]) -> str:
+    """What a medicine is called: here, or in the Medication that is referred to."""
+    reference = resource.get("medicationReference", {})
+    referred = medicines.get(reference.get("reference", ""), {}).get("code")
+    named = _called(referred) if _validator("Condition").is_valid({"subject": {}, "code": referred}) else ""
+    return _called(resource.get("medicationCodeableConcept")) or str(reference.get("display", "")) or named
+
+
+def _says_none(resource: Mapping[str, Any]) -> bool:
+    code = resource.get("code")
+    return bool(_codes(code) & set(_NO_ALLERGY)) or _called(code).lower().startswith("no known")
+
+
+def _observed(resource: Mapping[str, Any]) -> Iterator[Measured]:
     """The values of an observation and of its components (a blood pressure has two)."""
-    if resource.status in _VOID:
+    if resource["status"] in _VOID:
         return
-    moment = resource.effectiveDateTime or getattr(resource.effectivePeriod, "start", None)
-    date = moment.isoformat()[:10] if moment else ""
-    for part in (resource, *(resource.component or ())):
-        quantity = part.valueQuantity
-        if quantity is None or quantity.value is None or quantity.comparator:
+    date = str(resource.get("effectiveDateTime") or resource.get("effectivePeriod", {}).get("start", ""))[:10]
+    for part in (resource, *resource.get("component", ())):
+        quantity = part.get("valueQuantity", {})
+        if "value" not in quantity or "comparator" in quantity:
             continue
-        codings = part.code.coding or ()
-        loinc = next((coding.code for coding in codings if coding.system == "http://loinc.org" and coding.code), "")
-        unit = quantity.unit or quantity.code or ""
-        if result := measures.coded(_called(part.code), loinc, float(quantity.value), unit, date):
+        codings = part["code"].get("coding", ())
+        loinc = next((one["code"] for one in codings if one.get("system") == "http://loinc.org" and "code" in one), "")
+        unit = quantity.get("unit") or quantity.get("code") or ""
+        if result := measures.coded(_called(part["code"]), loinc, float(quantity["value"]), unit, date):
             yield result
 
 
-def _called(code: Any) -> str:
+def _called(code: Mapping[str, Any] | None) -> str:
     """What a coded concept is called."""
-    if code is None:
-        return ""
-    names = (code.text, *(coding.display for coding in code.coding or ()))
-    return next((name for name in names if name), "")
+    names = (code.get("text"), *(one.get("display") for one in code.get("coding", ()))) if code else ()
+    return next((str(name) for name in names if name), "")
 
 
-def _codes(code: Any) -> set[str]:
-    return {coding.code for coding in code.coding or () if coding.code} if code is not None else set()
+def _codes(code: Mapping[str, Any] | None) -> set[str]:
+    return {one["code"] for one in code.get("coding", ()) if "code" in one} if code else set()
 
 
 # --- JSON of a hospital's own -----------------------------------------------------------------------------------------
 
-# Each known field (``fields`` of ``clinical/records.toml``), wherever it stands, becomes a headed line of prose. A
+# Each known field (``fields`` of ``text/records.toml``), wherever it stands, becomes a headed line of prose. A
 # field that holds another age, sex or name at a second place means a second patient.
 FIELD_CHARACTERS = 20_000  # of one field; a history has some hundreds
 DEPTH = 20  # levels of nesting

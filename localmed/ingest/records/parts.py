@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
-from localmed.clinical import measures
 from localmed.domain import Message, message
+from localmed.domain.errors import InputError
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.errors import InputError
 from localmed.ingest.readers.encoding import clean
+from localmed.text import measures
 
 ENTRIES = 200  # of each list; a long record names 50 problems
 LONGEST = 1_000  # characters of an entry looked at

@@ -1,6 +1,7 @@
 """A record in prose, English or Chinese: what is read of it, each entry with the words that it was read from.
 
-- *Problems* and *allergies*: lists under their headings, and explicit cues ("history of", "allergic to", 对…过敏).
+- *Problems* and *allergies*: lists under their headings, and explicit cues ("history of", "allergic to", 对…过敏). A
+  medicine that came with what an allergy looks like ("a rash with penicillin") stands there too, in the record's words.
 - *Medicines*: those of our table wherever they are named, in a list of medicines, behind "takes" or the like, or with
   an amount. One that is named otherwise, in a sentence that may deny or stop it, plan it or speak of somebody else, or
   in a block of lines that may (``blocks``), is kept as *named* only, so that nobody is said to take it.
@@ -13,16 +14,72 @@ mentions, family history, procedures, abbreviations of one's own. Time is linear
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from localmed.clinical import measures, medicines
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records import blocks, cues, summary
+from localmed.ingest.records import blocks, cues
 from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest, one_patient, struck
-from localmed.language import aligned, clean, detect, fold
+from localmed.text import abbreviations, measures, medicines, synonyms
+from localmed.text.language import aligned, clean, detect, fold
+
+# --- summary ----------------------------------------------------------------------------------------------------------
+
+# A record of one line, as colleagues write it to each other: "72M, AF, on warfarin 3 mg, wants ibuprofen".
+#
+# It begins with age and sex. Each clause between commas is then read for itself, so that a wish in one says nothing of
+# a medicine in another; but where a clause stops or denies something and names no medicine, it may mean any of them,
+# and nothing is said to be taken. A clause that is nothing but a listed condition or its abbreviation is a problem.
+
+LONGEST = 400  # characters of such a line
+BEGINS = re.compile(
+    r"\s*(?:(?P<age>\d{1,3})\s?(?:y/?o|yrs?|years? old)?\s?(?P<sex>[mf])\b"
+    r"|\d{1,3}\s?岁\s?[男女]|[男女][性，, ]*\d{1,3}\s?岁)",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,，;；。]?(?:[^,，;；。.\n]|\.(?=\d)|,(?=\d{3}\b))+|\.(?!\d)")
+_EDGES = " \t,，;；。."
+_WEIGHT = re.compile(
+    r"[\s,，;；。]*(?P<written>(?P<number>\d{1,3}(?:\.\d)?)\s?(?:kg|公斤|千克))[\s.。]*"
+)  # a clause of its own
+
+
+def is_summary(text: str) -> bool:
+    """Whether ``text`` is such a line."""
+    return "\n" not in text.strip() and len(text) <= LONGEST and bool(BEGINS.match(text))
+
+
+def clauses(text: str) -> list[tuple[int, int]]:
+    """Where the clauses of ``text`` stand, each with the mark before it."""
+    return [match.span() for match in _CLAUSE.finditer(text) if match[0].strip(_EDGES)]
+
+
+def unclear(text: str, medicines: Sequence[int]) -> bool:
+    """Whether a clause that names none of the ``medicines`` (their places) stops, denies or plans one."""
+    return any(
+        cues.NOT_NOW.search(text, start, end) and not bisect_left(medicines, end) - bisect_left(medicines, start)
+        for start, end in clauses(text)
+    )
+
+
+def problems(text: str) -> Iterator[tuple[int, int]]:
+    """The clauses that are nothing but a condition, ``start:end``."""
+    for start, end in clauses(text):
+        words = text[start:end]
+        first, last = start + len(words) - len(words.lstrip(_EDGES)), start + len(words.rstrip(_EDGES))
+        if _is_condition(text[first:last]):
+            yield first, last
+
+
+def _is_condition(words: str) -> bool:
+    """Whether ``words`` are the name of a listed condition, or an abbreviation of one."""
+    meanings = (words, *abbreviations.meaning(words, detect(words)).split(", "))
+    return any(synonyms.is_condition(meaning) for meaning in meanings if meaning)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
 
 TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
 RESULTS = 2_000  # of a record; of one with more no value is read
@@ -58,13 +115,13 @@ class _Prose:
         self.text = text
         self.folded = fold(aligned(text))
         self.language = detect(text)
-        self.summary = summary.is_summary(text)
-        self.sentences = [_Sentence(*span, "") for span in summary.clauses(text)] if self.summary else []
+        self.summary = is_summary(text)
+        self.sentences = [_Sentence(*span, "") for span in clauses(text)] if self.summary else []
         self.sentences = self.sentences or list(_sentences(text))
         self._starts = [sentence.start for sentence in self.sentences]
         self.mentions = medicines.mentions(self.folded)
         places = [mention.start for mention in self.mentions]
-        clear = self.summary and not summary.unclear(text, places)
+        clear = self.summary and not unclear(text, places)
         self._uncertain = [] if clear else list(blocks.uncertain(text, places))
 
     def uncertain(self, place: int) -> bool:
@@ -107,6 +164,14 @@ class _Prose:
             sentence.section in ("family", "plan")
             or bool(cues.STOPPED.search(whole))
             or any(cue.search(around) for cue in doubts)
+        )
+
+    def doubted_reaction(self, start: int) -> bool:
+        """Whether the sentence around may deny, foresee or treat a reaction, or is about another person's."""
+        sentence = self.at(start)
+        whole = self.text[sentence.start : sentence.end]
+        return sentence.section in ("family", "plan") or any(
+            cue.search(whole) for cue in (cues.DENIED, cues.PLANNED, cues.RELATIVE, cues.RELIEVED)
         )
 
 
@@ -230,7 +295,7 @@ def _is_entry(text: str) -> bool:
 
 
 def _problems(prose: _Prose) -> Iterator[RecordEntry]:
-    spans = [*_items(prose, "problems"), *(summary.problems(prose.text) if prose.summary else ())]
+    spans = [*_items(prose, "problems"), *(problems(prose.text) if prose.summary else ())]
     for match in cues.PROBLEM_CUE.finditer(prose.text):
         if prose.at(match.start()).section != "problems":
             spans.append(match.span(next(name for name, text in match.groupdict().items() if text)))
@@ -247,8 +312,10 @@ def _allergies(prose: _Prose) -> Iterator[RecordEntry]:
         name = next(name for name, text in match.groupdict().items() if text)
         if fold(match[name]) not in cues.NO_ALLERGEN:
             spans.append(match.span(name))
+    listed = {place for start, end in spans for place in range(start, end)}
     for mention in prose.mentions:
-        if prose.folded.startswith("过敏", mention.end):
+        reacted = mention.start not in listed and _reacted(prose, mention.start, mention.end)
+        if reacted or prose.folded.startswith("过敏", mention.end):
             spans.append((mention.start, mention.end))
     for start, end in spans:
         text = prose.text[start:end].rstrip()
@@ -258,6 +325,19 @@ def _allergies(prose: _Prose) -> Iterator[RecordEntry]:
         denied = cues.DENIED.search(before) or cues.RELATIVE.search(before) or sentence.section == "family"
         if _is_entry(text) and not denied:
             yield prose.entry(EntryKind.ALLERGY, start, start + len(text))
+
+
+def _reacted(prose: _Prose, start: int, end: int) -> bool:
+    """Whether the sentence says of the medicine ``start:end`` that it came with what an allergy looks like."""
+    sentence = prose.at(start)
+    if prose.doubted_reaction(start):
+        return False
+    for reaction in cues.REACTION.finditer(prose.text, sentence.start, sentence.end):
+        if reaction.end() <= start and cues.REACTED_TO.fullmatch(prose.text, reaction.end(), start):
+            return True
+        if reaction.start() >= end and cues.REACTION_OF.fullmatch(prose.text, end, reaction.start()):
+            return True
+    return False
 
 
 def _medicines(prose: _Prose, others: list[tuple[int, int]]) -> Iterator[RecordEntry]:
@@ -322,7 +402,7 @@ def _of_another(prose: _Prose, start: int) -> bool:
 
 def _age(prose: _Prose) -> Iterator[RecordEntry]:
     """The first age that is said of nobody else: in months where no years are."""
-    if prose.summary and (begins := summary.BEGINS.match(prose.text)) and begins["age"]:
+    if prose.summary and (begins := BEGINS.match(prose.text)) and begins["age"]:
         yield prose.entry(EntryKind.AGE, *begins.span("age"))
         return
     for pattern, scale in cues.AGE:
@@ -336,7 +416,7 @@ def _age(prose: _Prose) -> Iterator[RecordEntry]:
 
 
 def _sex(prose: _Prose) -> Iterator[RecordEntry]:
-    if prose.summary and (begins := summary.BEGINS.match(prose.text)) and begins["sex"]:
+    if prose.summary and (begins := BEGINS.match(prose.text)) and begins["sex"]:
         entry = prose.entry(EntryKind.SEX, *begins.span("sex"))
         yield RecordEntry(EntryKind.SEX, {"m": "male", "f": "female"}[begins["sex"].lower()], *_place(entry))
         return
@@ -370,6 +450,9 @@ def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:
 
 
 def _results(prose: _Prose, as_of: str) -> Iterator[Measured]:
+    for start, end in clauses(prose.text) if prose.summary else ():
+        if alone := _WEIGHT.fullmatch(prose.folded, start, end):
+            yield Measured("weight", float(alone["number"]), alone["written"], as_of, *alone.span("written"))
     for result in measures.measured(prose.folded, as_of):
         sentence = prose.at(result.start)
         before = prose.text[sentence.start : result.start]

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from localmed.models.host.client import Client, find
-from localmed.models.host.protocol import Frame, unexpected, vectors_of
-from localmed.ports import (
+from localmed.domain.ports import (
     UNWATCHED,
     ChatIdentity,
     Choice,
@@ -31,13 +29,15 @@ from localmed.ports import (
     Watch,
     Weights,
 )
+from localmed.models.host.client import Client, find
+from localmed.models.host.protocol import Frame, unexpected, vectors_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from localmed.config import HostSettings
     from localmed.domain import SearchFilter
-    from localmed.ports import Vectors
+    from localmed.domain.ports import Vectors
 
 PIECE = 256  # texts in one request of a question; it has fewer, as a rule, so that its vectors are from one batch
 LOW_PIECE = 32  # of an import: half a second of two cores, the longest that it keeps a question waiting

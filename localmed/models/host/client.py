@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed import __version__, hooks
+from localmed import __version__
 from localmed.config import HostSettings
-from localmed.errors import Cancelled, LocalmedError, ModelError
+from localmed.domain.errors import Cancelled, LocalmedError, ModelError
+from localmed.domain.ports import UNWATCHED, Watch
 from localmed.models.host.protocol import FOLDER, VERSION, Broken, Frame, Wire, address, raise_error
-from localmed.ports import UNWATCHED, Watch
+from localmed.process import hooks
 
 CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
 PASSING = ("token", "progress", "beat")  # frames that come before the answer

@@ -18,10 +18,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from localmed import files
 from localmed.config import HostSettings, Settings
-from localmed.environment import few_arenas
-from localmed.errors import Busy, UsageError
+from localmed.domain.errors import Busy, UsageError
 from localmed.models import choice
 from localmed.models.choice import FITTED
 from localmed.models.host.client import Client, listens
@@ -29,6 +27,8 @@ from localmed.models.host.protocol import FOLDER, SOCKET, address, unexpected
 from localmed.models.host.server import Host, Status
 from localmed.models.host.work import Nearest, Owned
 from localmed.models.registry.registry import Registry
+from localmed.process import files
+from localmed.process.environment import few_arenas
 
 LOCK = "host.lock"
 OWNER_ONLY = 0o600
@@ -58,10 +58,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
         choice.entailment(chosen, registry),
         choice.chat(settings.chat, chosen, registry),
         nearest,
-        {
-            name: encoder if chosen["encoder"] == name else choice.encoder({"encoder": name}, registry)
-            for name in FITTED
-        },
+        {FITTED: encoder if chosen["encoder"] == FITTED else choice.encoder({"encoder": FITTED}, registry)},
     )
     selected = choice.choices(chosen, registry.registrations, settings.chat)
     return Host(owned, selected, settings.host, (settings.chat.waiting, settings.chat.waiting_each))

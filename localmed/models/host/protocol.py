@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from localmed import errors
-from localmed.errors import LocalmedError, ModelError
+from localmed.domain import errors
+from localmed.domain.errors import LocalmedError, ModelError
 
 if TYPE_CHECKING:
-    from localmed.ports import Vectors, Weights
+    from localmed.domain.ports import Vectors, Weights
 
 VERSION = 3  # of the messages; both sides must have the same, and the same version of localmed
 MAGIC = b"LMh1"

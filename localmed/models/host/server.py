@@ -21,14 +21,15 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from localmed import __version__, confined
+from localmed import __version__
 from localmed.config import HostSettings
-from localmed.errors import Busy, Cancelled, LocalmedError
+from localmed.domain.errors import Busy, Cancelled, LocalmedError
+from localmed.domain.ports import Watch
 from localmed.models.choice import Closing
 from localmed.models.host.protocol import VERSION, Broken, Frame, Wire, error_frame
 from localmed.models.host.work import JOBS, OWNERS, Job, Owned, Owner, job_of
 from localmed.models.queue import Worker
-from localmed.ports import Watch
+from localmed.process import confined
 
 BEAT = 1.0  # seconds between two signs of life while a client waits
 LINGER = 2.0  # seconds that those who wait are given to hear that the host ends

@@ -11,12 +11,22 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from localmed.domain import SearchFilter
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError
+from localmed.domain.ports import (
+    CountingChat,
+    Embedder,
+    Entailment,
+    Message,
+    Request,
+    Reranker,
+    Role,
+    SparseEncoder,
+    Watch,
+)
 from localmed.models.host.protocol import Frame, vector_of, vectors_frame
-from localmed.ports import CountingChat, Embedder, Entailment, Message, Request, Reranker, Role, SparseEncoder, Watch
 
 if TYPE_CHECKING:
-    from localmed.ports import Vectors
+    from localmed.domain.ports import Vectors
 
 MOST_NEAREST = 100_000  # passages of one search; where many are withdrawn it is repeated for four times as many
 MOST_TEXTS = 1024  # in one request: an encoder's longest turn, some 15 seconds on two cores. Commands send fewer

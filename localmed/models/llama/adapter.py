@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from localmed.config import ChatSettings
-from localmed.errors import ModelError, UsageError
+from localmed.domain.errors import ModelError, UsageError
+from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.models import structured
 from localmed.models.llama.process import COMMAND, Owner
 from localmed.models.templates import named, render
-from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 
 SPLIT = re.compile(r"(?P<name>.+)-00001-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 

@@ -34,10 +34,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO, cast
 
-from localmed import children, confined, errors
-from localmed.errors import Cancelled, ModelError
+from localmed.domain import errors
+from localmed.domain.errors import Cancelled, ModelError, TooLong
 from localmed.models.llama import decisions, engine
 from localmed.models.llama.process import OUT_OF_MEMORY
+from localmed.process import children, confined
 
 _READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _BEAT = 1.0  # seconds between two signs of life where nothing else is sent
@@ -196,7 +197,7 @@ _DOES: dict[str, Callable[..., dict[str, Any]]] = {
 
 def _fits(prompt: int, reply: int, context: int) -> None:
     if prompt + reply > context:
-        raise ModelError("chat.prompt_too_long", prompt=prompt, reply=reply, context=context)
+        raise TooLong("chat.prompt_too_long", prompt=prompt, reply=reply, context=context)
 
 
 def _ending(error: Exception) -> Message:

@@ -19,7 +19,7 @@ from typing import cast
 
 import numpy as np
 
-from localmed.errors import ModelError
+from localmed.domain.errors import ModelError, TooLong
 from localmed.models.llama.engine import Engine, Row, Slot
 
 Path = tuple[int, ...]  # tokens of a label
@@ -43,7 +43,7 @@ def choose(
     room = engine.context - shared
     longest = max(map(len, rests)) + tree.size
     if longest > room:
-        raise ModelError("chat.decision_too_long", context=engine.context, needed=shared + longest)
+        raise TooLong("chat.decision_too_long", context=engine.context, needed=shared + longest)
     reader = _Reader(engine, tree, closed, shared)
     by_prompt: dict[int, tuple[list[float], float]] = {}
     with engine.cleared():

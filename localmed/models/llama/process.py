@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from localmed import children, errors
 from localmed.config import ChatSettings
-from localmed.errors import Cancelled, LocalmedError, ModelError
-from localmed.ports import UNWATCHED, Watch
+from localmed.domain import errors
+from localmed.domain.errors import Cancelled, LocalmedError, ModelError
+from localmed.domain.ports import UNWATCHED, Watch
+from localmed.process import children
 
 COMMAND = children.command("localmed.models.llama.child")
 
@@ -215,6 +216,8 @@ class _Child:
             return ModelError("chat.killed")
         if code == OUT_OF_MEMORY:
             return ModelError("chat.out_of_memory")
+        if code == -signal.SIGILL:
+            return ModelError("chat.other_processor")
         return ModelError("chat.crashed", how=children.outcome(code))
 
 

@@ -26,7 +26,7 @@ from math import prod
 from typing import BinaryIO
 
 from localmed.domain import message
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain.errors import InputError, LimitExceeded
 from localmed.models.registry.header import Header
 
 MAGIC = b"GGUF"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, BinaryIO
 
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain.errors import InputError, LimitExceeded
 
 
 @dataclass(frozen=True, slots=True)

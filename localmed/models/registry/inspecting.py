@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from localmed import children, confined, errors
-from localmed.domain import message
-from localmed.errors import InputError, LimitExceeded, reason
+from localmed.domain import errors, message
+from localmed.domain.errors import InputError, LimitExceeded, reason
 from localmed.models.registry import gguf, header
 from localmed.models.registry.header import Header
+from localmed.process import children, confined
 
 SECONDS = 120.0  # wall clock; a large header takes one, on a slow disk some more
 COMMAND = children.command("localmed.models.registry.inspecting")
@@ -79,7 +79,7 @@ def answer(path: Path) -> list[Any]:
     except MemoryError:
         refused = LimitExceeded("model.header_memory", most=MEMORY_BYTES // 2**20)
     except OSError as error:
-        refused = InputError("model.unreadable", name=path.name, kind=reason(error))
+        refused = InputError("file.not_read", name=path.name, kind=reason(error))
     return ["error", errors.as_json(refused)]
 
 

@@ -29,8 +29,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from localmed.errors import BadSettings, InputError, toml_place
-from localmed.files import contents
+from localmed.domain.errors import BadSettings, InputError, toml_place
+from localmed.process.files import contents
 
 FOLDER = Path(__file__).parent.parent / "shipped"
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
@@ -73,7 +73,7 @@ class Shape:
 class Footprint:
     """What a model takes: its weights, and what each token of context adds. ``exact``: from its files, not estimated.
 
-    ``context`` is the most tokens it reads (0: not known). Working memory comes on top (``operations/fit.py``).
+    ``context`` is the most tokens it reads (0: not known). Working memory comes on top (``upkeep/fit.py``).
     """
 
     weights: int  # bytes; 0: not known

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localmed.config import BUILT_IN, DEFAULT
-from localmed.errors import InputError, LimitExceeded, UsageError, reason
+from localmed.domain.errors import InputError, LimitExceeded, UsageError, reason
 from localmed.models import templates
 from localmed.models.registry.header import Header
 from localmed.models.registry.inspecting import INSPECTED, inspect
@@ -169,7 +169,7 @@ def _admit(name: str, path: Path) -> None:
     try:
         state = path.stat()
     except OSError as error:
-        raise InputError("model.unreadable", name=name, kind=reason(error)) from None
+        raise InputError("file.not_read", name=name, kind=reason(error)) from None
     if not stat.S_ISREG(state.st_mode):
         raise InputError("model.no_regular_file", name=name)
     if not state.st_size and path.suffix.lower() in INSPECTED:

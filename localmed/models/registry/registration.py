@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from localmed import files
 from localmed.domain import digest
-from localmed.errors import ModelError, reason
+from localmed.domain.errors import ModelError, reason
 from localmed.models.registry.header import Header
 from localmed.models.registry.manifests import KV_BYTES, Footprint
+from localmed.process import files
 
 FILE = "registry.json"
 FORMAT = 2

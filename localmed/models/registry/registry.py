@@ -35,11 +35,11 @@ from pathlib import Path
 
 from localmed.config import DEFAULT
 from localmed.domain import Message, digest, message
-from localmed.errors import Busy, InputError, ModelError, UnknownName, UsageError
-from localmed.files import lock, sync
+from localmed.domain.errors import Busy, InputError, ModelError, UnknownName, UsageError
 from localmed.models.registry import offered, registration, tested
 from localmed.models.registry.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
 from localmed.models.registry.registration import Model, Registrations, Stamp, StoredFile
+from localmed.process.files import lock, sync
 
 SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library's own files
 # An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
@@ -150,7 +150,7 @@ class Registry:
             return file
         current = hashed(path, file.name, progress)
         if current.sha256 != file.sha256:
-            raise ModelError("model.not_loaded", name=model.name, problem=message("model.file_hash", file=file.name))
+            raise ModelError("model.not_loaded", name=model.name, problem=message("file.changed", file=file.name))
         return current
 
     def _restamp(self, model: Model) -> None:
@@ -177,7 +177,7 @@ class Registry:
                 wrong.append(problem)
             elif full or Stamp.of(path) != file.stamp:
                 changed = hashed(path, file.name, progress).sha256 != file.sha256
-                wrong += [message("model.file_hash", file=file.name)] if changed else []
+                wrong += [message("file.changed", file=file.name)] if changed else []
         return wrong
 
     def _stranger(self, model: Model) -> str:
@@ -188,11 +188,11 @@ class Registry:
 
     def _changed_size(self, path: Path, file: StoredFile) -> Message | None:
         if not path.is_file():
-            return message("model.file_missing", file=file.name)
+            return message("file.missing", file=file.name)
         size = path.stat().st_size
         if size == file.stamp.bytes:
             return None
-        return message("model.file_size", file=file.name, size=size, listed=file.stamp.bytes)
+        return message("file.other_size", file=file.name, size=size, listed=file.stamp.bytes)
 
     # --- changing ----------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from localmed import files
-from localmed.ports import ChatIdentity
+from localmed.domain.ports import ChatIdentity
+from localmed.process import files
 
 FILE = "chat_roles.json"
 Questions = Mapping[str, str]  # role -> the fingerprint of what a model is asked in it

@@ -12,6 +12,9 @@
 
   // A page that comes back from the browser's memory may be another user's: ask the server again.
   window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
+  // An answer has an address of its own, though it came to the page of the question: Back leads to the page before.
+  let shownPath = window.location.pathname;
+  window.addEventListener("popstate", () => { if (window.location.pathname !== shownPath) window.location.reload(); });
 
   // What a form led to has no address: to come back to it would end at the browser's own page ("send the form again?").
   const { formPage, user = "" } = document.documentElement.dataset;
@@ -55,7 +58,7 @@
   const showMark = (sheet) => {
     const picture = sheet.querySelector("img"), canvas = document.createElement("canvas"), pane = sheet.closest("[data-pane]");
     const [width, height] = [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
-    if (!width) return;
+    if (!width || !picture.clientWidth) return;
     const context = canvas.getContext("2d", { willReadFrequently: true });
     context.drawImage(picture, 0, 0);
     const pixels = context.getImageData(0, 0, width, height).data;
@@ -65,6 +68,7 @@
     if (at >= pixels.length) return;
     const scale = picture.clientWidth / width, top = Math.floor(at / 4 / width) * scale, left = ((at / 4) % width) * scale;
     sheet.scrollLeft = left - sheet.clientWidth / 4;
+    if (pane?.matches(".first") && pane.scrollHeight <= pane.clientHeight) return; // nobody asked for the page to move
     const scroller = pane && pane.scrollHeight > pane.clientHeight ? pane : document.scrollingElement;
     const from = scroller === pane ? pane.getBoundingClientRect().top : 0;
     scroller.scrollTop += picture.getBoundingClientRect().top + top - from - scroller.clientHeight / 3;
@@ -84,23 +88,28 @@
     pane.hidden = true;
     for (const link of document.querySelectorAll("[data-source][aria-current]")) link.removeAttribute("aria-current");
     if (opener && opener.isConnected) opener.focus();
+    opener = null;
   };
-  const openSource = async (link, pane) => {
-    const url = new URL(link.href);
-    url.searchParams.set("part", "1");
-    const reply = await fetch(url, { headers: { accept: "text/html" } });
+  const openSource = async (link, pane, sent) => {
+    const url = new URL(link.href || link.action);
+    if (!sent) url.searchParams.set("part", "1");
+    const beside = !pane.contains(link);
+    if (beside) opener = link;
+    const reply = await fetch(url, { ...sent, headers: { accept: "text/html" } });
     if (reply.redirected) return window.location.replace("/login?notice=signed_out");
-    if (!pane.contains(link)) {
-      opener = link;
+    const text = await reply.text();
+    if (beside) {
+      if (opener !== link) return; // closed, or another source asked for, while this one was on its way
       for (const other of document.querySelectorAll("[data-source][aria-current]")) other.removeAttribute("aria-current");
       link.setAttribute("aria-current", "true");
     }
-    if (!reply.ok) return window.location.assign(link.href);
+    if (!reply.ok) return sent ? link.submit() : window.location.assign(link.href);
     pane.hidden = false;
-    localmed.put(pane, await reply.text());
-    pane.scrollTop = 0;
-    const heading = pane.querySelector("[data-focus]");
-    if (heading) heading.focus({ preventScroll: true });
+    pane.classList.remove("first");
+    pane.scrollTop = 0; // before: a picture that the browser has already is scrolled to its mark as it is put
+    localmed.put(pane, text);
+    const again = link.dataset.key && pane.querySelector(`[data-key="${link.dataset.key}"]`); // the same button once more
+    (again || pane.querySelector(sent ? "[name=words]" : "[data-focus]"))?.focus({ preventScroll: true });
   };
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-source]");
@@ -110,9 +119,39 @@
     event.preventDefault();
     openSource(link, pane);
   });
-  document.addEventListener("keydown", (event) => {
-    const pane = document.querySelector("[data-pane]:not([hidden])");
-    if (event.key === "Escape" && pane) close(pane);
+  document.addEventListener("submit", (event) => { // what is looked for in a document is shown in the pane
+    const form = event.target.closest("form[data-find]"), pane = form?.closest("[data-pane]");
+    if (!pane) return;
+    event.preventDefault();
+    const body = new URLSearchParams(new FormData(form));
+    body.set("part", "1");
+    openSource(form, pane, { method: "POST", body });
+  });
+  document.addEventListener("keydown", (event) => { // Esc closes the page beside, goes back from a page by itself, then to the box
+    if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+    const pane = [...document.querySelectorAll("[data-pane]:not([hidden])")].find((one) => one.offsetParent);
+    if (pane && (opener || pane.contains(document.activeElement) || !pane.matches(".first"))) return close(pane);
+    if (document.querySelector(".whole .source")) return history.back();
+    document.querySelector("#question")?.focus();
+  });
+  // What is copied of a section, by its button or by hand, carries where it stands and what was asked.
+  const cited = (card, text) => [text.trim(), card.dataset.cited, card.closest("[data-state]")?.dataset.state].filter(Boolean).join("\n\n");
+  document.addEventListener("copy", (event) => {
+    const chosen = document.getSelection(), card = chosen?.anchorNode?.parentElement?.closest("article.card[data-cited]");
+    if (!card || !String(chosen).trim() || !card.contains(chosen.focusNode)) return;
+    event.clipboardData.setData("text/plain", cited(card, String(chosen)));
+    event.preventDefault();
+  });
+  localmed.wirings.push((root) => {
+    for (const button of root.querySelectorAll("[data-copy-section]")) {
+      button.hidden = !navigator.clipboard;
+      button.addEventListener("click", async () => {
+        const card = button.closest("article");
+        await navigator.clipboard.writeText(cited(card, card.querySelector(".section").textContent.replace(/[ \t]*\n\s*/g, "\n")));
+        button.textContent = button.dataset.done;
+      });
+    }
+    for (const button of root.querySelectorAll("[data-now]")) window.addEventListener("load", () => button.click(), { once: true });
   });
   localmed.wirings.push((root) => {
     for (const button of root.querySelectorAll("[data-close]")) {
@@ -139,13 +178,27 @@
     }
   }, 5000);
 
+  // Where the server is away the page says so, and nothing on it leads to the browser's own error page.
+  const lives = () => fetch("/health/live").then((reply) => reply.ok, () => false), away = () => document.querySelector("[data-away]");
+  const pause = (milliseconds) => new Promise((done) => { setTimeout(done, milliseconds); });
+  setInterval(async () => {
+    if (document.visibilityState !== "visible" || !away()) return;
+    const there = (await lives()) || (await pause(1000), await lives()); // a page that is being left breaks one off
+    if (away()) away().hidden = there;
+  }, 5000);
+  for (const kind of ["click", "submit"]) document.addEventListener(kind, (event) => {
+    if (away()?.hidden !== false || !event.target.closest(kind === "click" ? "a[href]" : "form")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    away().scrollIntoView({ block: "nearest" });
+  }, { capture: true });
+
   // A question: the reply to the form is a stream of events, {kind, value} each.
   const ask = async (form) => {
     const find = (name) => document.querySelector(`[data-${name}]`);
     const progress = find("progress"), failure = find("failure"), answer = find("answer"), stop = new AbortController();
     const sections = (html) => { // what a model reads now; another text than before closes the page that was opened from it
       localmed.put(find("passages"), html);
-      progress.querySelector("[data-pane]").hidden = true;
     };
     const fail = (words) => { sections(""); progress.hidden = true; failure.textContent = words; failure.hidden = false; };
     document.querySelector("main > .notice[role=status]")?.remove(); // what was told of an earlier step
@@ -158,7 +211,7 @@
     for (const button of form.querySelectorAll("button")) button.disabled = true;
     find("cancel").onclick = () => { stop.abort(); fail(find("cancel").dataset.cancelled); };
     try {
-      const reply = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { accept: "text/event-stream" }, signal: stop.signal });
+      const reply = await fetch(form.action, { method: "POST", body: form.enctype.startsWith("multipart") ? new FormData(form) : new URLSearchParams(new FormData(form)), headers: { accept: "text/event-stream" }, signal: stop.signal });
       if (reply.status === 401) return window.location.replace("/login?notice=signed_out");
       if (!reply.ok) { const { error } = await reply.json(); return fail(`${error.text}. ${error.remedy}`); }
       let ended = false, rest = "";
@@ -180,8 +233,9 @@
             localmed.put(answer, value.html);
             find("ended").textContent = value.said;
             document.querySelector("[data-before]")?.remove();
-            if (form.isConnected) form.hidden = true; // its place is the answer's page now, with a form to follow on
-            history.replaceState(null, "", value.path);
+            const box = document.querySelector("form.ask");
+            if (form.isConnected && form !== box && !answer.contains(form)) form.hidden = true; // its place is the answer's page now
+            history.pushState(null, "", shownPath = value.path);
             const heading = answer.querySelector("[data-focus]");
             if (heading) heading.focus();
           }
@@ -196,7 +250,11 @@
   };
   localmed.wirings.push((root) => {
     for (const form of root.querySelectorAll("form[data-ask]"))
-      if (document.querySelector("[data-progress]")) form.addEventListener("submit", (event) => { event.preventDefault(); ask(form); });
+      if (document.querySelector("[data-progress]")) form.addEventListener("submit", (event) => {
+        if ([...form.querySelectorAll("[data-read-first]")].some((field) => field.value)) return; // what was read of it is shown first, on a page
+        event.preventDefault();
+        ask(form);
+      });
   });
 
   // Enter asks. While one types, what the library has on it is listed; a choice fills the box.
@@ -209,7 +267,7 @@
     for (const box of root.querySelectorAll("[data-suggest]")) {
       const list = document.getElementById(box.dataset.suggest);
       let timer, asked = 0, chosen = -1;
-      const close = () => { asked += 1; clearTimeout(timer); list.hidden = true; chosen = -1; box.setAttribute("aria-expanded", "false"); box.removeAttribute("aria-activedescendant"); };
+      const close = () => { asked += 1; clearTimeout(timer); list.hidden = true; chosen = -1; box.removeAttribute("aria-activedescendant"); };
       const take = (option) => { box.value = option.textContent; close(); box.focus(); };
       const mark = (place) => {
         chosen = (place + list.children.length) % list.children.length;
@@ -226,7 +284,6 @@
         }));
         chosen = -1;
         list.hidden = !names.length;
-        box.setAttribute("aria-expanded", String(!list.hidden));
         box.removeAttribute("aria-activedescendant");
       };
       box.addEventListener("input", () => {
@@ -255,7 +312,8 @@
   document.addEventListener("keydown", (event) => {
     const field = event.target.closest("input, textarea, select"), box = [...document.querySelectorAll("#question, #follow-up")].find((one) => one.offsetParent);
     if (field || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "/" && box) { event.preventDefault(); return box.focus(); }
+    if (event.key === "/" && box) { event.preventDefault(); box.focus(); return box.select(); }
+    if (event.key === "?") return window.location.assign("/guide");
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], links = [...document.querySelectorAll(".card h3 a[data-source]")];
     const at = links.indexOf(event.target);
     if (!step || (at < 0 && !event.target.matches("[data-focus]"))) return;
@@ -281,6 +339,14 @@
         }, 500);
       });
     }
+  });
+
+  // A file may be dropped anywhere on a page that takes one.
+  for (const kind of ["dragover", "drop"]) document.addEventListener(kind, (event) => {
+    const field = document.querySelector("form:not([hidden]):is([data-upload], [data-ask]) [type=file]");
+    if (!field || event.target === field || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    if (kind === "drop") { field.files = event.dataTransfer.files; field.focus(); }
   });
 
   // An upload: how far it is, and ending it. What is too large is not sent at all.

@@ -20,10 +20,10 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
 from localmed.config import ReadBounds
-from localmed.errors import InputError, LimitExceeded, details
+from localmed.domain.errors import InputError, LimitExceeded, details
 from localmed.ingest import readers
 from localmed.ingest.parsed import FieldMapping, SourceRecord
-from tests.words import words
+from tests.words import pattern, said, words
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -96,7 +96,7 @@ def test_docx_golden(protocol: Path) -> None:
         ("row", 0, "Drug: amoxicillin; Dose Adult: 1 g"),
         ("paragraph", 0, "Call the microbiologist."),
     ]
-    assert (record.title, words(record.notes)) == ("Sepsis", ("1 run of hidden text was left out",))
+    assert (record.title, words(record.notes)) == ("Sepsis", (said("reader.hidden_text", count=1),))
 
 
 def test_docx_content_controls_boxes_changes_and_notes(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_docx_content_controls_boxes_changes_and_notes(tmp_path: Path) -> None:
     record = read(path)
     assert [text for _, _, text in shape(record)] == ["In a control.", "Give 5 mg daily.", "Anchor.", "In a box."]
     assert record.title == "Ward rules"
-    assert words(record.notes) == ("2 tracked changes are not accepted yet: read as if they were",)
+    assert words(record.notes) == (said("reader.tracked_changes", count=2),)
 
 
 def test_docx_footnotes_follow_what_refers_to_them(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_macros_and_templates_are_noted_and_never_fetched(protocol: Path) -> Non
     record = read(changed)
     assert shape(record) == shape(read(protocol))
     assert words(record.notes[:3]) == (
-        "it holds macros, which were not run and not read",
-        "it points to 1 thing outside (a template, picture or file), which was not fetched",
+        said("reader.macros"),
+        said("reader.outside", count=1),
         "1 embedded file was not read",
     )
 
@@ -293,7 +293,7 @@ def test_what_is_no_package_is_refused_by_name(tmp_path: Path, protocol: Path) -
                 ),
             )
         )
-    with pytest.raises(InputError, match="no Word, PowerPoint or Excel file"):
+    with pytest.raises(InputError, match=pattern("reader.zip_no_office.what")):
         read(rezipped(protocol, lambda name, content: None))
     with pytest.raises(InputError, match="is damaged"):
         read(rezipped(protocol, lambda name, content: content[:-200] if name == "word/document.xml" else content))

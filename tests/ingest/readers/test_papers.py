@@ -11,13 +11,13 @@ import pytest
 
 from localmed.config import ReadBounds
 from localmed.domain import Collection
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import Parser
 from tests.fakes import documents, import_into, verify
-from tests.words import words
+from tests.words import phrase, said, words
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 LONG = "This made-up paragraph is long enough to stand alone: it has more than one hundred characters, counted by hand."
@@ -66,8 +66,8 @@ def test_omim_golden() -> None:
     assert (last.key, last.edition) == ("999012", "2021-12-12")
     assert not any("An invented reference" in text for record in records for text in texts(record))
     assert words(faults) == [
-        ("the whole file", "2 entries were moved or removed and passed over (999101, 999102)"),
-        ("the whole file", "1 entry without a long enough segment of text was passed over (999103)"),
+        ("the whole file", said("reader.omim_moved", count=2, numbers="999101, 999102")),
+        ("the whole file", said("reader.omim_empty", count=1, numbers="999103")),
     ]
 
 
@@ -94,7 +94,7 @@ def test_oncokb_golden() -> None:
     ]
     assert tenth.key == "DEMF:Wildtype:Demonstration Colon Cancer:1:Blankimab"
     assert last.title == "DEMH MSI-H in All Solid Tumors"
-    assert words(faults) == [("line 12", "its level is none of 1, 2, 3A, 3B, 4, R1, R2")]
+    assert words(faults) == [("line 12", said("reader.oncokb_level", levels="1, 2, 3A, 3B, 4, R1, R2"))]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_omim_cut_short(tmp_path: Path) -> None:
     whole = omim("999001", LONG) + omim("999002", LONG)
     records, faults = read("omim", written(tmp_path / "omim.txt", whole[: whole.rindex("made-up")]))
     assert [record.key for record in records] == ["999001"]
-    assert words(faults) == [("MIM 999002", "the file ends within this entry: it is cut short")]
+    assert words(faults) == [("MIM 999002", said("reader.omim_cut"))]
 
 
 def test_omim_numbers_that_are_none_or_come_twice(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_table_that_is_not_oncokbs_is_refused(tmp_path: Path, content: str, pr
         (("1", "DEMA", "V1E", "Glioma"), "has 4 of 5 columns"),
         (("1", "DEMA", "V1E", "Glioma", ""), "has no drugs"),
         (("1", "", "V1E", "Glioma", "Imaginib"), "has no gene"),
-        (("Px2", "DEMA", "V1E", "Glioma", "Imaginib"), "its level is none of 1, 2, 3A, 3B, 4, R1, R2"),
+        (("Px2", "DEMA", "V1E", "Glioma", "Imaginib"), said("reader.oncokb_level", levels="1, 2, 3A, 3B, 4, R1, R2")),
         (("1", "DEMA", "V1E", "Glioma" * 200_000, "Imaginib"), "a field is longer than 2000 characters"),
     ],
 )
@@ -243,7 +243,7 @@ def test_a_bad_oncokb_row_spares_the_others(tmp_path: Path, cells: tuple[str, ..
     lines = ["\t".join(COLUMNS), "\t".join(cells), good, good]
     records, faults = read("oncokb", written(tmp_path / "table.tsv", "\r\n".join(lines)))
     assert [record.title for record in records] == ["DEMB V2E in Glioma"]
-    assert [words(fault.reason) for fault in faults] == [reason, "comes twice in the file; the first was read"]
+    assert [words(fault.reason) for fault in faults] == [reason, said("reader.twice")]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_a_bad_oncokb_row_spares_the_others(tmp_path: Path, cells: tuple[str, ..
         ('{"title": "T", "text": "t"}', "has no id"),
         ('{"id": "2", "text": "t"}', "has no title"),
         ('["id"]', "is not an object"),
-        ('{"id": "1", "title": "T", "text": "again"}', "comes twice"),
+        ('{"id": "1", "title": "T", "text": "again"}', phrase("reader.twice")),
     ],
 )
 def test_a_bad_article_spares_the_others(tmp_path: Path, line: str, reason: str) -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localmed.errors import InputError
+from localmed.domain.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, FieldMapping, SourceRecord
 from localmed.ingest.readers import csv_rows, tables
 from localmed.ingest.readers.tables import Cell
-from tests.words import words
+from tests.words import pattern, words
 
 
 def rows(blocks: Sequence[Block]) -> list[str]:
@@ -151,8 +151,8 @@ def test_csv_rows_as_records_and_what_is_broken(tmp_path: Path) -> None:
     assert words(second) == ("row 3", "has no text")
     assert words(third) == ("row 4", "has more cells than the header")
     path.write_text('a,b\n"never closed,1\n', encoding="utf-8")
-    with pytest.raises(InputError, match="a quotation mark or cell is broken near line"):
+    with pytest.raises(InputError, match=pattern("reader.csv_broken.what")):
         list(csv_rows.read(path, FieldMapping()))
     path.write_text(" \n\n", encoding="utf-8")
-    with pytest.raises(InputError, match="holds no text"):
+    with pytest.raises(InputError, match=pattern("reader.no_text.what")):
         list(csv_rows.read(path, FieldMapping()))

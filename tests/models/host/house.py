@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from localmed.config import HostSettings
 from localmed.domain import SearchFilter
-from localmed.language import words
+from localmed.domain.ports import UNWATCHED, Reply, Request, Stance, Watch
 from localmed.models.host import hosting
 from localmed.models.host.adapters import Hosted, connect
 from localmed.models.host.protocol import FOLDER, SOCKET, VERSION, Frame, Wire
 from localmed.models.host.server import Host
 from localmed.models.host.work import Owned
-from localmed.ports import UNWATCHED, Reply, Request, Stance, Watch
+from localmed.text.language import words
 from tests.fakes import HashedWords, WeighedWords
 from tests.scripted import ScriptedChat
 

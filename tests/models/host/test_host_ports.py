@@ -7,16 +7,15 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from localmed import errors
 from localmed.config import ChatSettings, HostSettings
-from localmed.domain import SearchFilter
-from localmed.errors import LocalmedError, ModelError, UsageError
+from localmed.domain import SearchFilter, errors
+from localmed.domain.errors import LocalmedError, ModelError, UsageError
+from localmed.domain.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from localmed.models.choice import choices
 from localmed.models.host import protocol
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.client import Client
 from localmed.models.registry.registration import Model, Registrations
-from localmed.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from tests.fakes import HashedWords, WeighedWords
 from tests.models.chat_contract import ChatContract
 from tests.models.host.conftest import Start
@@ -104,7 +103,7 @@ def test_tokens_that_nobody_hears_are_not_sent(start: Start) -> None:
 
 def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
     assert hosted.chat is not None
-    with pytest.raises(UsageError, match=r"two different labels at least\. Name each label once"):
+    with pytest.raises(UsageError, match=r"at least two different labels\. Name each label once"):
         hosted.chat.choose([Message("user", "?")], ["?"], ["yes"])
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, LocalmedError) and kind is not LocalmedError:
@@ -155,7 +154,7 @@ def test_a_message_too_large_is_refused_and_the_next_one_goes_on(house: House) -
     with pytest.raises(ModelError, match=r"host\.message_bytes"):
         connected.encoder.encode(["x" * 2000], "query")
     with pytest.raises(
-        ModelError, match="from the model host has more than 2000"
+        ModelError, match="from the model host is larger than 2000"
     ):  # its vectors are more than this client takes
         connected.encoder.encode(["x"] * 50, "query")
     assert len(connected.encoder.encode(["x"], "query")) == 1

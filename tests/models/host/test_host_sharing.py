@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from localmed.config import HostSettings
-from localmed.errors import Busy, Cancelled, ModelError
+from localmed.domain.errors import Busy, Cancelled, ModelError
+from localmed.domain.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
 from localmed.models.host.adapters import Hosted, HostEncoder, unhurried
-from localmed.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
 from tests.fakes import WeighedWords
 from tests.models.host.conftest import Start
 from tests.models.host.house import WAIT, House
 from tests.scripted import ScriptedChat
+from tests.words import pattern
 
 USERS, REQUESTS = 8, 20
 ASK = Request((Message("user", "?"),), 8)
@@ -129,7 +130,7 @@ def test_too_many_are_refused_and_the_others_served(start: Start, threads: Threa
         encoder_of(mine).encode(["refused"], "query")
     waiting.append(threads.submit(encoder_of(other).encode, ["other"], "query"))
     until(lambda: running.host.status().waiting["small"] == 3)
-    with pytest.raises(Busy, match="are waiting already"):
+    with pytest.raises(Busy, match=pattern("model.waiting.what")):
         encoder_of(other).encode(["refused"], "query")
     running.encoder.go_on.set()
     assert all(len(future.result(10)) == 1 for future in waiting)
@@ -201,7 +202,7 @@ def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadP
     for future in (talking, waiting):
         with pytest.raises(ModelError):
             future.result(10)
-    with pytest.raises(ModelError, match="has ended"):
+    with pytest.raises(ModelError, match=pattern("host.has_ended.what")):
         hosted.chat.complete(ASK)
     hosted.close()
 

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain.errors import InputError, LimitExceeded
 from localmed.models.registry import gguf, header
 from localmed.models.registry.header import Header
 from localmed.models.registry.inspecting import inspect
 from tests.models import model_files as files
 from tests.models.model_files import ARRAY, ENTRIES, F32, I32, STRING, U8, U32, make
 from tests.models.tiny_gguf import TINY, write_gguf
+from tests.words import pattern
 
 
 def read(content: bytes) -> Header:
@@ -294,13 +295,13 @@ def test_a_child_that_hangs_is_ended(tmp_path: Path) -> None:
      "print('[' * 99999)", "print('[\"error\", \"x\"]')", ""],
 )  # fmt: skip
 def test_what_a_child_sends_is_not_believed(tmp_path: Path, script: str) -> None:
-    with pytest.raises(InputError, match="ended the process"):
+    with pytest.raises(InputError, match=pattern("model.header_crash.what")):
         inspect(make(tmp_path / "a.gguf", files.gguf()), (sys.executable, "-c", script))
 
 
 def test_the_child_has_limits(tmp_path: Path) -> None:
     script = (
-        "import resource, json, sys; from localmed import confined;"
+        "import resource, json, sys; from localmed.process import confined;"
         "from localmed.models.registry import inspecting as c;"
         "confined.limit(c.MEMORY_BYTES, c.CPU_SECONDS);"
         "open(sys.argv[1] + '.txt', 'w').write(json.dumps([resource.getrlimit(resource.RLIMIT_AS)[0], "

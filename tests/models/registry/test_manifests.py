@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.errors import BadSettings
+from localmed.domain.errors import BadSettings
 from localmed.models.registry import manifests
 from localmed.models.registry.manifests import ROLES, load, load_all
 from localmed.models.registry.registry import Registry, silent
@@ -100,7 +100,7 @@ def test_a_site_does_not_describe_a_known_model_anew(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "mine.toml").write_text(ENCODER)
     registry = Registry(folder, write_manifests(tmp_path / "manifests"))
-    with pytest.raises(BadSettings, match=r"mine\.toml: small-encoder is described already"):
+    with pytest.raises(BadSettings, match=r"mine\.toml: small-encoder is already described"):
         _ = registry.manifests
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from localmed.domain import message
-from localmed.errors import ModelError, UnknownName, UsageError
+from localmed.domain.errors import ModelError, UnknownName, UsageError
 from localmed.messages import render
 from localmed.models.registry import registration
 from localmed.models.registry.registry import Registry
 from tests.models.model_files import make
 from tests.models.registered import CONTENT, encoder_folder, stored
+from tests.words import pattern
 
 
 def test_a_registered_model_is_opened(added: Registry) -> None:
@@ -65,7 +66,7 @@ def test_a_changed_file_is_never_opened(added: Registry, harm: object, reason: s
 def test_a_file_put_beside_is_told(added: Registry, name: str) -> None:
     """A library that loads a whole folder could take it for the model's."""
     make(added.folder / "tiny" / name, b"x" * 30)
-    with pytest.raises(ModelError, match="was not there when it was added"):
+    with pytest.raises(ModelError, match=pattern("model.file_stranger")):
         added.opened("tiny")
     assert added.problems("tiny", full=False) == [message("model.file_stranger", file=name)]
 
@@ -80,7 +81,7 @@ def test_a_flipped_bit_beneath_the_dates_is_not_loaded(added: Registry) -> None:
     with pytest.raises(ModelError, match="sha256 differs"):
         added.opened("tiny")
     assert not added.problems("tiny", full=False)
-    assert added.problems("tiny", full=True) == [message("model.file_hash", file="Tiny-Q8_0.gguf")]
+    assert added.problems("tiny", full=True) == [message("file.changed", file="Tiny-Q8_0.gguf")]
 
 
 def test_a_model_of_before_without_a_sum_is_hashed_once(added: Registry) -> None:

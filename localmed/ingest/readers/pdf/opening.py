@@ -15,7 +15,7 @@ import numpy as np
 import pymupdf
 
 from localmed.domain import message
-from localmed.errors import InputError, reason
+from localmed.domain.errors import InputError, reason
 
 MAGIC = b"%PDF-"
 END, END_WITHIN = b"%%EOF", 1024  # bytes; some programs write more behind it

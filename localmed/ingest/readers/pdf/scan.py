@@ -107,7 +107,14 @@ def placed(blocks: Sequence[Block], pages: Sequence[Page]) -> list[Block]:
     scans = {page.number: page.scan for page in pages if page.scan}
     if not scans:
         return list(blocks)
-    return [Block(block.kind, tuple(_line(line, scans) for line in block.lines), block.level) for block in blocks]
+    return [_placed(block, scans) for block in blocks]
+
+
+def _placed(block: Block, scans: dict[int, tuple[Scanned, ...]]) -> Block:
+    """``block`` with its lines placed; a table's row that OCR read any of is not certain."""
+    lines = tuple(_line(line, scans) for line in block.lines)
+    by_ocr = block.kind == "row" and any(line.ocr is not None for line in lines)
+    return replace(block, lines=lines, doubtful=block.doubtful or by_ocr)
 
 
 def _line(line: Line, scans: dict[int, tuple[Scanned, ...]]) -> Line:

@@ -39,10 +39,18 @@ TOP_OF_PAGE = 0.3  # of the page height: a table that begins lower does not go o
 MOST_COLUMNS = 0.6  # of the columns start a line at one height: a new row of a table ruled only around its body
 SLACK_CHARACTERS = 2.5  # of white at a line's end in a cell: its margins and a character that would have fitted
 APART = f" {JOINER}"  # keeps the blank between the items of a Chinese cell, which else are joined
+MANY_COLUMNS = 3  # of a table without borders that must have a header to be read with certainty
+MOST_APART = 1 / 3  # of its rows that may lack their first cell
+GO_ON = 2  # rows whose text may go on in the next; one may be a list
+PROSE = 4  # words of a cell's text that is a sentence begun
+SAME_LINE, CLOSE_UP = 2.0, 0.8  # points: cells have white inside their borders
 UNRULED_ROWS = 3  # a table with more ruled rows is ruled row by row
 TOLERANCE = 1.0  # points; boxes are rounded to tenths
 TALLEST = 14_400.0  # points of a page, by ISO 32000; a hostile font may be taller
 
+_NUMBER_BEGUN = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})*[,，]$")
+_NUMBER_GOES_ON = re.compile(r"[,，.]\d")
+_WANTING = re.compile(r"\b(?:a|an|and|be|by|for|from|in|is|of|on|or|the|to|with)$")
 _MARKS = re.compile(r"[\s;:,.…·\u2060]+")
 
 
@@ -82,6 +90,8 @@ class Carry:
     section: str = ""
     first: str = ""
     lost: dict[int, int] = field(default_factory=dict)  # page -> cells of which something is in no row
+    torn: bool = False  # the last table was not read with certainty, and neither is what goes on from it
+    doubtful: set[int] = field(default_factory=set)  # pages with a table that was not read with certainty
 
 
 def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carry: Carry) -> list[Block]:
@@ -107,7 +117,64 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     missing = lost_cells(pieces, made, names if goes_on else ())
     if missing:
         carry.lost[page] = carry.lost.get(page, 0) + missing
+    carry.torn = bool(missing) or (goes_on and carry.torn) or is_doubtful(grid, rows, names)
+    if made and carry.torn:
+        carry.doubtful.add(page)
+        made = [replace(block, doubtful=True) for block in made]
     return made
+
+
+# --- whether a table was read with certainty --------------------------------------------------------------------------
+
+
+def is_doubtful(grid: Grid, rows: Sequence[_Row], names: Sequence[str]) -> bool:
+    """Whether the body ``rows`` of ``grid`` show that they may be torn.
+
+    A word or number is cut in two at a column's edge, or sentences go on in the next row; or, where no borders
+    are drawn, names stand apart from their amounts, or the columns have no names.
+    """
+    if any(_is_cut(first, second) for row in rows for first, second in itertools.pairwise(_filled(row))):
+        return True
+    if sum(_goes_on(above, below) for above, below in itertools.pairwise(rows)) >= GO_ON:
+        return True
+    body = [row for row in rows if not _is_section(row, grid.width)]
+    apart = sum(not any(slot.lines for slot in row if slot.columns[0] == 0) for row in body)
+    unnamed = grid.width >= MANY_COLUMNS and not any(names)
+    return grid.predicted and (unnamed or apart > MOST_APART * len(body))
+
+
+def _filled(row: _Row) -> list[_Slot]:
+    return [slot for slot in row if slot.lines]
+
+
+def _one_word(text: str, piece: Piece, after: str, next_piece: Piece) -> bool:
+    """Whether what ends one cell's line is printed close up against what begins another's, as inside a word."""
+    touches = abs(piece.middle - next_piece.middle) < SAME_LINE and abs(next_piece.x0 - piece.x1) < CLOSE_UP
+    return touches and text.rstrip()[-1:].isalnum() and after.lstrip()[:1].isalnum()
+
+
+def _goes_on(above: _Row, below: _Row) -> int:
+    """How plainly the text of a cell goes on in the one below: ``GO_ON`` where a word is wanting, 1 where it may."""
+    under = {slot.columns: slot.text for slot in below if slot.lines}
+    for slot in above:
+        text, after = slot.text.rstrip(), under.get(slot.columns, "").lstrip()
+        if text and after and after != text:
+            prose = len(text.split()) >= PROSE and text[-1].isalpha() and not is_cjk(text[-1])
+            if _WANTING.search(text):
+                return GO_ON
+            if text.endswith((",", "，", "、")) or (prose and after[0].islower()):
+                return 1
+    return 0
+
+
+def _is_cut(first: _Slot, second: _Slot) -> bool:
+    """Whether a word or number goes on from one cell into the next: "fo" and "r adults", "98," and "452"."""
+    if any(_one_word(*ours, *theirs) for ours, theirs in itertools.product(first.lines, second.lines)):
+        return True
+    left, right = first.text.rstrip(), second.text.lstrip()
+    return bool(_NUMBER_BEGUN.search(left) and right[:1].isdigit()) or bool(
+        left[-1:].isdigit() and _NUMBER_GOES_ON.match(right)
+    )
 
 
 def _unused(rows: Sequence[_Row], names: Sequence[str]) -> bool:
@@ -342,10 +409,12 @@ def lost_cells(pieces: Sequence[Piece], blocks: Sequence[Block], repeated: Itera
     return len({piece.cell for piece in left if piece.middle > top or _bare(piece.text) not in named})
 
 
-def lost_notes(lost: Mapping[int, int]) -> Iterator[Message]:
-    """What a librarian is told of ``lost``: the number of such cells by page."""
-    for page, cells in lost.items():
+def lost_notes(carry: Carry) -> Iterator[Message]:
+    """What a librarian is told of the tables: how many cells stand in no row by page, and which may be torn."""
+    for page, cells in carry.lost.items():
         yield message("pdf.cells_lost", page=page, count=cells)
+    if pages := tuple(map(str, sorted(carry.doubtful))):
+        yield message("pdf.tables_doubtful", count=len(pages), pages=pages)
 
 
 def _shown(piece: Piece, lines: Sequence[tuple[Box, str]]) -> bool:

@@ -18,7 +18,7 @@ from localmed.ingest.readers.pdf.tables import Carry, lost_cells, lost_notes, ta
 from localmed.ingest.readers.pdf.text import Piece, cleaned
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
-from tests.words import words
+from tests.words import said, words
 
 EDGES = (50.0, 180.0, 280.0, 430.0)
 
@@ -301,7 +301,7 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
         carry = Carry()
         table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, cells), pieces, 7, True, carry)
         assert carry.lost == lost
-    assert words(list(lost_notes({7: 2}))) == ["page 7: text of 2 table cells is in no row; check the page"]
+    assert words(list(lost_notes(Carry(lost={7: 2})))) == [said("pdf.cells_lost", page=7, count=2)]
 
 
 @pytest.mark.slow

@@ -10,12 +10,12 @@ import pytest
 
 from localmed.config import ReadBounds
 from localmed.domain import Box
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest.parsed import Block, FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.reader import read
 from localmed.ingest.readers.pdf.text import cleaned
 from tests.ingest.readers.pdf import fixtures as make
-from tests.words import words
+from tests.words import phrase, words
 
 
 def read_one(path: Path, bounds: ReadBounds | None = None) -> SourceRecord:
@@ -285,7 +285,7 @@ def test_a_page_over_the_bound_is_cut_with_a_note(tmp_path: Path) -> None:
 
 
 def test_too_many_pages_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LimitExceeded, match="2 pages, more than the 1 allowed"):
+    with pytest.raises(LimitExceeded, match="2 pages; 1 are allowed"):
         read_one(make.scan(tmp_path / "many.pdf", text_pages=2, scanned=0), ReadBounds(pages=1))
 
 
@@ -365,12 +365,12 @@ def _cyclic(path: Path) -> Path:
     ("build", "reason"),
     [
         (_write(b""), "is empty"),
-        (_write(b"<!DOCTYPE html><html><body>Log in</body></html>"), "is not a PDF: it starts like HTML"),
-        (_write(b"PK\x03\x04" + bytes(100)), "is not a PDF: it starts like a zip archive"),
-        (_write(b"just some words"), "is not a PDF: it does not start like one"),
+        (_write(b"<!DOCTYPE html><html><body>Log in</body></html>"), f"is not a PDF: it {phrase('pdf.like_html')}"),
+        (_write(b"PK\x03\x04" + bytes(100)), f"is not a PDF: it {phrase('pdf.like_zip')}"),
+        (_write(b"just some words"), f"is not a PDF: it {phrase('pdf.like_none')}"),
         (lambda path: make.encrypted(path, "secret"), "needs a password"),
         (_truncated, "is damaged"),
-        (_cut, "is cut off in the middle"),
+        (_cut, phrase("pdf.cut.what")),
         (_cyclic, "is damaged"),
         (make.scan, "has no text layer on any of its 2 pages"),
         (lambda path: path, "cannot be read"),

@@ -1,1 +1,0 @@
-"""The roles: what each does with and without a language model."""

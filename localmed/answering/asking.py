@@ -1,0 +1,183 @@
+"""The roles of a question that is looked into thoroughly (LINS, MAIRAG), their inputs and outputs.
+
+Passages go to a model between marks, with the instruction that they are quoted material and give no orders. What comes
+back is held to it: a reply in another language, or of nothing, is rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from localmed.answering import evidence as shown
+from localmed.answering.prompts import instructions
+from localmed.answering.roles import Choosing, Role, Writing
+from localmed.domain import Evidence, Message, Passage, Statement, message
+from localmed.domain.errors import Rejected
+from localmed.domain.ports import Choice
+from localmed.text import medicines
+from localmed.text.language import detect
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionInput:
+    """A question, as the input of a role that needs nothing else."""
+
+    question: str
+
+    @property
+    def language(self) -> str:
+        """The question's."""
+        return detect(self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordsInput(QuestionInput):
+    """At most ``most`` keywords are wanted. The result is a ``Keywords``."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """The keywords, most important first; ``unknown`` are the question's words that the library does not hold."""
+
+    words: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceInput(QuestionInput):
+    """Whether each of ``passages`` helps to answer; the result is a tuple of probabilities, in their order."""
+
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoherenceInput(QuestionInput):
+    """Whether ``statements`` agree with the ``evidence`` they cite. The result is a ``Coherence``."""
+
+    statements: tuple[Statement, ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coherence:
+    """Whether an answer agrees with its evidence; ``conflicting`` are the places of the statements that do not."""
+
+    agrees: bool
+    reason: Message | None = None
+    conflicting: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp(QuestionInput):
+    """A question after ``earlier`` ones, oldest first. The result is a question that stands alone."""
+
+    earlier: tuple[str, ...]
+
+
+def _relevance(_: RelevanceInput, choices: Sequence[Choice]) -> tuple[float, ...]:
+    return tuple(choice.probabilities[0] for choice in choices)
+
+
+def _passages(task: RelevanceInput) -> tuple[str, ...]:
+    return tuple(shown.quoted("passage", passage.in_context, task.language) for passage in task.passages)
+
+
+def _keywords(task: KeywordsInput, value: Any) -> Keywords:
+    words = tuple(dict.fromkeys(word for keyword in value["keywords"] if (word := " ".join(keyword.split()))))
+    if not words:
+        raise Rejected("agents.no_keyword")
+    return Keywords(words[: task.most])
+
+
+def _self_contained(task: FollowUp, value: Any) -> str:
+    return a_question(str(value["question"]), "\n".join((*task.earlier, task.question)), task.language)
+
+
+def a_question(text: str, known: str, language: str) -> str:
+    """A question that a model rewrote; raise ``Rejected`` where it names a medicine that is not ``known``."""
+    question = shown.in_language(" ".join(text.split()), language)
+    if medicines.names(question) - medicines.names(known):
+        raise Rejected("agents.new_medicine")
+    return question
+
+
+def _coherence(task: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
+    pairs = zip(_stating(task), choices, strict=True)
+    conflicting = tuple(place for place, choice in pairs if choice.best != 0)
+    return Coherence(not conflicting, message("agents.answer_contradicts") if conflicting else None, conflicting)
+
+
+def _stating(task: CoherenceInput) -> list[int]:
+    return [place for place, one in enumerate(task.statements) if not one.withheld and one.citations]
+
+
+def _statement_and_sources(task: CoherenceInput) -> tuple[str, ...]:
+    known = {piece.marker: piece for piece in task.evidence}
+    stating = [task.statements[place] for place in _stating(task)]
+    markers = [dict.fromkeys(citation.marker for citation in statement.citations) for statement in stating]
+    return tuple(
+        f"{shown.evidence_text([known[marker] for marker in cited], task.language)}\n"
+        f"{shown.quoted('statement', statement.text, task.language)}"
+        for statement, cited in zip(stating, markers, strict=True)
+    )
+
+
+RELEVANT = 0.5  # of the label "relevant", from which a passage helps: more likely than not
+
+RELEVANCE = Role(
+    "relevance",
+    "Whether a passage helps to answer the question",
+    "3",
+    "LINS, passage relevance agent (PRA)",
+    Choosing(
+        instructions("relevance"),
+        {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
+        lambda task: f"{task.question}\n",
+        _passages,
+        _relevance,
+    ),
+)
+KEYWORDS = Role(
+    "keywords",
+    "The question's keywords, most important first",
+    "3",
+    "LINS, keyword extraction agent (KEA)",
+    Writing(
+        instructions("keywords"),
+        lambda task: shown.texts_schema("keywords", task.most, 60),
+        lambda task: task.question,
+        _keywords,
+        max_tokens=200,
+    ),
+)
+COHERENCE = Role(
+    "coherence",
+    "Whether the answer agrees with its evidence",
+    "1",
+    "LINS, passage coherence agent (PCA)",
+    Choosing(
+        instructions("coherence"),
+        {"en": ("agrees", "conflicts"), "zh": ("一致", "矛盾")},
+        lambda task: f"{task.question}\n",
+        _statement_and_sources,
+        _coherence,
+    ),
+)
+SELF_CONTAINED = Role(
+    "self_contained",
+    "A follow-up question made to stand alone",
+    "2",
+    "LINS, question enhancement for follow-ups (QEA)",
+    Writing(
+        instructions("self_contained"),
+        lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 1000}}),
+        lambda task: "\n".join((*task.earlier, task.question)),
+        _self_contained,
+        max_tokens=200,
+    ),
+)
+ROLES = (KEYWORDS, RELEVANCE, COHERENCE, SELF_CONTAINED)

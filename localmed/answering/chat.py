@@ -1,0 +1,127 @@
+"""The roles on a chat model: the role's form is filled in, sent, and what comes back is read strictly.
+
+A reply that cannot be used is asked for once more, with another seed and our reason (never the reply) at the end of the
+conversation; then it is ``Rejected``. Evidence that does not fit the context is left out by whole passages, with a note
+in the prompt and in the answer; instructions never are. Several choices of a role are one request where the model is on
+a server. Nothing is kept between requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from localmed.answering.evidence import object_of
+from localmed.answering.roles import Choosing, Fitted, Role, Writing
+from localmed.answering.sampling import TEMPERATURE
+from localmed.domain import message
+from localmed.domain.errors import Rejected, TooLong, UsageError
+from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Request, Watch
+from localmed.messages import render
+
+NOTE_TOKENS = 40  # the note in any tokenizer
+TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
+TRIES = 2  # a reply that cannot be used is asked for once more
+LABEL_TOKENS = 12  # of a label in quotes, in any tokenizer
+TOGETHER = {
+    "en": "These are {count} cases; judge each by itself. In place of one word reply with one JSON object: "
+    '{{"labels": [...]}}, {count} labels in the order of the cases, each one of: {labels}',
+    "zh": "以上共 {count} 项，请各自独立判断。不要只回复一个词，而是回复一个 JSON 对象："
+    '{{"labels": [……]}}，按顺序给出 {count} 个标签，每个是以下之一：{labels}',
+}
+AGAIN = {
+    "en": "Your last reply could not be used ({reason}). Reply once more, as instructed.",
+    "zh": "上一次回复无法使用（{reason}）。请按要求重新回复。",
+}
+
+
+class ChatRoles:
+    """``Performer`` on a chat model."""
+
+    def __init__(self, model: CountingChat, watch: Watch = UNWATCHED) -> None:
+        """``watch`` follows every request."""
+        self._model, self._watch = model, watch
+
+    def perform(self, role: Role, task: Any) -> Any:
+        """See ``Performer.perform``. Raise ``ModelError`` where the model itself fails."""
+        if isinstance(role.form, Choosing):
+            return self._choose(role.form, task)
+        if isinstance(role.form, Writing):
+            return self._write(role.form, task)
+        raise UsageError("agents.role_not_served", role=role.name)
+
+    def _choose(self, form: Choosing, task: Any) -> Any:
+        branches = list(form.branches(task))
+        prefix = (Message("system", form.instructions[task.language]), Message("user", form.prompt(task)))
+        labels = form.labels[task.language]
+        if self._model.identity.remote and len(branches) > 1:
+            return form.read(task, self._chosen_together(prefix, branches, labels, task.language))
+        choices = self._model.choose(prefix, branches, labels, self._watch) if branches else []
+        return form.read(task, choices)
+
+    def _chosen_together(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], language: str
+    ) -> list[Choice]:
+        """A label for each of ``branches`` from one reply, where each would cost a request: named, not measured."""
+        cases = (f"({number}) {branch}" for number, branch in enumerate(branches, 1))
+        ending = TOGETHER[language].format(count=len(branches), labels=" / ".join(labels))
+        messages = (prefix[0], Message("user", "\n".join((prefix[-1].content, *cases, "", ending))))
+        item = {"enum": list(dict.fromkeys((*labels, *(label.capitalize() for label in labels))))}
+        count = len(branches)
+        schema = object_of({"labels": {"type": "array", "items": item, "minItems": count, "maxItems": count}})
+        reply = self._model.complete(Request(messages, LABEL_TOKENS * (count + 1), schema), self._watch)
+        names = [str(name).lower() for name in reply.value["labels"]]
+        return [Choice(tuple(float(label == name) for label in labels), measured=False) for name in names]
+
+    def _write(self, form: Writing, task: Any) -> Any:
+        task, messages, schema = self._fitted(form, task)
+        sample: int = getattr(task, "sample", 0)  # one of several replies to the same input, else the only one
+        for attempt in range(TRIES):
+            request = Request(
+                messages, form.max_tokens, schema, TEMPERATURE if sample else 0.0, sample * TRIES + attempt
+            )
+            try:
+                reply = self._model.complete(request, self._watch)
+                return form.read(task, reply.text if schema is None else reply.value)
+            except Rejected as rejected:
+                if attempt == TRIES - 1:
+                    raise
+                again = AGAIN[task.language].format(reason=render(rejected.messages[0], task.language))
+                messages = (*messages[:-1], Message("user", f"{messages[-1].content}\n\n{again}"))
+        raise AssertionError("unreachable")
+
+    def _fitted(self, form: Writing, task: Any) -> tuple[Any, tuple[Message, ...], Any]:
+        """The input with the passages that fit, the messages and the schema of them."""
+        instructions, passages = form.instructions[task.language], list(form.passages(task))
+        note: str = ""
+        if passages:
+            counts = self._model.count([instructions, form.prompt(task), AGAIN[task.language], *passages])
+            fitted = fit(counts[:3], counts[3:], form.max_tokens, self._model.identity.context)
+            note = render(fitted.note, task.language) if fitted.note else ""
+            task = form.shortened(task, fitted)
+            passages = [passages[place] for place in fitted.kept]
+        text = "\n\n".join(part for part in (form.prompt(task), note, *passages) if part)
+        messages = (Message("system", instructions), Message("user", text))
+        return task, messages, form.schema(task)
+
+
+def fit(instructions: Sequence[int], passages: Sequence[int], reply: int, context: int) -> Fitted:
+    """Which passages fit, the first ones being the most important; all numbers are tokens.
+
+    ``instructions`` are the counts of everything that must stay. Passages are taken in order until one does not fit:
+    a later one that happens to be short does not overtake it. Raise ``ModelError`` where not even one fits.
+    """
+    fixed = sum(instructions) + TURN_TOKENS * len(instructions) + reply
+    needs = [count + TURN_TOKENS for count in passages]
+    if fixed + sum(needs) <= context:
+        return Fitted(tuple(range(len(needs))))
+    left = context - fixed - NOTE_TOKENS
+    kept = 0
+    for need in needs:
+        if need > left:
+            break
+        left -= need
+        kept += 1
+    if not kept:
+        raise TooLong("agents.no_room", fixed=fixed, first=needs[0] if needs else 0, context=context)
+    return Fitted(tuple(range(kept)), message("agents.left_out", left=len(needs) - kept, passages=len(needs)))

@@ -1,0 +1,184 @@
+"""The roles of the departments workflow (Dual-RAG): which department a complaint belongs to, and the final check of it.
+
+A model chooses among the departments that were found in the guide and no others; each of its reasons cites that
+department's own section. The final check (Dual-RAG, module "Check") holds what was written against the guide: a
+department whose section does not carry the reason is dropped, and so is a reason that names what the patient has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from localmed.answering import evidence as shown
+from localmed.answering.asking import QuestionInput
+from localmed.answering.prompts import instructions
+from localmed.answering.roles import Choosing, Fitted, Role, Writing
+from localmed.domain import Evidence, Hit, Origin, Statement
+from localmed.domain.errors import Rejected
+from localmed.domain.ports import Choice
+
+SHOWN = 3  # departments in an answer
+REASON_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Department:
+    """A department of the guide: the sections of it that were found, as hits and, in their order, as evidence."""
+
+    name: str
+    hits: tuple[Hit, ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GuidanceInput(QuestionInput):
+    """``question`` is the complaint; ``departments`` as they were found. The result is a ``Guidance``.
+
+    ``dense`` says whether the similarities of the hits count, ``reranker`` whose scores they carry ("": nobody's).
+    """
+
+    departments: tuple[Department, ...]
+    dense: bool
+    reranker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """A department that fits, and why: statements that cite its sections."""
+
+    department: str
+    why: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """The departments that fit, best first; none where the guide names no department for the complaint."""
+
+    advised: tuple[Advised, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput(QuestionInput):
+    """What was ``advised``, each beside its department as the guide has it. The result is a ``bool`` for each."""
+
+    advised: tuple[Advised, ...]
+    departments: tuple[Department, ...]
+
+    def department(self, name: str) -> Department | None:
+        """The department of that name."""
+        return next((department for department in self.departments if department.name == name), None)
+
+
+_DISEASE = (
+    r"\w+(itis|osis|aemia|emia|oma|pathy)|infection|cancer|tumou?r|disease|disorder|syndrome|failure|heart attack"
+)
+_DIAGNOSIS = re.compile(  # of a model's own sentence: that somebody has, or may have, a disease
+    rf"\b(have|has|having|be|is|are|suffer\w*)\b.{{0,30}}\b({_DISEASE}|stroke|diabetes|asthma|depression|migraine)\b"
+    r"|\bdiagnos\w+|\b(suggests?|indicates?|points to|signs? of|symptoms? of)\b"
+    r"|诊断|(可能|大概|应该)(是|患|得)了?|(您|你|患者|他|她)(患有|得了)|提示.{0,12}(病|炎|癌|症)|考虑为|疑似",
+    re.IGNORECASE,
+)
+
+
+def stands(task: CheckInput, advised: Advised) -> bool:
+    """Whether ``advised`` is of the guide: its name, its citations, and no word of what the patient has."""
+    department = task.department(advised.department)
+    if department is None or not advised.why:
+        return False
+    own = {piece.marker for piece in department.evidence}
+    cited = {citation.marker for statement in advised.why for citation in statement.citations}
+    written = (statement.text for statement in advised.why if statement.origin is Origin.GENERATED)
+    return bool(cited) and cited <= own and not any(_DIAGNOSIS.search(text) for text in written)
+
+
+def check_by_rule(task: CheckInput) -> tuple[bool, ...]:
+    """The final check without a model."""
+    return tuple(stands(task, advised) for advised in task.advised)
+
+
+# --- how a chat model is asked ----------------------------------------------------------------------------------------
+
+
+def _section(department: Department, language: str) -> str:
+    return f"{department.name}\n{shown.evidence_text(department.evidence, language)}"
+
+
+def _schema(task: GuidanceInput) -> Any:
+    names = [department.name for department in task.departments]
+    markers = [evidence.marker for department in task.departments for evidence in department.evidence]
+    sources = {"type": "array", "items": {"enum": markers}, "minItems": 1, "maxItems": 3}
+    reason = {"type": "string", "minLength": 1, "maxLength": REASON_CHARACTERS}
+    item = shown.object_of({"department": {"enum": names}, "reason": reason, "sources": sources})
+    return shown.object_of({"departments": {"type": "array", "items": item, "maxItems": SHOWN}})
+
+
+def _guidance(task: GuidanceInput, value: Any) -> Guidance:
+    known = {department.name: department for department in task.departments}
+    advised: dict[str, Advised] = {}
+    for item in value["departments"]:
+        if item["department"] not in known:
+            raise Rejected("agents.unknown_department")
+        department = known[item["department"]]
+        reply = {"text": item["reason"], "sources": item["sources"]}
+        why = shown.cited([reply], department.evidence, task.language)
+        advised.setdefault(department.name, Advised(department.name, why))
+    return Guidance(tuple(advised.values())[:SHOWN])
+
+
+def _shortened(task: GuidanceInput, fitted: Fitted) -> GuidanceInput:
+    return replace(task, departments=tuple(task.departments[place] for place in fitted.kept))
+
+
+def _reasons(task: CheckInput) -> tuple[str, ...]:
+    sections = []
+    for advised in task.advised:
+        department = task.department(advised.department)
+        section = _section(department, task.language) if department else advised.department
+        reason = " ".join(why.text for why in advised.why)
+        sections.append(f"{section}\n{shown.quoted('reason', reason, task.language)}")
+    return tuple(sections)
+
+
+def _checked(_: CheckInput, choices: Sequence[Choice]) -> tuple[bool, ...]:
+    return tuple(choice.best == 0 for choice in choices)
+
+
+DEPARTMENT = Role(
+    "department",
+    "Which departments of the guide a complaint belongs to",
+    "2",
+    "Dual-RAG, generation over the department guide",
+    Writing(
+        instructions("department"),
+        _schema,
+        lambda task: shown.quoted("complaint", task.question, task.language),
+        _guidance,
+        lambda task: tuple(_section(department, task.language) for department in task.departments),
+        _shortened,
+        max_tokens=600,
+    ),
+)
+FINAL_CHECK = Role(
+    "final_check",
+    "Whether the guide carries what was advised",
+    "1",
+    "Dual-RAG, check module",
+    Choosing(
+        instructions("final_check"),
+        {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
+        lambda task: f"{shown.quoted('complaint', task.question, task.language)}\n",
+        _reasons,
+        _checked,
+    ),
+)
+EMERGENCY = Role(
+    "emergency_likeness",
+    "Whether a complaint is worded like an emergency that no red flag is known of",
+    "1",
+    "a rule of the house",
+)
+ROLES = (DEPARTMENT, FINAL_CHECK, EMERGENCY)

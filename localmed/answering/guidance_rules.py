@@ -1,0 +1,137 @@
+"""Departments without a language model: each is scored by its sections in the guide; the best sentence is the why.
+
+A score adds up: the share of the complaint's weight (inverse document frequency; its own words, and with less weight
+those that ``lay_words`` adds) that the section holds; where the encoder knows the language, the similarity of complaint
+and section, and of complaint and nearest sentence; and whether the department is for such a person: a child, somebody
+pregnant. The weights and thresholds were chosen on the development cases (tests/workflows/cases).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from localmed.answering import guidance
+from localmed.answering.roles import Rules
+from localmed.domain import Statement
+from localmed.library.lexical import LexicalIndex
+from localmed.retrieval.guide import is_emergency
+from localmed.retrieval.weights import Question, searched_text, weigh
+from localmed.text import language
+from localmed.text.lay_words import added, characters
+
+WEIGHTS = (1.0, 1.0, 1.0)  # of the coverage of the complaint's own words, of the added ones, of its Chinese characters
+SIMILARITY, NEAREST = 1.0, 1.0  # of the best section and of its nearest sentence; both lie between about 0 and 0.7
+SIMILAR = 0.5  # score from which a department fits; by words alone see ``WORDS`` (Chinese counts characters too)
+WORDS = {"en": 0.2, "zh": 0.5}
+CLOSE = 0.45  # of the best score: what is further off is not named
+WRONG_PERSON = 0.6  # taken off a department for children or the pregnant where the complaint is of nobody such
+RIGHT_PERSON = 0.9  # added where it is
+EMERGENCY = 0.3  # taken off the Emergency Department, which red flags name: its section holds words of every kind
+SHORTEST = 8  # characters of a sentence that can be a reason; shorter ones are floors
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """People who have departments of their own: how a complaint tells of them, and what such departments are called."""
+
+    people: re.Pattern[str]
+    departments: re.Pattern[str]
+
+
+GROUPS = (
+    Group(
+        re.compile(
+            r"\b(my|our|the) (\d{1,2}[- ]?(year|month|week|day)[- ]old|baby|toddler|child|kid|little (one|boy"
+            r"|girl)|newborn|infant)"
+            r"|\b([1-9]|1[0-5])[- ]?(years?|yrs?|months?|weeks?)[- ]old\b"
+            r"|\b(son|daughter|grandson|granddaughter|boy|girl)\b.{0,20}\b([1-9]|1[0-5])\b"
+            r"|\b(toddler|baby|newborn|infant|child|kid)s?\b"
+            r"|宝宝|婴儿|小孩|孩子|娃|小朋友|幼儿|新生儿|(女儿|儿子|孙子|孙女"
+            r"|外孙).{0,6}([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)岁"
+            r"|([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)(岁|个月大?)的?(女儿|儿子|男孩|女孩|孙)",
+            re.IGNORECASE,
+        ),
+        re.compile(r"\b(p(a?e)diatric\w*|child\w*|neonat\w*)\b|儿科|小儿|儿童|新生儿", re.IGNORECASE),
+    ),
+    Group(
+        re.compile(
+            r"\b(pregnan\w+|weeks along|months along|expecting a baby|positive (pregnancy )?test"
+            r"|test was positive|breast-?feed\w*"
+            r"|gave birth|contractions|waters broke|nursing|in my belly)\b|怀孕|怀上|孕(?!酮)|肚子里的(宝宝"
+            r"|孩子)|胎动|宫缩|破水|产检|喂奶|哺乳|坐月子|产后|两条杠",
+            re.IGNORECASE,
+        ),
+        re.compile(r"\b(maternity|obstetric\w*|midwi\w+|antenatal)\b|产科|妇产|助产", re.IGNORECASE),
+    ),
+)
+
+
+class GuidanceRules:
+    """The roles of the departments workflow by rule."""
+
+    def __init__(self, index: LexicalIndex) -> None:
+        """``index`` weighs words."""
+        self._index = index
+
+    def rules(self) -> Rules:
+        """The roles it serves."""
+        return {guidance.DEPARTMENT.name: self.advise, guidance.FINAL_CHECK.name: guidance.check_by_rule}
+
+    def advise(self, task: guidance.GuidanceInput) -> guidance.Guidance:
+        """The departments whose sections fit the complaint best, each with its best sentence as the why."""
+        own = weigh(task.question, self._index)
+        more = weigh(added(task.question, task.language), self._index)
+        single_words = characters(task.question).split()
+        single = Question(dict(zip(single_words, self._index.rarity(single_words), strict=True)))
+        least = SIMILAR if task.dense else WORDS[task.language]
+        scored = [(self.score(department, task, (own, more, single)), department) for department in task.departments]
+        scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
+        close = [department for score, department in scored[: guidance.SHOWN] if score >= CLOSE * scored[0][0]]
+        return guidance.Guidance(
+            tuple(guidance.Advised(department.name, (self._why(department, own, more),)) for department in close)
+        )
+
+    def score(self, department: guidance.Department, task: guidance.GuidanceInput, parts: Sequence[Question]) -> float:
+        """How well ``department`` fits; about 0 to 3."""
+        held = [set(self._index.analyse(searched_text(hit.passage))) for hit in department.hits]
+        total = max(
+            sum(weight * part.coverage(words) for weight, part in zip(WEIGHTS, parts, strict=True)) for words in held
+        )
+        if task.dense:
+            total += SIMILARITY * max(hit.similarity or 0.0 for hit in department.hits)
+            total += NEAREST * max(hit.nearest or 0.0 for hit in department.hits)
+        for group in GROUPS:
+            if group.departments.search(department.name):
+                total += RIGHT_PERSON if group.people.search(task.question) else -WRONG_PERSON
+        return total - (EMERGENCY if is_emergency(department.name) else 0.0)
+
+    def _why(self, department: guidance.Department, own: Question, more: Question) -> Statement:
+        """The sentence of the department's sections that holds most of the complaint's weight; of equals the first."""
+
+        def held(text: str) -> float:
+            terms = set(self._index.analyse(text))
+            return own.coverage(terms) + more.coverage(terms)
+
+        return _best(department, held)
+
+
+def reason(department: guidance.Department, complaint: str) -> Statement:
+    """The sentence of the department's sections that shares most words with ``complaint``; of equals the longest."""
+    words = set(language.words(complaint))
+    return _best(department, lambda text: len(words & set(language.words(text))) + len(text) / 10_000)
+
+
+def _best(department: guidance.Department, score: Callable[[str], float]) -> Statement:
+    sentences = [
+        (score(evidence.passage.text[start:end]), evidence, start, end)
+        for evidence in department.evidence
+        for start, end in language.sentences(evidence.passage.text)
+        if end - start >= SHORTEST
+    ]
+    if not sentences:
+        evidence = department.evidence[0]
+        return evidence.quotation(0, len(evidence.passage.text))
+    _, evidence, start, end = max(sentences, key=lambda scored: scored[0])
+    return evidence.quotation(start, end)

@@ -1,0 +1,245 @@
+"""The roles of a medical order without a language model: terms by name, definitions by quotation, questions as asked.
+
+A term (LINS, medical term extraction agent) is a medicine of our table, or a name of the concept graph or of the
+library (a document's title, a heading, a row of a table), exactly as written, the longest at each place. Nothing is
+said of it: whether a medicine is started or stopped stands in the order's own line. Not covered: terms that neither
+table, graph nor library holds. ``WORDS`` and ``NAMED`` bound what is looked up; time is linear in the text.
+
+A term is explained by a sentence that begins with that very name and says what it is ("is a", "means", "lowers"), the
+sources in the order in which they were given (leaflets first). A sentence that only mentions the term, or that defines
+another of its family, explains nothing, and neither does one that holds a dose. Nothing is restated: ``PLAIN_ORDER``
+needs a chat model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from localmed.answering import orders
+from localmed.answering.roles import Rules
+from localmed.domain import Evidence, Passage, SearchFilter, Statement
+from localmed.library.graph import Graph
+from localmed.library.lexical import LexicalIndex
+from localmed.library.terms import folded
+from localmed.text import language, medicines, units
+from localmed.text.abbreviations import meaning
+from localmed.text.language import HAN, aligned, detect
+
+LONGEST = 320  # characters of a sentence that explains; a longer one is no plain explanation
+CACHED = 4_000  # names looked up in the graph and the library, for the same library
+LOOKED_AT = 10  # passages whose headings are read for one name
+WORDS = 5  # of a term's name at most
+NAMED = 2_000  # names asked of graph and library for one order: each costs up to a tenth of a millisecond
+SHORTEST = 3  # characters of a name in English, 2 in Chinese
+
+Known = Callable[[str], bool]  # whether the graph or the library has a name
+
+_WORD = re.compile(rf"[A-Za-z0-9][A-Za-z0-9'’/.]*[A-Za-z0-9]|[A-Za-z0-9]|[{HAN}]+")
+_HAN = re.compile(f"[{HAN}]")
+_BETWEEN = re.compile(r"[ \t-]?")
+_ROW = re.compile(r"[^\n]*\S[^\n]*")
+
+Span = tuple[int, int]
+
+_DEFINES = re.compile(
+    r"(?:s|es)?\s*(?:\([^()]{0,80}\)\s*)?(?:in (?:a )?(?:low|high|small) doses? )?"
+    r"(?:(?:is|are) (?:an?|the|one|used|also (?:called|known)|another|medicines?|drugs?|tests?|tablets?|injections?)\b"
+    r"|(?:means?|refers? to|stands? for|belongs? to|lowers?|thins?|relieves?|treats?|prevents?|measures?|reduces?"
+    r"|keeps?|widens?|slows?|shows?|helps?|makes blood|works? by)\b|(?:[:–—]| -)\s+(?:an?|the) )",
+    re.IGNORECASE,
+)
+_CHINESE_DEFINES = re.compile(
+    r"\s*(?:[（(][^（()）]{0,40}[）)])?\s*(?:是(?!否)|指|即|属于|用于|用来|能(?!否)|可(?!能|以不)|为)"
+)
+_ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
+
+
+class OrderRules:
+    """The roles of a medical order by rule, over one library."""
+
+    def __init__(self, graph: Graph, lexical: LexicalIndex) -> None:
+        """``graph`` and ``lexical`` know names."""
+        self._graph, self._lexical = graph, lexical
+        self._known = lru_cache(CACHED)(self._is_name)
+
+    def rules(self) -> Rules:
+        """The roles it serves."""
+        return {
+            orders.MEDICAL_TERMS.name: self.terms,
+            orders.RETRIEVAL_QUESTION.name: retrieval_question,
+        }
+
+    def terms(self, task: orders.OrderInput) -> tuple[orders.OrderTerm, ...]:
+        """The terms of an order, exactly as written."""
+        return tuple(terms(task.order, self._known)[: orders.TERMS])
+
+    def _is_name(self, name: str) -> bool:
+        """Whether the graph, or a title, heading or row of the library, is ``name``."""
+        key = folded(name)
+        if orders.names_nothing(name):
+            return False
+        if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
+            return True
+        if not self._lexical.holds(name):
+            return False
+        rows = self._lexical.search_all([name], LOOKED_AT, SearchFilter(), 4.0)
+        passages = self._lexical.passages([passage_id for passage_id, _, _ in rows]).values()
+        return any(key in names_of(passage) for passage in passages)
+
+
+def names_of(passage: Passage) -> frozenset[str]:
+    """What a passage is about, folded: its title and headings, also without a bracket or what stands before a colon,
+    and the first cell of each row of a table.
+    """
+    named = [passage.title, *passage.headings]
+    if passage.table:
+        named += [row.partition(";")[0] for row in passage.text.splitlines()]
+    return frozenset(folded(part) for heading in named for part in _spellings(heading) if part.strip())
+
+
+def _spellings(heading: str) -> Iterator[str]:
+    """A heading whole, and each name it gives: "Laboratory guide: INR", "Full blood count (CBC)", "血常规（CBC）"."""
+    yield heading
+    for part in re.split(r"[:：(（)）/、,，;；]| [-–—] | or |或|又称", heading):
+        yield part.strip(" ?？.。")
+
+
+# --- terms ------------------------------------------------------------------------------------------------------------
+
+
+def terms(order: str, known: Known = lambda _: False) -> list[orders.OrderTerm]:
+    """The terms of ``order``, in its order; ``known`` is asked for names."""
+    plain = aligned(order)
+    ends = {mention.start: (mention.end, "medicine") for mention in medicines.mentions(plain)}
+    taken = bytearray(len(order))
+    for start, (end, _) in ends.items():
+        taken[start:end] = b"\1" * (end - start)
+    for start, end in _named(plain, known):
+        if not any(taken[start:end]):
+            ends[start] = (end, "term")
+    return [orders.OrderTerm(order[start:end], start, end, kind) for start, (end, kind) in sorted(ends.items())]
+
+
+def _named(text: str, known: Known) -> Iterator[Span]:
+    """The names of the graph and the library, the longest at each place, until ``NAMED`` were asked for."""
+    words, place = list(_words(text)), 0
+    answers: dict[str, bool] = {}
+    while place < len(words) and len(answers) < NAMED:
+        runs = [span for span in _runs(text, words, place) if _is_known(text[slice(*span)], known, answers)]
+        if runs:
+            yield runs[0]
+        place += sum(1 for start, _ in words[place : place + WORDS] if start < runs[0][1]) if runs else 1
+
+
+def _is_known(name: str, known: Known, answers: dict[str, bool]) -> bool:
+    least = 2 if _HAN.search(name) else SHORTEST
+    key = folded(name)
+    if key not in answers:
+        meanings = meaning(name, detect(name))
+        answers[key] = len(name) >= least and (known(name) or bool(meanings and known(meanings.partition(",")[0])))
+    return answers[key]
+
+
+def _runs(text: str, words: list[Span], first: int) -> Iterator[Span]:
+    """The runs of words from ``first`` on without punctuation inside, longest first."""
+    last = first
+    while last + 1 < min(len(words), first + WORDS) and _BETWEEN.fullmatch(text, words[last][1], words[last + 1][0]):
+        last += 1
+    for end in range(last, first - 1, -1):
+        yield words[first][0], words[end][1]
+
+
+def _words(text: str) -> Iterator[Span]:
+    """English words, and Chinese ones as ``rjieba``'s dictionary cuts them."""
+    for match in _WORD.finditer(text):
+        if not _HAN.match(match[0]):
+            yield match.span()
+            continue
+        import rjieba  # lazily: its dictionary takes 0.25 s
+
+        start = match.start()
+        for word in rjieba.cut(match[0]):
+            yield start, start + len(word)
+            start += len(word)
+
+
+# --- explanations -----------------------------------------------------------------------------------------------------
+
+
+def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[Statement, ...]:
+    """The first sentence that defines a term by one of its ``names``, verbatim; none where no source does.
+
+    What stands under a heading of that very name, below the document's title, defines it too: so a glossary is written.
+    """
+    known = [name for name in dict.fromkeys(names) if name]
+    keys = {folded(name) for name in known}
+    for piece in evidence:
+        passage = piece.passage
+        spans = [] if passage.table else list(language.sentences(passage.text))
+        heading = next((one for one in passage.headings[-1:] if one != passage.title), "")
+        headed = any(folded(part) in keys for part in _spellings(heading))
+        for start, end in spans:
+            if end - start <= LONGEST and defines(passage.text[start:end], known):
+                return (piece.quotation(start, end),)
+        first = next((span for span in spans if span[1] - span[0] <= LONGEST), None)
+        if headed and first and not units.dose(counted=True).search(passage.text[slice(*first)]):
+            return (piece.quotation(*first),)
+        for row in _ROW.finditer(passage.text) if passage.table else ():
+            if _explains(row[0], keys):
+                return (piece.quotation(*row.span()),)
+    return ()
+
+
+def _explains(row: str, keys: set[str]) -> bool:
+    """Whether a row of a glossary of two columns ("Term: INR; Meaning: ...") is of one of ``keys``, without a dose."""
+    cells = [cell.partition(":")[2] or cell.partition("：")[2] or cell for cell in re.split(r"[;；]\s*", row)]
+    named = any(folded(part) in keys for part in _spellings(cells[0].strip()))
+    return len(cells) == 2 and named and len(row) <= LONGEST and not units.dose(counted=True).search(row)
+
+
+def defines(sentence: str, names: list[str]) -> bool:
+    """Whether a sentence begins with one of ``names`` and says what that is, without an amount."""
+    if units.dose(counted=True).search(sentence):
+        return False
+    plain = _ARTICLE.sub("", sentence.lstrip(), count=1) if _ARTICLE.match(sentence.lstrip()) else sentence.lstrip()
+    plain = plain.removeprefix("小剂量")
+    predicates = (plain[len(name) :] for name in names if plain[: len(name)].lower() == name.lower())
+    return any(_DEFINES.match(predicate) or _CHINESE_DEFINES.match(predicate) for predicate in predicates)
+
+
+def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:
+    """What else a term is called in a source: the ingredient of a brand, what an abbreviation stands for."""
+    meanings = meaning(term.text, reader_language) if term.text.isascii() else ""
+    ingredients = sorted(medicines.ingredients(term.text)) if reader_language == "en" else []
+    names = (meanings.partition(",")[0].partition(" (")[0], *(ingredients if len(ingredients) == 1 else ()))
+    return tuple(name for name in dict.fromkeys(names) if name and folded(name) != folded(term.text))
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+# What a question may mean without naming it, and the kind of term that is put in its place where there is but one.
+_THIS = r"\b(?:this|that|the|my|these|those)"
+_MEANT: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(rf"{_THIS} (?:disease|condition|illness|problem|diagnosis|disorder)\b", re.IGNORECASE), "condition"),
+    (re.compile(rf"{_THIS} (?:medicine|medication|drug|tablet|pill|capsule)s?\b", re.IGNORECASE), "medicine"),
+    (re.compile(r"(?:这|该|我的|那)(?:个|种)?(?:疾病|病)"), "condition"),
+    (re.compile(r"(?:这|该|那)(?:个|种)?(?:药物|药)"), "medicine"),
+)
+_INTRODUCED = re.compile(
+    r"(?:\bI am|\bI'm|\bmy name is|\bthis is)\s+[A-Z][\w'’-]+(?:\s+[A-Z][\w'’-]+)*[,.]?\s*"
+    r"|我(?:叫|是)[\u4e00-\u9fff]{2,4}[，。,]\s*"
+)
+
+
+def retrieval_question(task: orders.RetrievalInput) -> str:
+    """The question without names, numbers and dates that identify; "this medicine" is named where there is only one."""
+    question = orders.without_identity(_INTRODUCED.sub("", task.question), f"{task.patient}\n{task.order}")
+    question = " ".join(question.replace("…", " ").split()).lstrip(" .,;:。，；：")
+    for pattern, kind in _MEANT:
+        names = {folded(term.text): term.text for term in task.terms if term.kind == kind}
+        if len(names) == 1:
+            (name,) = names.values()
+            question = pattern.sub(name.replace("\\", r"\\"), question, count=1)
+    return question

@@ -1,0 +1,118 @@
+"""All roles, and who serves each: a chat model, rules, or nobody. The settings say; without a chat model it is rules.
+
+A role that is off is not asked for: flows look at ``RoleTable.on`` first. With every role off but the answer itself,
+asking is plain retrieval-augmented generation (LINS, MAIRAG: agents are switched on one by one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from localmed.answering import (
+    appraisal,
+    asking,
+    check,
+    decomposing,
+    guidance,
+    judging,
+    linking,
+    orders,
+    planning,
+    practice,
+    write,
+)
+from localmed.answering.roles import Performer, Role, Rules
+from localmed.domain.errors import BadSettings, UsageError
+from localmed.safety import safety
+
+By = Literal["chat", "rules", "off"]
+CHOICES = ("chat", "rules", "off")
+# Served by rules unless the settings name them, so that no workflow costs more than four calls: keywords changed no
+# decision, abbreviations and terms of an order are in tables, an appraisal is a call for each study.
+RULES_FIRST = frozenset({"keywords", "medical_terms", "retrieval_question", "appraisal"})
+ROLES: Mapping[str, Role] = {
+    role.name: role
+    for module in (
+        write, check,
+        asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging
+    )
+    for role in module.ROLES
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RoleTable:
+    """``Performer`` of all roles: each by its own model, else the chat model, or by its rules, as ``serves`` says."""
+
+    roles: Mapping[str, Role]
+    serves: Mapping[str, By]
+    rules: Rules
+    chat: Performer | None = None
+    own: Mapping[str, Performer] = field(default_factory=dict)  # by role: a model tuned for it
+
+    @property
+    def on(self) -> frozenset[str]:
+        """The names of the roles that are served in fact."""
+        return frozenset(name for name, role in self.roles.items() if self.by(role) != "off")
+
+    def by(self, role: Role) -> By:
+        """Who serves ``role`` in fact: a chat model that is not there serves nothing."""
+        by = self.serves.get(role.name, "off")
+        if by == "chat" and self._writer(role) is None:
+            return "rules" if role.name in self.rules else "off"
+        return by
+
+    def model(self, role: Role) -> str:
+        """Which model serves ``role``: the role's name where it has one of its own, else "chat"."""
+        return role.name if role.name in self.own else "chat"
+
+    def _writer(self, role: Role) -> Performer | None:
+        return self.own.get(role.name, self.chat)
+
+    def perform(self, role: Role, task: Any) -> Any:
+        """See ``Performer.perform``; raise ``UsageError`` for a role that is off."""
+        by = self.by(role)
+        if by == "chat" and (writer := self._writer(role)):
+            return writer.perform(role, task)
+        if by == "rules":
+            return self.rules[role.name](task)
+        raise UsageError("agents.role_off", role=role.name)
+
+    def without_chat(self) -> RoleTable:
+        """The same roles by their rules alone."""
+        return replace(self, chat=None, own={})
+
+
+def role_table(
+    roles: Mapping[str, Role],
+    usual: By,
+    chosen: Mapping[str, str],
+    rules: Rules,
+    chat: Performer | None,
+    unfit: Collection[str] = (),
+    own: Mapping[str, Performer] = MappingProxyType({}),
+) -> RoleTable:
+    """Who serves ``roles``: ``usual`` for all but those that ``chosen`` (the settings' ``[roles]``) names.
+
+    ``RULES_FIRST`` are served by rules unless they are named, and so are those for which the chat model is ``unfit``;
+    what has no rules is then off. A role that has a model of its ``own`` is served by it.
+
+    A role that cannot be served as usual (a chat model for rules only, or the other way round) is served as it can be;
+    raise ``BadSettings`` where the settings ask for what there is not.
+    """
+    serves: dict[str, By] = {}
+    for name, role in roles.items():
+        there = {"chat": role.form is not None, "rules": name in rules, "off": True}
+        possible = [by for by in CHOICES if there[by]]
+        serving = [by for by in possible if by != "chat" or name in own or name not in unfit]
+        served = "chat" if name in own else "rules" if name in RULES_FIRST else usual
+        by = chosen.get(name, served if served in serving else serving[0])
+        if by not in possible:
+            raise BadSettings("agents.role_by", role=name, by=by, possible=tuple(possible))
+        serves[name] = by  # type: ignore[assignment]
+    if unknown := set(chosen) - set(roles):
+        raise BadSettings("agents.no_role", role=sorted(unknown)[0], roles=tuple(roles))
+    return RoleTable(roles, serves, rules, chat, own)

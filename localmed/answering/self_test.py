@@ -1,0 +1,256 @@
+"""A short self-test of a chat model, run when it is chosen: in which roles it does at least what the rules do.
+
+A weak model loses answers that rules give: one called sentences copied word for word conflicts, and let children's
+doses answer for adults. Each role has a few cases with a right answer (``self_test.toml``); one failed case leaves the
+role to the rules. A role without cases of its own goes with the one it is most like (``LIKE``). Whether a model can
+check answers is measured: on 30 labelled pairs in each language (``pairs.toml``) the area under the ROC curve of its
+probabilities must be ``LEAST``, and at the limit in force it may let pass and stop wrongly no more than ``AT_LIMIT``.
+Passing is no proof that a model is good, and the cases are few: they keep out what is certainly worse than rules.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from localmed.answering import asking, check, decomposing, guidance, judging, orders, practice, write
+from localmed.answering.prompts import LANGUAGES, words
+from localmed.answering.role_table import ROLES
+from localmed.answering.roles import Choosing, Performer, Role
+from localmed.domain import Evidence, Origin, Passage, Statement, Status, Support, digest
+from localmed.domain.errors import Rejected
+from localmed.domain.ports import Stance
+from localmed.domain.roc import area_under_roc
+from localmed.safety import safety
+from localmed.text.language import detect
+
+Passes = Callable[[Any], bool]
+FILE = Path(__file__).with_name("self_test.toml")
+PAIRS = Path(__file__).with_name("pairs.toml")
+LEAST = 0.85  # area under the ROC curve of the check, in each language; chance comes to it once in 2,000 tests
+AT_LIMIT = (1, 3)  # of 15 wrong statements that pass, and of 15 right ones that are stopped, in each language
+TOGETHER = 10  # pairs of one request: an answer has at most eight statements
+KINDS = ("right", "wrong")
+_ASKED = {"en": "Questions of a ward.", "zh": "病房里的各种问题。"}  # the pairs stand for themselves
+
+# Roles that stand or fall with another, whose work theirs resembles most.
+LIKE: Mapping[str, str] = {
+    "final_check": "coherence",
+    "appraisal": "badge",
+    "badge_strict": "badge",
+    "graph_terms": "medical_terms",
+    "retrieval_question": "self_contained",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is asked of a role, and whether the replies are right."""
+
+    role: Role
+    tasks: tuple[Any, ...]
+    passes: Passes  # of all replies, in the tasks' order
+
+
+def failed(
+    performer: Performer,
+    progress: Callable[[int, int], object] = lambda _done, _total: None,
+    cases: Sequence[Case] = (),
+) -> frozenset[str]:
+    """The names of the roles that ``performer`` fails in, of ``cases`` (all there are); raise what the model raises."""
+    unfit: set[str] = set()
+    cases = cases or all_cases()
+    for number, case in enumerate(cases, 1):
+        if case.role.name not in unfit and not _passed(performer, case):
+            unfit.add(case.role.name)
+        progress(number, len(cases))
+    return frozenset(unfit | {name for name, like in LIKE.items() if like in unfit})
+
+
+def _passed(performer: Performer, case: Case) -> bool:
+    try:
+        return case.passes([performer.perform(case.role, task) for task in case.tasks])
+    except Rejected:
+        return False
+
+
+def all_cases() -> tuple[Case, ...]:
+    """The cases, those of one role after another."""
+    return tuple(case for case, _ in _cases())
+
+
+@cache
+def questions() -> Mapping[str, str]:
+    """Role -> the fingerprint of what a model is asked in it: the cases that it stands or falls by, and its prompt.
+
+    A result of the test is one of these questions and of no others.
+    """
+    of_role: dict[str, list[object]] = {}
+    for case, row in _cases():
+        of_role.setdefault(case.role.name, []).append(row)
+    own = {name: [_prompt(ROLES[name]), *rows] for name, rows in of_role.items()}
+    alike = {name: [_prompt(ROLES[name]), *own[like]] for name, like in LIKE.items()}
+    return {name: digest(json.dumps(parts, sort_keys=True)) for name, parts in {**own, **alike}.items()}
+
+
+def _prompt(role: Role) -> list[object]:
+    form = role.form
+    names = {language: dict(words("quoted_names", language)) for language in LANGUAGES}
+    return [dict(form.instructions) if form else {}, dict(form.labels) if isinstance(form, Choosing) else {}, names]
+
+
+def _cases() -> Iterator[tuple[Case, Mapping[str, Any]]]:
+    table = tomllib.loads(FILE.read_text("utf-8"))
+    for name, make in _MAKERS.items():
+        yield from ((make(row), row) for row in table[name])
+    pairs = tomllib.loads(PAIRS.read_text("utf-8"))
+    yield from ((_check(language, pairs[language]), {"pairs": pairs[language]}) for language in LANGUAGES)
+
+
+def _one(role: Role, task: Any, passes: Passes) -> Case:
+    """A case of one task."""
+    return Case(role, (task,), lambda replies: passes(replies[0]))
+
+
+def _relevance(row: Mapping[str, Any]) -> Case:
+    passages = tuple(_passage(text, "Guideline") for text in row["passages"])
+    right = list(row["helps"])
+    task = asking.RelevanceInput(row["question"], passages)
+    return _one(asking.RELEVANCE, task, lambda reply: [value >= asking.RELEVANT for value in reply] == right)
+
+
+def _coherence(row: Mapping[str, Any]) -> Case:
+    source = _evidence("1", row["source"])
+    statements = tuple(_generated(text, source) for text in row["statements"])
+    wrong = tuple(place for place, agrees in enumerate(row["agrees"]) if not agrees)
+    task = asking.CoherenceInput(row["source"], statements, (source,))
+    return _one(asking.COHERENCE, task, lambda reply: reply.conflicting == wrong)
+
+
+def _badge(row: Mapping[str, Any]) -> Case:
+    source = _evidence("1", row["context"])
+    task = judging.JudgingInput(row["question"], (source,), (_generated(row["statement"], source),))
+    expected = tuple(row["criteria"])
+
+    def passes(vote: Any) -> bool:
+        criteria = vote.criteria
+        return (criteria.answers, criteria.related, criteria.grounded) == expected
+
+    return _one(judging.BADGE, task, passes)
+
+
+def _safety(row: Mapping[str, Any]) -> Case:
+    task = safety.SafetyInput(row["text"], "patient")
+    return _one(safety.SAFETY, task, lambda screening: bool(screening.concern) is row["danger"])
+
+
+def _answer(row: Mapping[str, Any]) -> Case:
+    evidence = tuple(_evidence(str(number), text) for number, text in enumerate(row["sources"], 1))
+    task = write.WriteInput(row["question"], write.of_evidence(evidence), patient=row.get("record", ""))
+
+    def passes(reply: Any) -> bool:
+        text = " ".join(one.text for one in reply.drafted)
+        return row["holds"] in text and row["lacks"] not in text
+
+    return _one(write.WRITE, task, passes)
+
+
+def _check(language: str, rows: Sequence[Mapping[str, str]]) -> Case:
+    """All pairs of ``language``; those that are right must be told from the others, and at the limit in force."""
+    pairs = [(row["text"], row[kind]) for row in rows for kind in KINDS]
+    tasks = tuple(
+        check.SupportInput(_ASKED[language], tuple(pairs[at : at + TOGETHER])) for at in range(0, len(pairs), TOGETHER)
+    )
+    return Case(check.CHECK, tasks, lambda replies: area(replies) >= LEAST and _at_limit(replies))
+
+
+def _at_limit(replies: Sequence[Sequence[Stance]]) -> bool:
+    """Whether few wrong statements pass the check as it is used, and few right ones are stopped."""
+    right, wrong = _given(replies)
+    passed, stopped = sum(map(_passes, wrong)), len(right) - sum(map(_passes, right))
+    return passed <= AT_LIMIT[0] and stopped <= AT_LIMIT[1]
+
+
+def _passes(stance: Stance) -> bool:
+    return check.verdict(stance, check.MODEL).support is Support.SUPPORTED
+
+
+def _given(replies: Sequence[Sequence[Stance]]) -> tuple[list[Stance], list[Stance]]:
+    """What the right statements were given, and what the wrong ones."""
+    given = [stance for reply in replies for stance in reply]
+    return given[:: len(KINDS)], given[1 :: len(KINDS)]
+
+
+def area(replies: Sequence[Sequence[Stance]]) -> float:
+    """The area under the ROC curve: how often a right statement is given more than a wrong one; half for as much."""
+    right, wrong = ([stance.entailment for stance in given] for given in _given(replies))
+    return area_under_roc(right, wrong) or 0.0
+
+
+def _department(row: Mapping[str, Any]) -> Case:
+    departments = tuple(
+        guidance.Department(name, (), (_evidence(str(number), text),))
+        for number, (name, text) in enumerate(row["departments"].items(), 1)
+    )
+    task = guidance.GuidanceInput(row["complaint"], departments, False)
+    return _one(
+        guidance.DEPARTMENT,
+        task,
+        lambda reply: [advised.department for advised in reply.advised][:1] == [row["first"]],
+    )
+
+
+def _plain(row: Mapping[str, Any]) -> Case:
+    return _one(orders.PLAIN_ORDER, orders.PlainInput(tuple(row["lines"])), all)
+
+
+def _parts(row: Mapping[str, Any]) -> Case:
+    task = asking.QuestionInput(row["question"])
+    return _one(decomposing.DECOMPOSITION, task, lambda parts: (len(parts) if len(parts) > 1 else 0) == row["count"])
+
+
+def _follow_up(row: Mapping[str, Any]) -> Case:
+    task = asking.FollowUp(row["question"], (row["earlier"],))
+    return _one(asking.SELF_CONTAINED, task, lambda question: row["holds"] in question and question != row["question"])
+
+
+def _terms(row: Mapping[str, Any]) -> Case:
+    task = orders.OrderInput(row["order"])
+    return _one(orders.MEDICAL_TERMS, task, lambda terms: row["holds"] in {term.text for term in terms})
+
+
+def _pico(row: Mapping[str, Any]) -> Case:
+    task = practice.PicoInput(row["question"])
+    return _one(practice.PICO, task, lambda pico: row["holds"] in pico.intervention)
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Case]] = {
+    "relevance": _relevance,
+    "coherence": _coherence,
+    "badge": _badge,
+    "safety": _safety,
+    "answer": _answer,
+    "department": _department,
+    "plain": _plain,
+    "parts": _parts,
+    "follow_up": _follow_up,
+    "terms": _terms,
+    "pico": _pico,
+}
+
+
+def _generated(text: str, source: Evidence) -> Statement:
+    return Statement(text, (source.citation(0, len(source.passage.text)),), Origin.GENERATED)
+
+
+def _evidence(marker: str, text: str) -> Evidence:
+    return Evidence(marker, _passage(text, "Guideline"), "Guideline", "2024", Status.CURRENT, "", "", "", "text/plain")
+
+
+def _passage(text: str, title: str) -> Passage:
+    return Passage(digest(text), digest(title), "self-test", detect(text), "2024", title, (), text, f"0-{len(text)}")

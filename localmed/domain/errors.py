@@ -1,0 +1,353 @@
+"""Everything localmed raises on purpose, as one tree. Each error says what happened, to what, and what to do next.
+
+::
+
+    LocalmedError                     exit code
+    |-- UsageError                    2   the command or question cannot be taken as it is
+    |   |-- UnknownName                   no such collection, document, passage or generation
+    |   |-- BadSettings                   the settings file or a manifest is wrong
+    |   |-- NotAllowed                    the caller may not do this
+    |   |   `-- FirstPassword                 before the account's first password is changed
+    |   `-- NotSignedIn                   nobody is signed in
+    |       `-- NoToken                       a program shows no token
+    |-- InputError                    3   a file was refused; it goes to quarantine with this reason
+    |   `-- LimitExceeded                 a file went over a named bound
+    |-- Busy                          4   another writer holds the library, or too many wait for a model
+    |   |-- QueueFull                     too many wait for an answer; it says when to come again
+    |   `-- Unreachable                   the hospital's directory or sign-on provider does not answer
+    |       `-- DirectoryFault                it answers, but refuses the look-up or tells only a part
+    |-- LibraryError                  5   what is stored cannot be used
+    |   |-- NoLibrary                     nothing has been imported yet
+    |   |-- DiskFull                      there is no room to write
+    |   |-- Damaged                       a stored file does not match its manifest
+    |   |   |-- UnreadableIndex               an index or database of a generation; which file is not known yet
+    |   |   |-- OriginalChanged               the original of a document
+    |   |   |-- AccessUndecided               two access files; none may be taken for the right one
+    |   |   |-- StateLost                     state.sqlite is not there, or lacks its accounts
+    |   |   |-- StopsAltered                  its stops are not those that were noted
+    |   |   `-- AccountsAltered               its accounts are not those that were noted
+    |   `-- WrongEncoder                  the generation was built with another encoder
+    |-- CanariesLost                7   a change would lose canary questions, and is not served
+    `-- ModelError                    6   a model could not be loaded or did not answer
+        |-- Rejected                      what a model replied cannot be used
+        |   `-- NotServed                     the model has failed in this run, or its time is over
+        |-- TooLong                       the prompt does not fit; the model is well
+        |-- Refused                       a chat server refuses the request
+        |-- Faltered                      a fault of a chat server that a second try may not meet
+        `-- Cancelled                     whoever asked has given up (130, as after Ctrl-C)
+
+No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import traceback
+from collections.abc import Mapping
+from typing import Any, Self
+
+from localmed.domain import Message, Parameter, message
+
+LONGEST_WORD = 500  # characters of one parameter of an error that comes from another process
+_KNOWN_REASONS = frozenset(
+    (
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENODEV,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    )
+)
+
+
+class LocalmedError(Exception):
+    """Base of the tree. ``message`` names an entry of the catalogue: ``what`` happened, and often what to do about it.
+
+    ``what`` and ``remedy`` are English, for developers and logs; whoever shows an error renders ``messages`` in the
+    reader's language.
+    """
+
+    exit_code = 1
+
+    def __init__(self, code: str | Message, remedy: Message | None = None, /, **parameters: Parameter) -> None:
+        self.message = code if isinstance(code, Message) else message(code, **parameters)
+        self._remedy = remedy
+        super().__init__(self.message.code)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What happened, and what to do next where that can be said."""
+        from localmed.messages import parts
+
+        what, *remedy = parts(self.message)
+        return (what, self._remedy) if self._remedy else (what, *remedy)
+
+    @property
+    def full_message(self) -> Message:
+        """What happened and what to do next, as one message."""
+        what, *remedy = self.messages
+        return message("error.told", what=what, remedy=remedy[0]) if remedy else what
+
+    @property
+    def what(self) -> str:
+        """What happened, in English."""
+        return self._english(0)
+
+    @property
+    def remedy(self) -> str:
+        """What to do next, in English; "" where that cannot be said."""
+        return self._english(1)
+
+    def within(self, place: str) -> Self:
+        """The same error, said of ``place``: a file, a line, a part of one."""
+        what, *remedy = self.messages
+        return type(self)(message("error.within", place=place, what=what), *remedy)
+
+    def _english(self, place: int) -> str:
+        from localmed.messages import render
+
+        return " ".join(render(part, "en") for part in self.messages[place : place + 1])
+
+    def __str__(self) -> str:
+        return f"{self.what}. {self.remedy}" if self.remedy else self.what
+
+
+class UsageError(LocalmedError):
+    """The command or question cannot be taken as it is."""
+
+    exit_code = 2
+
+
+class UnknownName(UsageError):
+    """There is no collection, document, passage or generation of that name."""
+
+
+class BadSettings(UsageError):
+    """The settings file or a corpus manifest is wrong; the message names the file and the key."""
+
+
+class NotAllowed(UsageError):
+    """The caller may not do this."""
+
+
+class FirstPassword(NotAllowed):
+    """The account's first password must be changed before anything else."""
+
+
+class NotSignedIn(UsageError):
+    """Nobody is signed in, or no longer."""
+
+
+class NoToken(NotSignedIn):
+    """A program shows no token."""
+
+
+class InputError(LocalmedError):
+    """A file or record was refused."""
+
+    exit_code = 3
+
+
+class LimitExceeded(InputError):
+    """A file went over a named bound (size, pages, seconds, memory)."""
+
+
+class Busy(LocalmedError):
+    """Another process is writing to the library, or too many requests wait for a model already."""
+
+    exit_code = 4
+
+
+class QueueFull(Busy):
+    """Too many wait for an answer already."""
+
+    def __init__(self, code: str | Message, remedy: Message | None = None, /, **parameters: Parameter) -> None:
+        super().__init__(code, remedy, **parameters)
+        self.seconds = int(str(dict(self.message.parameters).get("seconds", 0)))  # until a place should be free
+
+
+class Unreachable(Busy):
+    """The hospital's directory or sign-on provider does not answer, or cannot prove who it is."""
+
+
+class DirectoryFault(Unreachable):
+    """The hospital's directory answers, but refuses localmed's own look-up or gives only a part of what was asked."""
+
+
+class LibraryError(LocalmedError):
+    """What is stored cannot be used."""
+
+    exit_code = 5
+
+
+class NoLibrary(LibraryError):
+    """Nothing has been imported yet."""
+
+
+class Damaged(LibraryError):
+    """A stored file does not match its manifest."""
+
+
+class UnreadableIndex(Damaged):
+    """An index or database of a generation cannot be read; which file it is has to be found."""
+
+
+class OriginalChanged(Damaged):
+    """The stored original of a document is not the file that was imported."""
+
+
+class AccessUndecided(Damaged):
+    """There are two access files, or one of a newer version: none may be taken for the right one."""
+
+
+class StateLost(Damaged):
+    """``state.sqlite`` is not there, or lacks the accounts that were noted."""
+
+
+class StopsAltered(Damaged):
+    """The stops are not those that were noted."""
+
+
+class AccountsAltered(Damaged):
+    """The accounts and their rights are not those that were noted."""
+
+
+class DiskFull(LibraryError):
+    """There is no room to write."""
+
+
+class WrongEncoder(LibraryError):
+    """The generation was built with another encoder; encoders never mix."""
+
+
+class CanariesLost(LocalmedError):
+    """A change was kept back: questions that what is served answers as they must be would no longer be."""
+
+    exit_code = 7
+
+
+class ModelError(LocalmedError):
+    """A model could not be loaded or did not answer."""
+
+    exit_code = 6
+
+
+class Rejected(ModelError):
+    """A model replied off its schema, in another language, with markers that do not exist, or with nothing."""
+
+
+class NotServed(Rejected):
+    """The model has failed in this run, or its time is over; the driver notes which."""
+
+
+class TooLong(ModelError):
+    """The prompt does not fit the model's context; the model itself is well."""
+
+
+class Refused(ModelError):
+    """A chat server refuses the request."""
+
+
+class Faltered(ModelError):
+    """A chat server did not answer, or broke off: a second try may succeed."""
+
+
+class Cancelled(ModelError):
+    """The work was still going on when whoever asked gave up."""
+
+    exit_code = 130  # as of a command that Ctrl-C ended
+
+
+def reason(error: BaseException) -> Message:
+    """What went wrong, as a parameter in the reader's words; what a library calls it is a detail for ``--debug``."""
+    if isinstance(error, OSError) and error.errno in _KNOWN_REASONS:
+        return message(f"system.{errno.errorcode[error.errno]}")
+    system = isinstance(error, OSError) and bool(error.strerror)
+    detail = str(error.strerror) if isinstance(error, OSError) and system else type(error).__name__
+    return Message("system.failed" if system else "system.malformed", (("detail", detail),))
+
+
+def details(part: Parameter) -> tuple[str, ...]:
+    """What libraries call what went wrong, from a message and those in it."""
+    if isinstance(part, tuple):
+        return tuple(detail for value in part for detail in details(value))
+    if not isinstance(part, Message):
+        return ()
+    return tuple(
+        detail for name, value in part.parameters for detail in ((str(value),) if name == "detail" else details(value))
+    )
+
+
+# --- across processes -------------------------------------------------------------------------------------------------
+
+
+def as_json(error: LocalmedError) -> dict[str, Any]:
+    """``error`` as another process can raise it again: its class, and its messages as codes and parameters."""
+    from localmed.messages import as_json as written
+
+    return {"class": type(error).__name__, "messages": [written(part) for part in error.messages]}
+
+
+def from_json(
+    entry: Mapping[str, Any], fallback: type[LocalmedError], among: type[LocalmedError] | None = None
+) -> LocalmedError:
+    """The error that ``as_json`` wrote; ``ValueError`` if it is none.
+
+    Its class is ``fallback`` unless its own is known and one of ``among`` (default: of ``fallback``).
+
+    What comes from another process is bounded: at most two messages, and of every text ``LONGEST_WORD`` characters.
+    """
+    from localmed.messages import from_json as read
+
+    try:
+        what, *remedy = (_short(read(part)) for part in entry["messages"][:2])
+        kind = _classes().get(entry["class"], fallback)
+        return (kind if issubclass(kind, among or fallback) else fallback)(what, *remedy)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as broken:
+        raise ValueError("no error of localmed") from broken
+
+
+def received(entry: Any) -> Message:
+    """The message that another process sent, its texts cut short; raise ``ValueError`` if it is none."""
+    from localmed.messages import from_json as read
+
+    if not isinstance(entry, Mapping):
+        raise ValueError("no message of localmed")
+    return _short(read(entry))
+
+
+def _short(long: Message) -> Message:
+    return Message(long.code[:LONGEST_WORD], tuple((name, _cut(value)) for name, value in long.parameters))
+
+
+def _cut(value: Parameter) -> Parameter:
+    if isinstance(value, Message):
+        return _short(value)
+    if isinstance(value, tuple):
+        return tuple(_cut(part) for part in value)
+    return value[:LONGEST_WORD] if isinstance(value, str) else value
+
+
+def _classes() -> dict[str, type[LocalmedError]]:
+    return {
+        name: kind for name, kind in globals().items() if isinstance(kind, type) and issubclass(kind, LocalmedError)
+    }
+
+
+def toml_place(error: ValueError) -> Message:
+    """Where a TOML file is wrong: the line, or its end where something is not closed."""
+    if isinstance(error, UnicodeDecodeError):
+        return message("settings.not_utf8", line=error.object.count(b"\n", 0, error.start) + 1)
+    place = re.search(r"at line (\d+), column (\d+)", str(error))
+    return message("settings.line", line=int(place[1]), column=int(place[2])) if place else message("settings.end")
+
+
+def place(error: BaseException) -> str:
+    """The kind of ``error`` and where it arose, for a log: without its text, which may be a patient's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else type(error).__name__

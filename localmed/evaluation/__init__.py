@@ -1,1 +1,0 @@
-"""How good localmed is, measured: question sets, measures, statistics and reports."""

@@ -1,0 +1,1 @@
+"""What reproduces the papers: evaluation, multiple choice, training. Nothing else imports it."""

@@ -1,0 +1,376 @@
+"""Planning learning (Omni-RAG, source planning optimisation, 4.2.3): supervised fine-tuning, then preference pairs.
+
+Low-rank adapters (LoRA) are trained on the base model's own GGUF, dequantised: first on the positive plans (SFT), then
+on pairs of a positive and a negative plan (DPO, Rafailov et al. 2023), whose reference is the model after SFT. Prompts
+and plans are cut into tokens by the process that will serve the planner, so that it is trained on what it is asked.
+
+Each stage keeps checkpoints and ends with an adapter and ``manifest.json``, written last: what it was made of and with.
+A stage that is finished is not done again; one that was interrupted goes on from its last whole checkpoint, and if that
+cannot be loaded from the one before, else from the start. What the libraries raise ends in ``ModelError``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from localmed.domain.errors import InputError, LocalmedError, ModelError, UsageError
+from localmed.lab.exporting import PARTS
+from localmed.library.intact import sha256_of
+from localmed.process import files, interrupts
+from localmed.process.environment import before_models
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+# The checkpoints of a training stage: one counts only where a seal, written last, names its files by their hashes.
+#
+# Trainers write a checkpoint's files in place one after the other, and delete old ones file by file, so that a kill or
+# a power cut leaves folders that look like checkpoints and are none. What has no seal, or other bytes than it says, is
+# removed when the stage goes on.
+
+KEPT = 2  # sealed ones: the newest, and the one before in case it cannot be loaded
+SEAL = "seal.json"
+_NAME = re.compile(r"checkpoint-(\d+)")
+_ASIDE = "unloadable-"
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step that a checkpoint was written after, by its name; -1 for another name."""
+    match = _NAME.fullmatch(checkpoint.name)
+    return int(match[1]) if match else -1
+
+
+def seal(checkpoint: Path) -> None:
+    """Say that a checkpoint is whole, and remove the oldest sealed ones beside it."""
+    paths = sorted(path for path in checkpoint.iterdir() if path.name != SEAL)
+    hashes = {path.relative_to(checkpoint).as_posix(): sha256_of(path) for path in _files(paths)}
+    files.replace(checkpoint / SEAL, json.dumps(hashes).encode())
+    older = [path for path in _newest_first(checkpoint.parent) if (path / SEAL).exists()]
+    for path in older[KEPT:]:
+        _remove(path)
+
+
+def last(folder: Path) -> Path | None:
+    """The newest whole checkpoint of a stage; those that are not whole are removed."""
+    whole = []
+    for checkpoint in _newest_first(folder):
+        if _whole(checkpoint):
+            whole.append(checkpoint)
+        else:
+            _remove(checkpoint)
+    return whole[0] if whole else None
+
+
+def set_aside(checkpoint: Path) -> None:
+    """Keep one that is whole and yet cannot be loaded out of the way."""
+    target = checkpoint.with_name(_ASIDE + checkpoint.name)
+    shutil.rmtree(target, ignore_errors=True)
+    checkpoint.replace(target)
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("checkpoint-*"), key=step_of, reverse=True)
+
+
+def _files(paths: list[Path]) -> Iterator[Path]:
+    """The files of a checkpoint: adapters beside the trained one have folders of their own."""
+    for path in paths:
+        yield from _files(sorted(path.iterdir())) if path.is_dir() else (path,)
+
+
+def _whole(checkpoint: Path) -> bool:
+    try:
+        hashes: dict[str, str] = json.loads((checkpoint / SEAL).read_text("utf-8"))
+        same = all(value and sha256_of(checkpoint / name) == value for name, value in hashes.items())
+        return bool(hashes) and step_of(checkpoint) >= 0 and same
+    except (OSError, ValueError, AttributeError, TypeError):
+        return False
+
+
+def _remove(checkpoint: Path) -> None:
+    """Remove the seal first: what is left of the others then counts for nothing."""
+    if not checkpoint.is_dir() or checkpoint.is_symlink():
+        checkpoint.unlink()
+        return
+    (checkpoint / SEAL).unlink(missing_ok=True)
+    shutil.rmtree(checkpoint)
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+
+PACKAGES = ("trl", "peft", "transformers", "torch", "datasets")
+SFT, DPO = STAGES = ("sft", "dpo")
+MANIFEST = "manifest.json"
+IGNORED = -100  # a label that counts for nothing
+
+Advance = Callable[[float, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How it is trained. Defaults are usual ones for LoRA; the paper names none of a small model's."""
+
+    sft_epochs: float = 2.0
+    dpo_epochs: float = 1.0
+    sft_rate: float = 2e-4
+    dpo_rate: float = 2e-5
+    beta: float = 0.1
+    rank: int = 16
+    alpha: int = 32
+    batch: int = 4  # examples a step, read one by one
+    save_steps: int = 5
+    most_tokens: int = 4096  # of prompt and plan; longer ones are left out
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The model that is trained: a registered GGUF file."""
+
+    name: str
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The tokens of a prompt, of its positive plan, and of its negative one (() where there is none)."""
+
+    prompt: tuple[int, ...]
+    chosen: tuple[int, ...]
+    rejected: tuple[int, ...]
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the prompt with the longer plan."""
+        return len(self.prompt) + max(len(self.chosen), len(self.rejected))
+
+
+def require() -> None:
+    """Load what trains, without a network; raise ``ModelError`` if it is not installed."""
+    before_models()  # trl counts its users over the network unless it is told not to before it loads
+    os.environ["TQDM_DISABLE"] = "1"  # localmed shows how far it is
+    try:
+        with interrupts.held():
+            import torch  # noqa: F401
+        import peft
+        import trl  # noqa: F401
+
+        assert peft
+    except ImportError:
+        raise ModelError("training.not_installed") from None
+
+
+def of_stage(stage: str, examples: Sequence[Example]) -> list[Example]:
+    """Those that a stage learns from."""
+    return [example for example in examples if stage == SFT or example.rejected]
+
+
+def learn(
+    base: Base, recipe: Recipe, examples: Sequence[Example], pairs: Path, folder: Path, advance: Advance
+) -> Mapping[str, Mapping[str, Any]]:
+    """Train both stages in ``folder``; returns their manifests. ``pairs`` is the file that the examples are of."""
+    fitting = [example for example in examples if example.longest <= recipe.most_tokens]
+    facts = {
+        "base": {"name": base.name, "sha256": base.sha256},
+        "pairs": sha256_of(pairs),
+        "recipe": asdict(recipe),
+        "too_long": len(examples) - len(fitting),
+        "versions": {name: version(name) for name in PACKAGES},
+    }
+    manifests: dict[str, Mapping[str, Any]] = {}
+    for stage in STAGES:
+        chosen = of_stage(stage, fitting)
+        if not chosen:
+            raise InputError("training.no_pairs", stage=stage)
+        made = {"stage": stage, "examples": len(chosen), **facts}
+        before = folder / SFT / "adapter" if stage == DPO else None
+        manifests[stage] = _stage(base, recipe, chosen, made, folder / stage, before, advance)
+    return manifests
+
+
+def _stage(
+    base: Base,
+    recipe: Recipe,
+    examples: Sequence[Example],
+    made: Mapping[str, Any],
+    folder: Path,
+    before: Path | None,
+    advance: Advance,
+) -> Mapping[str, Any]:
+    """The manifest of a stage, trained unless it is finished."""
+    finished = _finished(folder, made)
+    if finished:
+        return finished
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries, on what they will rename
+        try:
+            trainer = _trained(lambda: _trainer(base, recipe, examples, folder, before, advance), folder)
+            trainer.model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"])
+        except LocalmedError:
+            raise
+        except Exception as error:  # each library raises its own, torch RuntimeError
+            raise ModelError("training.failed", stage=folder.name, error=type(error).__name__) from error
+    losses = [round(entry["loss"], 4) for entry in trainer.state.log_history if "loss" in entry]
+    manifest = {**made, "steps": trainer.state.global_step, "losses": losses, "adapter": _hashes(folder / "adapter")}
+    files.replace(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    return manifest
+
+
+def _finished(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The manifest of a finished stage; raise ``UsageError`` for a stage that was begun with something else."""
+    begun = folder / "made.json"
+    if begun.exists() and json.loads(begun.read_text("utf-8")) != made:
+        raise UsageError("training.learnt_other", stage=folder.name, folder=str(folder.parent))
+    if (folder / MANIFEST).exists():
+        manifest: Mapping[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+        if _hashes(folder / "adapter") == manifest["adapter"]:
+            return manifest
+    folder.mkdir(parents=True, exist_ok=True)
+    files.replace(begun, json.dumps(made).encode())
+    return None
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of each file of an adapter but its page for the hub, which holds nothing."""
+    paths = sorted(path for path in folder.glob("*") if path.suffix in (".json", ".safetensors"))
+    return {path.name: sha256_of(path) for path in paths}
+
+
+def _trained(make: Callable[[], Any], folder: Path) -> Any:
+    """A trainer that has come to its end, from the newest checkpoint that can be loaded, else from the start."""
+    while True:
+        checkpoint, trainer = last(folder), make()
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        except Exception:  # whatever a loader raises at bytes that it does not know
+            if checkpoint is None or trainer.has_stepped:
+                raise
+            set_aside(checkpoint)
+        else:
+            return trainer
+
+
+# --- what only runs where the extra "train" is installed -----------------------------------------------------------
+
+
+def _trainer(
+    base: Base, recipe: Recipe, examples: Sequence[Example], folder: Path, before: Path | None, advance: Advance
+) -> Any:
+    """A trainer of trl: of positive plans, or of pairs where there is an adapter from ``before``."""
+    from datasets import disable_progress_bars
+    from transformers import PrinterCallback, TrainerCallback, set_seed
+
+    class Following(TrainerCallback):  # type: ignore[misc]
+        """Tells how far the stage is, and seals what is saved."""
+
+        def on_step_begin(self, *_: Any, **__: Any) -> None:
+            trainer.has_stepped = True
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            advance(recipe.batch, folder.name)
+
+        def on_save(self, _: Any, state: Any, *__: Any, **___: Any) -> None:
+            seal(folder / f"checkpoint-{state.global_step}")
+
+    disable_progress_bars()
+    set_seed(recipe.seed)
+    make = _supervised if before is None else _preferring
+    common = {"model": _model(base, recipe, before), "processing_class": _tokenizer(), "callbacks": [Following()]}
+    trainer = make(recipe, examples, _arguments(recipe, folder), common)
+    trainer.remove_callback(PrinterCallback)
+    trainer.has_stepped = False
+    return trainer
+
+
+def _supervised(recipe: Recipe, examples: Sequence[Example], arguments: Mapping[str, Any], common: Any) -> Any:
+    import trl
+    from datasets import Dataset
+
+    data = [
+        {"input_ids": [*one.prompt, *one.chosen], "labels": [IGNORED] * len(one.prompt) + list(one.chosen)}
+        for one in examples
+    ]
+    args = trl.SFTConfig(num_train_epochs=recipe.sft_epochs, learning_rate=recipe.sft_rate, **arguments)
+    return trl.SFTTrainer(args=args, train_dataset=Dataset.from_list(data), **common)
+
+
+def _preferring(recipe: Recipe, examples: Sequence[Example], arguments: Mapping[str, Any], common: Any) -> Any:
+    import trl
+    from datasets import Dataset
+
+    class Preferring(trl.DPOTrainer):  # type: ignore[misc]
+        """Takes tokens, where trl would cut texts into them."""
+
+        def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
+            return dataset
+
+    data = [
+        {"prompt_ids": list(one.prompt), "chosen_ids": list(one.chosen), "rejected_ids": list(one.rejected)}
+        for one in examples
+    ]
+    rates = {"num_train_epochs": recipe.dpo_epochs, "learning_rate": recipe.dpo_rate, "beta": recipe.beta}
+    return Preferring(args=trl.DPOConfig(**rates, **arguments), train_dataset=Dataset.from_list(data), **common)
+
+
+def _arguments(recipe: Recipe, folder: Path) -> dict[str, Any]:
+    """What both stages are run with."""
+    return {
+        "output_dir": str(folder),
+        "per_device_train_batch_size": 1,
+        "gradient_accumulation_steps": recipe.batch,
+        "save_steps": recipe.save_steps,
+        "logging_steps": 1,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "gradient_checkpointing": False,
+        "seed": recipe.seed,
+        "use_cpu": not _gpu(),
+        "bf16": False,
+        "max_length": recipe.most_tokens,
+        "dataloader_pin_memory": False,
+    }
+
+
+def _gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def _model(base: Base, recipe: Recipe, before: Path | None) -> Any:
+    """The base model, dequantised, with a fresh adapter or the one from ``before``."""
+    import torch
+    from peft import LoraConfig, PeftModel, get_peft_model
+    from transformers import AutoModelForCausalLM, GgufConfig
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    dense = GgufConfig(gguf_file=base.path.name, dequantize=True)  # what is packed cannot be trained
+    model = AutoModelForCausalLM.from_pretrained(
+        str(base.path.parent), gguf_file=base.path.name, quantization_config=dense, dtype=torch.bfloat16
+    )
+    if before is not None:
+        return PeftModel.from_pretrained(model, str(before), is_trainable=True)
+    modules = [name.rpartition(".")[2] for name in PARTS]
+    config = LoraConfig(r=recipe.rank, lora_alpha=recipe.alpha, target_modules=modules, task_type="CAUSAL_LM")
+    return get_peft_model(model, config)
+
+
+def _tokenizer() -> Any:
+    """A tokenizer that cuts nothing: a trainer asks for one, and takes the number that fills rows up from it."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(WordLevel({"<pad>": 0}, unk_token="<pad>"))  # noqa: S106  (a token, not a secret)
+    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<pad>", unk_token="<pad>")  # noqa: S106

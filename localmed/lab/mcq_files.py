@@ -1,0 +1,211 @@
+"""Multiple-choice sets: public formats and a site's own, read by a table of where their fields are (mcq_formats.toml).
+
+A record that holds no question with one right option of at least two is left out and counted, never guessed at: several
+right options, an answer that is none of the options, open questions between the others.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from localmed.domain.errors import InputError, UsageError
+from localmed.lab.multiple_choice import LETTERS, MOST_OPTIONS
+from localmed.lab.sets import blankless, read_bytes, read_text
+from localmed.text.language import clean
+
+LAYOUTS = ("lines", "object", "table")
+GIVES = ("letter", "key", "number", "text")
+MOST_FIELD = 2**20  # characters of one field of a table
+_NUMBER = re.compile(r"([0-9]{1,2})(?:\.0)?")  # the place of an option, as a table writes it
+Record = tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Where the fields of a set's records are; see mcq_formats.toml."""
+
+    layout: str
+    question: str
+    answer: str
+    gives: str
+    options: str | tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    id: str = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class McqQuestion:
+    """A question with its options and the place of the right one. Its texts are in no representation."""
+
+    id: str
+    text: str = field(repr=False)
+    options: tuple[str, ...] = field(repr=False)
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class McqSet:
+    """The questions of a file; ``left_out`` counts records without exactly one right option."""
+
+    name: str
+    questions: tuple[McqQuestion, ...]
+    left_out: int
+
+    def sample(self, size: int, seed: int) -> McqSet:
+        """At most ``size`` of the questions, drawn by ``seed``, in the file's order."""
+        places = range(len(self.questions))
+        chosen = random.Random(seed).sample(places, min(size, len(places)))  # noqa: S311  (a sample, not a secret)
+        return replace(self, questions=tuple(self.questions[place] for place in sorted(chosen)))
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """The public formats by name."""
+    text = files("localmed.lab").joinpath("mcq_formats.toml").read_text("utf-8")
+    return {name: _format(values, name) for name, values in tomllib.loads(text).items()}
+
+
+def _format(values: Mapping[str, Any], name: str) -> Format:
+    wrong = InputError("evaluation.mcq_format", file=name)
+    try:
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        made = Format(**fields)
+    except TypeError:
+        raise wrong from None
+    named = [getattr(made, key) for key in ("layout", "question", "answer", "gives", "id")]
+    if not all(isinstance(value, str) for value in named) or made.layout not in LAYOUTS or made.gives not in GIVES:
+        raise wrong
+    if bool(made.options) == bool(made.choices):
+        raise wrong
+    return made
+
+
+def format_named(name: str) -> Format:
+    """A public format, or the one of a site's own manifest (a TOML file with a [format] table)."""
+    if name in formats():
+        return formats()[name]
+    if not name.endswith(".toml"):
+        raise UsageError("evaluation.mcq_unknown", known=tuple(formats()), name=name)
+    file = Path(name)
+    try:
+        values = tomllib.loads(read_text(file)).get("format")
+    except tomllib.TOMLDecodeError:
+        values = None
+    if not isinstance(values, dict):
+        raise InputError("evaluation.mcq_format", file=file.name)
+    return _format(values, file.name)
+
+
+def load(file: Path, shape: Format) -> McqSet:
+    """The questions of ``file``; raise ``InputError`` if it is not of this format or holds none."""
+    try:
+        records = list(_records(file, shape))
+    except (ValueError, csv.Error, RecursionError):
+        raise InputError("evaluation.mcq_file", file=file.name, layout=shape.layout) from None
+    answers = [record.get(shape.answer) for _, record in records]
+    first = _first_number(answers, len(shape.options), file) if shape.gives == "number" else 0
+    questions: dict[str, McqQuestion] = {}
+    for name, record in records:
+        question = _question(blankless(clean(name)), record, shape, first)
+        if question and question.id not in questions:
+            questions[question.id] = question
+    if not questions:
+        raise InputError("evaluation.mcq_none", file=file.name)
+    return McqSet(file.stem, tuple(questions.values()), len(records) - len(questions))
+
+
+def _records(file: Path, shape: Format) -> Iterator[Record]:
+    if shape.layout == "object":
+        value = json.loads(read_bytes(file))
+        if not isinstance(value, dict):
+            raise ValueError
+        yield from ((str(name), record) for name, record in value.items() if isinstance(record, dict))
+        return
+    rows: Iterator[Any] = _table(file, shape) if shape.layout == "table" else map(json.loads, _lines(file))
+    for place, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise ValueError
+        yield str(row.get(shape.id) or place), row
+
+
+def _lines(file: Path) -> Iterator[str]:
+    return (line for line in read_text(file).split("\n") if line.strip())
+
+
+def _table(file: Path, shape: Format) -> Iterator[Mapping[str, Any]]:
+    csv.field_size_limit(MOST_FIELD)
+    return csv.DictReader(io.StringIO(read_text(file), newline=""), fieldnames=shape.columns or None)
+
+
+def _first_number(answers: Sequence[Any], most: int, file: Path) -> int:
+    """Whether ``most`` options are counted from 0 or from 1; raise ``InputError`` where the file shows neither."""
+    numbers = set()
+    for answer in answers:
+        if number := _NUMBER.fullmatch(str(answer).strip()):
+            numbers.add(int(number[1]))
+    if (0 in numbers) == (most in numbers):
+        raise InputError("evaluation.mcq_numbers", file=file.name)
+    return int(most in numbers)
+
+
+def _question(name: str, record: Mapping[str, Any], shape: Format, first: int) -> McqQuestion | None:
+    text = record.get(shape.question)
+    keyed = _options(record, shape)
+    if not isinstance(text, str) or not text.strip() or not 2 <= len(keyed) <= MOST_OPTIONS:
+        return None
+    options = tuple(clean(value) for value in keyed.values())
+    answer = _answer(record.get(shape.answer), list(keyed), options, shape.gives, first)
+    if answer is None or len(set(options)) < len(options):
+        return None
+    return McqQuestion(name, clean(text), options, answer)
+
+
+def _options(record: Mapping[str, Any], shape: Format) -> dict[str, str]:
+    """The options by their keys, in order; empty ones (a fifth of four) are none."""
+    if shape.choices:
+        return dict(zip(shape.choices, shape.choices, strict=True))
+    if isinstance(shape.options, tuple):
+        keyed: Any = {key: record.get(name) for key, name in zip(_keys(len(shape.options)), shape.options, strict=True)}
+    else:
+        keyed = record.get(shape.options)
+        with suppress(ValueError):
+            keyed = json.loads(keyed) if isinstance(keyed, str) else keyed
+        keyed = dict(zip(_keys(len(keyed)), keyed, strict=True)) if isinstance(keyed, list) else keyed
+    if not isinstance(keyed, dict):
+        return {}
+    return {str(key): str(value) for key, value in keyed.items() if value is not None and str(value).strip()}
+
+
+def _keys(count: int) -> Sequence[str]:
+    """A letter for each of ``count`` options, numbers where they do not suffice: such a question is left out whole."""
+    return LETTERS[:count] if count <= MOST_OPTIONS else [str(place) for place in range(count)]
+
+
+def _answer(stated: Any, keys: Sequence[str], options: Sequence[str], gives: str, first: int) -> int | None:
+    value = "" if stated is None else str(stated).strip()
+    if gives == "number":
+        number = _NUMBER.fullmatch(value)
+        place = int(number[1]) - first if number else -1
+    elif gives == "text":
+        place = options.index(clean(value)) if clean(value) in options else -1
+    elif gives == "letter" and value.upper() not in keys:
+        place = LETTERS.find(value.upper()) if len(value) == 1 else -1
+    else:
+        wanted_key = value.upper() if gives == "letter" else value
+        place = keys.index(wanted_key) if wanted_key in keys else -1
+    return place if 0 <= place < len(options) else None

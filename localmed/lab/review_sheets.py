@@ -1,0 +1,349 @@
+"""Human review, blinded: who sees which answer under which code, the forms that are filled in, and reading them back.
+
+Each reviewer gets every case, the cases in an order of their own and the answers of a case one after the other in an
+order of their own (LINS, "Evaluation methodology"). A form names answers by codes; the key, kept apart, says whose they
+are. Quality-control cases hold an answer whose rating is known: a reviewer who misses one is left out of the results
+(LINS, AEBMP stage 1). On every dimension a higher value is better.
+
+This module reads and writes no file: ``lab/review.py`` does, and a window may.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from localmed.domain import Message
+from localmed.domain.errors import InputError, UsageError
+from localmed.process.files import csv_text
+from localmed.text.language import clean
+
+Option = tuple[int, str]  # what is stored, and the end of the message code of what a reviewer reads
+
+YES_NO: tuple[Option, ...] = ((-1, "no"), (1, "yes"))
+LESS_MORE: tuple[Option, ...] = ((-1, "less"), (0, "same"), (1, "more"))
+GRADES: tuple[Option, ...] = ((5, "bad"), (10, "normal"), (15, "good"), (20, "excellent"))
+RIGHT: tuple[Option, ...] = ((0, "no"), (20, "yes"))
+MOST_CASES = 5000
+MOST_REVIEWERS = 200  # LINS had 100 resident physicians
+MOST_CHARACTERS = 20_000  # of one answer
+FIXED = ("code", "number", "question", "answer")  # the columns of a form before those of its dimensions
+_MARKER = re.compile(r"\s?[\[［【]\d{1,3}(?:\s?[,，、;-]\s?\d{1,3})*[\]］】]")  # [1], [2, 3], ［4］
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One thing that an answer is rated on, with the options, worst first."""
+
+    name: str
+    options: tuple[Option, ...] = YES_NO
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """What may be stored, worst first."""
+        return tuple(value for value, _ in self.options)
+
+    @property
+    def question(self) -> Message:
+        """What the reviewer is asked."""
+        return Message(f"review.question.{self.name}")
+
+
+def _form(*names: str, options: tuple[Option, ...] = YES_NO) -> tuple[Dimension, ...]:
+    return tuple(Dimension(name, options) for name in names)
+
+
+# The papers' forms. Speed, which Dual-RAG's questionnaires ask for too, is measured instead (`localmed eval mcq`).
+FORMS: Mapping[str, tuple[Dimension, ...]] = {
+    "clinician": _form(  # LINS, nine dimensions
+        "helpfulness", "harmlessness", "consensus", "expertise", "relevance", "completeness", "diversity",
+        "empirical_support", "no_bias",
+    ),
+    "lay": _form("helpfulness", "harmlessness"),  # LINS: utility alone
+    "assistance": _form("assists", "saves_time", "reduces_stress", "improves_efficiency"),  # LINS, AEBMP stage 1
+    "evidence": (  # LINS, AEBMP stage 2
+        *_form("consensus", "relevance", "harmlessness", "no_bias", "evidence_validity"),
+        Dimension("credibility", LESS_MORE),
+    ),
+    "orders": _form("consensus", "completeness", "harmlessness", "no_bias"),  # LINS, MOEQA, physicians
+    "orders-lay": (*_form("helpfulness", "evidence_validity"), Dimension("credibility", LESS_MORE)),  # MOEQA, patients
+    "dual-rag": (  # Dual-RAG, questionnaire 1
+        Dimension("relevance", GRADES), Dimension("accuracy", RIGHT), Dimension("anthropomorphism", GRADES),
+        Dimension("usefulness", GRADES),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question with the answer of each system. ``control``: (system, dimension) -> the value that is right."""
+
+    id: str
+    question: str = field(repr=False)
+    answers: Mapping[str, str] = field(repr=False)
+    control: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the key: what a code stands for. ``control``: dimension -> the value that is right."""
+
+    code: str
+    reviewer: str
+    case: str
+    system: str
+    control: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A case as a reviewer sees it: its number, its question, and (code, answer) in the reviewer's order."""
+
+    number: int
+    question: str = field(repr=False)
+    answers: tuple[tuple[str, str], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What one reviewer fills in."""
+
+    reviewer: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What the codes of all sheets stand for: kept from the reviewers until all forms are back."""
+
+    form: str
+    seed: int
+    entries: tuple[Entry, ...]
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """Those of the form."""
+        return FORMS[self.form]
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One value that a reviewer gave."""
+
+    reviewer: str
+    case: str
+    system: str
+    dimension: str
+    value: int
+
+
+# --- cases ------------------------------------------------------------------------------------------------------------
+
+
+def cases(text: str, name: str, form: str) -> tuple[Case, ...]:
+    """The cases of JSON lines; raise ``InputError`` naming the line, without its text.
+
+    A line has an id, a question, and either ``answers`` (system -> text) or a ``system`` with its ``answer``; lines of
+    one id are one case. ``control``: system -> dimension -> the value that is right.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            _add(rows, line, f"{name}:{number}")
+    if not 1 <= len(rows) <= MOST_CASES:
+        raise InputError("review.cases", file=name, count=len(rows), most=MOST_CASES)
+    made = tuple(_case(key, row, name, form) for key, row in rows.items())
+    systems = {frozenset(case.answers) for case in made if not case.control}
+    if len(systems) != 1 or len(next(iter(systems))) < 2:
+        raise InputError("review.systems", file=name)
+    return made
+
+
+def _add(rows: dict[str, dict[str, Any]], line: str, place: str) -> None:
+    try:
+        value = json.loads(line)
+        answers = value["answers"] if "answers" in value else {value["system"]: value["answer"]}
+        key, question, answers = str(value["id"]), str(value["question"]), dict(answers)
+        control = {system: dict(values) for system, values in dict(value.get("control") or {}).items()}
+        json.dumps(value, ensure_ascii=False).encode()  # half a character is in no file
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise InputError("review.line", place=place) from None
+    row = rows.setdefault(key, {"question": question, "answers": {}, "control": {}})
+    usable = all(isinstance(text, str) and 0 < len(text.strip()) <= MOST_CHARACTERS for text in answers.values())
+    if not usable or row["question"] != question or set(row["answers"]) & set(answers):
+        raise InputError("review.line", place=place)
+    row["answers"].update(answers)
+    row["control"].update(control)
+
+
+def _case(key: str, row: dict[str, Any], name: str, form: str) -> Case:
+    offered = {dimension.name: dimension.values for dimension in FORMS[form]}
+    control: dict[tuple[str, str], int] = {}
+    for system, values in row["control"].items():
+        for dimension, value in values.items():
+            if system not in row["answers"] or value not in offered.get(dimension, ()):
+                raise InputError("review.control", place=f"{name}: {key}")
+            control[system, dimension] = int(value)
+    return Case(key, row["question"], row["answers"], control)
+
+
+def without_markers(text: str) -> str:
+    """``text`` without citation markers, which would tell which system wrote it."""
+    return _MARKER.sub("", clean(text))
+
+
+# --- blinding ---------------------------------------------------------------------------------------------------------
+
+
+def blinded(
+    every_case: Sequence[Case], reviewers: Sequence[str], form: str, seed: int, markers: bool = False
+) -> tuple[tuple[Sheet, ...], Key]:
+    """A sheet for each of ``reviewers`` and the key of them all; the same seed gives the same."""
+    if len(set(reviewers)) != len(reviewers) or not 1 <= len(reviewers) <= MOST_REVIEWERS:
+        raise UsageError("review.reviewers", most=MOST_REVIEWERS)
+    sheets: list[Sheet] = []
+    entries: list[Entry] = []
+    for place, reviewer in enumerate(reviewers, 1):
+        chance = random.Random(f"{seed} {reviewer}")  # noqa: S311  (an order, not a secret)
+        blocks = []
+        for number, case in enumerate(_shuffled(every_case, chance), 1):
+            systems = _shuffled(sorted(case.answers), chance)
+            codes = [f"{place}-{number}-{chr(ord('a') + letter)}" for letter in range(len(systems))]
+            entries += map(_entry, codes, [reviewer] * len(codes), [case] * len(codes), systems)
+            texts = [case.answers[system] if markers else without_markers(case.answers[system]) for system in systems]
+            blocks.append(Block(number, case.question, tuple(zip(codes, texts, strict=True))))
+        sheets.append(Sheet(reviewer, tuple(blocks)))
+    return tuple(sheets), Key(form, seed, tuple(entries))
+
+
+def _shuffled(values: Sequence[Any], chance: random.Random) -> list[Any]:
+    return chance.sample(list(values), len(values))
+
+
+def _entry(code: str, reviewer: str, case: Case, system: str) -> Entry:
+    control = {dimension: value for (of, dimension), value in case.control.items() if of == system}
+    return Entry(code, reviewer, case.id if not case.control else f"control:{case.id}", system, control)
+
+
+def is_control(entry: Entry) -> bool:
+    """Whether it belongs to a quality-control case, which is in no result."""
+    return entry.case.startswith("control:")
+
+
+# --- forms and key as text --------------------------------------------------------------------------------------------
+
+
+def sheet_csv(sheet: Sheet, form: str) -> str:
+    """The form as a table: a line an answer, a column a dimension, to be filled with the values of its options."""
+    names = [dimension.name for dimension in FORMS[form]]
+    rows: list[Sequence[object]] = [(*FIXED, *names)]
+    for block in sheet.blocks:
+        rows += [(code, block.number, block.question, text, *([""] * len(names))) for code, text in block.answers]
+    return csv_text(rows)
+
+
+def key_of(text: str, name: str) -> Key:
+    """The key that a JSON file holds; raise ``InputError`` if it is none."""
+    try:
+        value = json.loads(text)
+        entries = tuple(Entry(**row) for row in value["entries"])
+        key = Key(str(value["form"]), int(value["seed"]), entries)
+        if (
+            key.form in FORMS
+            and len({entry.code for entry in entries}) == len(entries) > 0
+            and all(map(_whole, entries))
+        ):
+            return key
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        pass
+    raise InputError("review.key", file=name)
+
+
+def _whole(entry: Entry) -> bool:
+    names = (entry.code, entry.reviewer, entry.case, entry.system)
+    return all(isinstance(name, str) for name in names) and isinstance(entry.control, dict)
+
+
+def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:
+    """What a filled form says: code -> dimension -> value; an empty cell is no rating.
+
+    Raise ``InputError`` naming the line for a code that the key does not hold, or a value that was not offered.
+    """
+    entries = {entry.code: entry for entry in key.entries}
+    filled: dict[str, dict[str, int]] = {}
+    for number, row in enumerate(_table(text, name), 2):
+        code = (row.get("code") or "").strip().lstrip("'")
+        if code not in entries or code in filled:
+            raise InputError("review.code", place=f"{name}:{number}")
+        filled[code] = {
+            dimension.name: _value(cell, dimension, f"{name}:{number}")
+            for dimension in key.dimensions
+            if (cell := (row.get(dimension.name) or "").strip().lstrip("'"))
+        }
+    return filled
+
+
+def decoded(content: bytes) -> str:
+    """The text of a filled form, whatever code a spreadsheet program saved it in.
+
+    What is read of it, codes and values, is ASCII in each; where it is not Unicode, questions and answers are not read.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _table(text: str, name: str) -> list[dict[str, str]]:
+    """The lines of a table as a spreadsheet program saves it: by commas, semicolons or tabs."""
+    head = text.partition("\n")[0]
+    delimiter = max(",;\t", key=head.count)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        rows = list(reader)
+    except csv.Error:
+        raise InputError("review.table", file=name) from None
+    if "code" not in (reader.fieldnames or ()):
+        raise InputError("review.table", file=name)
+    return [row for row in rows if any(isinstance(cell, str) and cell.strip() for cell in row.values())]
+
+
+def _value(cell: str, dimension: Dimension, place: str) -> int:
+    for value in dimension.values:
+        if cell in (str(value), f"{value}.0", f"+{value}"):
+            return value
+    raise InputError("review.value", place=place, dimension=dimension.name, offered=tuple(map(str, dimension.values)))
+
+
+def merged(forms: Iterable[Mapping[str, Mapping[str, int]]], key: Key) -> tuple[tuple[Rating, ...], tuple[str, ...]]:
+    """All ratings of the reviewers who rated every quality-control answer right, and the reviewers who did not.
+
+    A reviewer of whom no rating came back is in neither.
+    """
+    values: dict[str, Mapping[str, int]] = {}
+    for form in forms:
+        if twice := set(form) & set(values):
+            raise InputError("review.twice", code=min(twice))
+        values.update(form)
+    present = {entry.reviewer for entry in key.entries if values.get(entry.code)}
+    missed = {
+        entry.reviewer
+        for entry in key.entries
+        if any(values.get(entry.code, {}).get(name) != right for name, right in entry.control.items())
+    }
+    kept = tuple(
+        Rating(entry.reviewer, entry.case, entry.system, dimension, value)
+        for entry in key.entries
+        if entry.reviewer in present - missed and not is_control(entry)
+        for dimension, value in values.get(entry.code, {}).items()
+    )
+    return kept, tuple(sorted(present & missed))

@@ -1,0 +1,263 @@
+"""Blinded reviews in the window: two configurations answer a question set, people rate the answers unknowing.
+
+What is rated, in which order and by which codes is ``evaluation.review``'s, drawn anew from the seed whenever it is
+needed; stored are the cases, sealed, and the ratings by code. Which answer is whose is told when a review is closed,
+and then nobody rates any more. A review is deleted with its ratings by whoever may make one.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from localmed.domain import Answer, Message, message
+from localmed.domain.accounts import Right
+from localmed.domain.errors import InputError, UnknownName, UsageError
+from localmed.lab import review_sheets as review
+from localmed.lab.review_sheets import Block, Key
+from localmed.library import generations
+from localmed.library.state import rows
+from localmed.people import accounts
+from localmed.people.sealing import seal, unseal
+from localmed.process.hooks import Hooks
+from localmed.site import stops
+from localmed.text.identifiers import unnamed
+from localmed.text.language import clean
+
+if TYPE_CHECKING:
+    from sqlite3 import Row
+
+    from localmed.lab.agreement import ReviewReport
+    from localmed.site.session import Session
+
+MOST_QUESTIONS = 200  # answered here, by each of two configurations: minutes on a workstation
+LONGEST = 2_000_000  # characters of cases that are given
+SYSTEMS = ("A", "B")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What answers: a kept generation of the library, and the order of its sources ("": by priority)."""
+
+    generation: int
+    preset: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A review to be made: both configurations answer its questions; ``cases`` are JSON lines as they come."""
+
+    title: str
+    form: str
+    reviewers: tuple[str, ...]
+    questions: tuple[str, ...]
+    configurations: tuple[Configuration, Configuration]
+    cases: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A review as it stands: ``rated`` of ``count`` cases by each reviewer."""
+
+    id: str
+    title: str
+    form: str
+    configurations: tuple[str, ...]
+    time: float
+    closed: bool
+    progress: tuple[tuple[str, int], ...]
+    count: int
+
+
+def make(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: Hooks) -> Message:
+    """Answer the questions and open the review; ``shown`` makes the text that is rated. Raise for what is unfit."""
+    session.require(Right.SAFETY)
+    checked(session, setup)
+    id_ = secrets.token_urlsafe(9)
+    cases = "\n".join((*_answered(session, setup, shown, hooks), setup.cases.strip()))
+    made = review.cases(cases, setup.title, setup.form)
+    pairs = zip(SYSTEMS, setup.configurations, strict=True)
+    names = [f"{name}: {choice.generation} {choice.preset}".strip() for name, choice in pairs]
+    values = {"title": setup.title, "form": setup.form, "seed": secrets.randbelow(2**31), "cases": cases,
+              "configurations": names if setup.questions else []}  # fmt: skip
+    with session.change("safety review", id_) as change, rows(session.data) as state:
+        change.outcome = f"{len(made)} cases"
+        sealed = seal(session.data, json.dumps(values, ensure_ascii=False).encode(), "review", id_)
+        state.execute(
+            "INSERT INTO reviews (id, user, time, reviewers, sealed) VALUES (?, ?, ?, ?, ?)",
+            (id_, session.caller.user, time.time(), json.dumps(setup.reviewers), sealed),
+        )
+    return message("review.opened", count=len(made))
+
+
+def checked(session: Session, setup: Setup) -> None:
+    """Raise ``UsageError`` for a review that cannot be made."""
+    session.require(Right.SAFETY)
+    known = {account.user for account in accounts.accounts(session.data)}
+    if not setup.title or not setup.reviewers or not set(setup.reviewers) <= known:
+        raise UsageError("review.accounts")
+    if len(setup.questions) > MOST_QUESTIONS or len(setup.cases) > LONGEST or setup.form not in review.FORMS:
+        raise UsageError("review.too_many", most=MOST_QUESTIONS)
+    if not setup.questions and not setup.cases.strip():
+        raise UsageError("review.nothing")
+    if setup.questions and len(set(setup.configurations)) < 2:
+        raise UsageError("review.one_configuration")
+
+
+def _answered(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: Hooks) -> Iterable[str]:
+    """The questions as cases: each with the answer of both configurations."""
+    texts: list[dict[str, str]] = [{} for _ in setup.questions]
+    start, advance = hooks.counter()
+    start(len(setup.questions) * len(SYSTEMS))
+    for system, configuration in zip(SYSTEMS, setup.configurations, strict=True):
+        if not setup.questions:
+            break
+        with (
+            generations.lease(session.data, configuration.generation) as path,
+            session.site.candidate(path, _hidden(session, setup.reviewers)) as workspace,
+        ):
+            for number, question in enumerate(setup.questions):
+                texts[number][system] = shown(session.tried(question, workspace, configuration.preset or None))
+                advance(1, "")
+    for number, (question, answers) in enumerate(zip(setup.questions, texts, strict=True), 1):
+        case = {"id": f"question {number}", "question": unnamed(question), "answers": answers}
+        yield json.dumps(case, ensure_ascii=False)
+
+
+def _hidden(session: Session, reviewers: Iterable[str]) -> frozenset[str]:
+    """The collections that not every reviewer may read, and those that are stopped: no answer is made of them."""
+    known = [accounts.account(session.data, name) for name in reviewers]
+    groups = [None if account.reads_all else frozenset(account.groups) for account in known]
+    return stops.stopped(session.data, stops.COLLECTION).union(*map(session.access.hidden_from, groups))
+
+
+def reviews(session: Session) -> list[Review]:
+    """All of them, the newest first; raise ``UsageError`` for who is no safety officer."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        return [_review(session, *row) for row in state.execute(_ROWS).fetchall()]
+
+
+def review_of(session: Session, id_: str) -> Review:
+    """The review ``id_``; raise ``UsageError`` for who is no safety officer, ``UnknownName``."""
+    session.require(Right.SAFETY)
+    return _review(session, *_row(session, id_))
+
+
+def to_rate(session: Session) -> list[tuple[str, str, int]]:
+    """The open reviews that the session's user is asked for: id, title, and how many cases are left."""
+    with rows(session.data) as state:
+        found_rows = state.execute(_ROWS).fetchall()
+    mine = [row for row in found_rows if session.caller.user in json.loads(row[2]) and not row[3]]
+    made = [_review(session, *row) for row in mine]
+    return [(row.id, row.title, row.count - dict(row.progress)[session.caller.user]) for row in made]
+
+
+_ROW = "SELECT id, time, reviewers, closed, sealed FROM reviews WHERE id = ?"
+_ROWS = "SELECT id, time, reviewers, closed, sealed FROM reviews ORDER BY time DESC"
+
+
+def _row(session: Session, id_: str) -> Row:
+    with rows(session.data) as state:
+        row: Row | None = state.execute(_ROW, (id_,)).fetchone()
+    if row is None:
+        raise UnknownName("review.unknown")
+    return row
+
+
+def _review(session: Session, id_: str, moment: float, reviewers: str, closed: int, sealed: bytes) -> Review:
+    values, names = json.loads(unseal(session.data, sealed, "review", id_)), json.loads(reviewers)
+    sheets, _ = _blinded(values, names)
+    rated = _ratings(session, id_)
+    progress = tuple(
+        (sheet.reviewer, sum(any(code in rated for code, _ in block.answers) for block in sheet.blocks))
+        for sheet in sheets
+    )
+    return Review(id_, values["title"], values["form"], tuple(values["configurations"]), moment, bool(closed),
+                  progress, len(sheets[0].blocks))  # fmt: skip
+
+
+def _blinded(values: Mapping[str, Any], reviewers: list[str]) -> tuple[tuple[review.Sheet, ...], Key]:
+    cases = review.cases(values["cases"], values["title"], values["form"])
+    return review.blinded(cases, reviewers, values["form"], values["seed"])
+
+
+def _ratings(session: Session, id_: str) -> dict[str, dict[str, int]]:
+    """Code -> dimension -> value."""
+    stored: dict[str, dict[str, int]] = {}
+    with rows(session.data) as state:
+        query = "SELECT code, dimension, value FROM review_ratings WHERE review = ?"
+        for code, dimension, value in state.execute(query, (id_,)):
+            stored.setdefault(code, {})[dimension] = value
+    return stored
+
+
+def _open(session: Session, id_: str) -> tuple[list[Block], Key, dict[str, dict[str, int]]]:
+    """The user's sheet of an open review, its key and all ratings; raise ``UnknownName`` for one of others."""
+    row = _row(session, id_)
+    reviewers, closed = json.loads(row[2]), row[3]
+    if session.caller.user not in reviewers or closed:
+        raise UnknownName("review.unknown")
+    sheets, key = _blinded(json.loads(unseal(session.data, row[4], "review", id_)), reviewers)
+    sheet = next(sheet for sheet in sheets if sheet.reviewer == session.caller.user)
+    return list(sheet.blocks), key, _ratings(session, id_)
+
+
+def next_block(session: Session, id_: str) -> tuple[Block | None, Key, int, int]:
+    """The first case that the user has not rated (None: all are), the key, how many are rated, and of how many."""
+    blocks, key, rated = _open(session, id_)
+    left = [block for block in blocks if not any(code in rated for code, _ in block.answers)]
+    return (left[0] if left else None), key, len(blocks) - len(left), len(blocks)
+
+
+def rate(session: Session, id_: str, values: Mapping[tuple[str, str], str]) -> None:
+    """Keep the user's ratings: (code, dimension) -> value; raise ``InputError`` for what was not offered."""
+    blocks, key, _ = _open(session, id_)
+    own = {code for block in blocks for code, _ in block.answers}
+    offered = {dimension.name: {str(value): value for value in dimension.values} for dimension in key.dimensions}
+    if not values or any(code not in own or text not in offered.get(name, ()) for (code, name), text in values.items()):
+        raise InputError("review.not_offered")
+    with rows(session.data) as state:
+        state.executemany(
+            "INSERT OR REPLACE INTO review_ratings (review, reviewer, code, dimension, value) VALUES (?, ?, ?, ?, ?)",
+            [(id_, session.caller.user, code, name, offered[name][text]) for (code, name), text in values.items()],
+        )
+    session.note("review", id_, f"{len(values)} ratings")
+
+
+def close(session: Session, id_: str) -> None:
+    """Nobody rates any more, and it is told which answer was whose."""
+    _row(session, id_)
+    with session.change("safety unblind", id_), rows(session.data) as state:
+        state.execute("UPDATE reviews SET closed = 1 WHERE id = ?", (id_,))
+
+
+def delete(session: Session, id_: str) -> None:
+    """Delete it with its ratings."""
+    _row(session, id_)
+    with session.change("safety discard", id_), rows(session.data) as state:
+        state.execute("DELETE FROM reviews WHERE id = ?", (id_,))
+        state.execute("DELETE FROM review_ratings WHERE review = ?", (id_,))
+
+
+def report(session: Session, id_: str) -> ReviewReport | None:
+    """What the ratings of a closed review come to; None where none is left, or it is open."""
+    from localmed.lab import agreement
+
+    session.require(Right.SAFETY)
+    row = _row(session, id_)
+    if not row[3]:
+        return None
+    values = json.loads(unseal(session.data, row[4], "review", id_))
+    _, key = _blinded(values, json.loads(row[2]))
+    ratings, left_out = review.merged([_ratings(session, id_)], key)
+    return agreement.report(ratings, key.form, left_out, values["seed"]) if ratings else None
+
+
+def cleaned(text: str) -> tuple[str, ...]:
+    """The lines of ``text`` that say something."""
+    return tuple(line for line in map(str.strip, clean(text).splitlines()) if line)

@@ -1,0 +1,97 @@
+"""What is known of single passages: which speak to a language model, are switched off, or carry a librarian's note.
+
+Kept in ``state.sqlite``, outside the generations: a remark holds from the next question on and through rollbacks. An
+import that cuts the same text of the same document again carries it over (``carry``); where the text becomes another
+one it lapses. An import only suspects; what a librarian has cleared is not suspected again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from localmed.domain import Passage, digest
+from localmed.library.state import Remembered, rows, selected
+
+_FIELDS = "passage, document, text, planted, off, note, user, time"
+_ALL = f"SELECT {_FIELDS} FROM sound_remarks"  # noqa: S608  (names of ours)
+_INTO = f"INTO remarks ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class Planted(StrEnum):
+    """Whether a passage speaks to a language model, as an import found and a librarian decided."""
+
+    UNKNOWN = ""
+    SUSPECTED = "suspected"
+    CLEARED = "cleared"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What is known of ``passage``, with the digest of its ``text``; ``off``: it is found by no question.
+
+    ``user`` is who decided last, "" an import.
+    """
+
+    passage: str
+    document: str
+    text: str
+    planted: Planted = Planted.UNKNOWN
+    off: bool = False
+    note: str = ""
+    user: str = ""
+    time: str = ""
+
+
+def _read(data: Path) -> Mapping[str, Remark]:
+    return {
+        passage: Remark(passage, document, text, Planted(planted), bool(off), *others)
+        for passage, document, text, planted, off, *others in selected(data, _ALL)
+    }
+
+
+remarks = Remembered(_read)  # by passage
+
+
+def about(passage: Passage) -> Remark:
+    """A remark on ``passage`` that says nothing yet."""
+    return Remark(passage.id, passage.document_id, digest(passage.text))
+
+
+def carry(data: Path, cut: Iterable[Passage], before: str) -> None:
+    """``cut`` takes the place of the document ``before``: what is said of a passage holds for the same text."""
+    said = {remark.text: remark for remark in remarks(data).values() if remark.document == before}
+    made = [replace(about(it), **_said(said[key])) for it in cut if said and (key := digest(it.text)) in said]
+    for remark in made:
+        put(data, remark)
+
+
+def _said(remark: Remark) -> dict[str, Any]:
+    return {"planted": remark.planted, "off": remark.off, "note": remark.note, "user": remark.user}
+
+
+def put(data: Path, remark: Remark) -> None:
+    """Store what is known of a passage now; a remark that says nothing is removed."""
+    with rows(data) as state:
+        state.execute("DELETE FROM remarks WHERE passage = ?", (remark.passage,))
+        if remark.planted or remark.off or remark.note:
+            state.execute(f"INSERT {_INTO}", _row(remark))
+
+
+def suspect(data: Path, passages: Iterable[Passage]) -> None:
+    """An import found that ``passages`` speak to a language model; of one that was cleared nothing changes."""
+    with rows(data) as state:
+        for passage in passages:
+            query = "UPDATE remarks SET planted = ? WHERE passage = ? AND planted = ''"
+            state.execute(query, (Planted.SUSPECTED, passage.id))
+            state.execute(f"INSERT OR IGNORE {_INTO}", _row(replace(about(passage), planted=Planted.SUSPECTED)))
+
+
+def _row(remark: Remark) -> tuple[str | int, ...]:
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    said = (remark.planted, int(remark.off), remark.note, remark.user)
+    return (remark.passage, remark.document, remark.text, *said, time)

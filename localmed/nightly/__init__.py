@@ -1,0 +1,1 @@
+"""What runs at night: the refresh, the report of the morning."""

@@ -1,0 +1,107 @@
+"""Reports of refreshes: what a night did, kept in ``state.sqlite`` and shown as a page, JSON and a printable file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from localmed.domain import Message
+from localmed.domain.errors import UnknownName
+from localmed.domain.nights import SERVED, UNCHANGED, CanaryLine, FileLine, Night
+from localmed.library.state import rows, selected
+from localmed.messages import from_text, to_text
+from localmed.site.canary_gate import Comparison
+
+MOST_FILES = 5_000  # listed one by one; the counts have all
+
+
+def lines_of(compared: Comparison) -> tuple[CanaryLine, ...]:
+    """The canaries of which a report tells."""
+    names = dict.fromkeys((*compared.lost, *compared.failing, *compared.moved))
+    return tuple(_canary(name, compared) for name in names)
+
+
+def _canary(name: str, compared: Comparison) -> CanaryLine:
+    before, after = compared.before.get(name), compared.after[name]
+    return CanaryLine(
+        name,
+        before.passed if before else None,
+        after.passed,
+        before.cited if before else (),
+        after.cited,
+        name in compared.accepted,
+    )
+
+
+def begin(data: Path, keep: int) -> Night:
+    """A refresh begins; until ``end`` it counts as interrupted. The oldest reports go."""
+    night = Night(datetime.now(UTC).isoformat(timespec="seconds"))
+    with rows(data) as state:
+        number = state.execute("INSERT INTO refreshes (started) VALUES (?)", (night.started,)).lastrowid or 0
+        state.execute("DELETE FROM refreshes WHERE id <= ?", (number - keep,))
+    return replace(night, number=number)
+
+
+def end(data: Path, night: Night) -> Night:
+    """Keep the report."""
+    night = replace(night, finished=datetime.now(UTC).isoformat(timespec="seconds"), files=night.files[:MOST_FILES])
+    with rows(data) as state:
+        query = "UPDATE refreshes SET finished = ?, outcome = ?, report = ? WHERE id = ?"
+        state.execute(query, (night.finished, night.outcome, json.dumps(as_json(night)), night.number))
+    return night
+
+
+def nights(data: Path, most: int = 100) -> list[Night]:
+    """The newest reports first."""
+    found_rows = selected(data, f"SELECT id, started, report FROM refreshes ORDER BY id DESC LIMIT {int(most)}")  # noqa: S608
+    return [_night(*row) for row in found_rows]
+
+
+def night(data: Path, number: int) -> Night:
+    """The report ``number``; raise ``UnknownName``."""
+    row = next((one for one in nights(data, 100_000) if one.number == number), None)
+    if row is None:
+        raise UnknownName("refresh.unknown", number=number)
+    return row
+
+
+def last_served(data: Path) -> Night | None:
+    """The last refresh that ended well."""
+    return next((one for one in nights(data) if one.outcome in (SERVED, UNCHANGED)), None)
+
+
+def as_json(value: Any) -> Any:
+    """A report as JSON has it, messages as text of their own."""
+    if isinstance(value, Message):
+        return to_text(value)
+    if isinstance(value, tuple | list):
+        return [as_json(item) for item in value]
+    if isinstance(value, Night | FileLine | CanaryLine):
+        return {item.name: as_json(getattr(value, item.name)) for item in fields(value)}
+    return value
+
+
+def _night(number: int, started: str, report: str) -> Night:
+    """A row; one that was cut off, or that another version has written, has no more than its beginning."""
+    try:
+        values = json.loads(report)
+        values |= {
+            "files": tuple(FileLine(**{**row, "detail": _detail(row["detail"])}) for row in values["files"]),
+            "moved": tuple(
+                CanaryLine(**{**row, "cited": tuple(row["cited"]), "cited_before": tuple(row["cited_before"])})
+                for row in values["moved"]
+            ),
+            **{name: tuple(map(from_text, values[name])) for name in ("errors", "faults", "mended")},
+            **{name: tuple(map(tuple, values[name])) for name in ("counts", "seconds")},
+            "withdrawn": tuple(values["withdrawn"]),
+        }
+        return Night(**values)
+    except (ValueError, LookupError, TypeError):
+        return Night(started, number=number)
+
+
+def _detail(text: str | None) -> Message | None:
+    return from_text(text) if text else None

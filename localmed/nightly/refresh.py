@@ -1,0 +1,436 @@
+"""``localmed refresh``: the nightly round over everything that is watched, as one change of the library.
+
+In this order: content packs that lie ready are verified and copied, and their withdrawals put in force; every byte that
+is stored is compared with its hash, and what is damaged is mended or the night ends; the watched folders of all
+collections and the packs' documents become **one** generation, built and opened without being served; the canaries are
+asked of it (``canary_gate.py``); it is served; a backup is made, where one is set; the report is kept. Whatever ends it
+before the swap leaves what was served, of which a backup is made all the same, and the next refresh does not encode
+again what this one has. Another change of the library that goes on is waited for (``wait_seconds``). What costs time is
+what has changed, beside reading every byte once. Withdrawals do not wait for it: they hold from the next question on.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed.domain import Message, message
+from localmed.domain.errors import (
+    Busy,
+    CanariesLost,
+    Cancelled,
+    Damaged,
+    DiskFull,
+    LibraryError,
+    LocalmedError,
+    NoLibrary,
+    OriginalChanged,
+    UnknownName,
+)
+from localmed.domain.nights import CHANGES, FAILED, KEPT_BACK, SERVED, UNCHANGED, FileLine, Night
+from localmed.ingest import updates
+from localmed.ingest.pipeline import Report
+from localmed.library import generations, layout
+from localmed.library.generations import Patience
+from localmed.library.intact import sha256_of
+from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.nightly import gpus, nights
+from localmed.nightly.cited import count_citing
+from localmed.process import files
+from localmed.process.hooks import SILENT, Hooks
+from localmed.site import alerts, canary_gate, holds, stored
+from localmed.site.importing import Intake, import_together, imported, manifest_of
+from localmed.upkeep import fit, packs, repair
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
+
+# --- integrity --------------------------------------------------------------------------------------------------------
+
+# The nightly look at every byte that is stored, and mending what it finds from a backup.
+#
+# A damaged file of a generation is written anew from the newest backup that holds its bytes (a file of its own: hard
+# links of other generations keep the damaged ones until it is their turn). What has no whole copy there stays damaged
+# (``repair.py`` makes what is served anew), and nothing is answered from it: what was found to be damaged is no longer
+# taken for whole without being read.
+
+Mended = tuple[tuple[Message, ...], tuple[Message, ...], tuple[Message, ...]]
+
+
+def verify_and_mend(session: Session, hooks: Hooks) -> Mended:
+    """Read everything, mend what can be; return what was found, what was mended, and what is still damaged."""
+    data = session.data
+    numbers = generations.numbers(data)
+    mended: list[Message] = []
+    faults: list[Message] = []
+    left: list[Message] = []
+    for place, number in enumerate(reversed(numbers)):
+        hooks.cancel.check()
+        hooks.progress(place, len(numbers) + 1, f"{number:04d}")
+        with suppress(UnknownName):  # pruned meanwhile
+            if problems := stored.of_generation(data, number):
+                faults += problems
+                mended += _mended(session, number)
+                left += stored.of_generation(data, number)
+    hooks.progress(len(numbers), len(numbers) + 1, "")
+    beside = stored.beside(data)
+    faults += [fault.full_message for fault in beside]
+    if mended_originals := list(_mended_originals(session, beside)):
+        mended += mended_originals
+        beside = stored.beside(data)
+    models = [
+        message("model.not_loaded", name=name, problem=problem)
+        for name in session.site.registry.registrations.models
+        for problem in session.site.registry.problems(name, full=True)
+    ]
+    faults += models
+    left += [*(fault.full_message for fault in beside), *models]
+    stored.note_whole_check(data, len(left))
+    return tuple(faults), tuple(mended), tuple(left)
+
+
+def _mended(session: Session, number: int) -> Iterator[Message]:
+    """Write what is damaged of a generation anew from a backup."""
+    with suppress(Damaged), generations.lease(session.data, number) as generation:
+        for name, entry in generations.read_manifest(generation).files.items():
+            path = generation / name
+            if sha256_of(path) != entry.sha256 and _from_backup(session, entry.sha256, path):
+                yield message("integrity.mended", file=f"{generation.name}/{name}")
+
+
+def _mended_originals(session: Session, faults: Iterable[LocalmedError]) -> Iterator[Message]:
+    for fault in faults:
+        name = Path(str(dict(fault.message.parameters).get("file", ""))).name
+        if isinstance(fault, OriginalChanged) and _from_backup(session, name, session.data / layout.FILES / name):
+            yield message("integrity.mended", file=name[:12])
+
+
+def _from_backup(session: Session, sha256: str, path: Path) -> bool:
+    """Whether the file could be written anew."""
+    from localmed.upkeep import backup
+
+    folder = session.settings.backup.folder
+    if not folder:
+        return False
+    try:
+        with session.change("mend", path.name):
+            backup.fetch(Path(folder), sha256, path)
+    except (LocalmedError, OSError):
+        return False
+    return True
+
+
+# --- refresh ----------------------------------------------------------------------------------------------------------
+
+LOCK = layout.REFRESH_LOCK
+BLOCK = 512  # bytes, which ``st_blocks`` counts
+CHANGE_OF = {"read": "changed", "removed": "removed", "quarantined": "quarantined", "left": "left", "note": "note"}
+
+
+@dataclass(slots=True)
+class _Stages:
+    """How long each stage took, and what the caller is told when one begins."""
+
+    hooks: Hooks
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """One stage."""
+        self.hooks.cancel.check()
+        self.hooks.started(message(f"refresh.stage_{name}"))
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.monotonic() - start
+
+
+def refresh(session: Session, hooks: Hooks = SILENT) -> Night:
+    """Do the round; return its report. Raise ``Busy`` where one goes on, and what ended it, the report being kept.
+
+    A collection that cannot be brought in step is left as it is and named among the report's errors.
+    """
+    session.may_change()
+    with _alone(session.data):
+        begun = nights.begin(session.data, session.settings.refresh.keep_reports)
+        stages = _Stages(hooks)
+        try:
+            night = _round(session, begun, stages)
+        except LocalmedError as error:
+            outcome = KEPT_BACK if isinstance(error, CanariesLost) else FAILED
+            _tell(session, error)
+            night = replace(begun, outcome=outcome, errors=(error.full_message,))
+            _end(session, night if isinstance(error, Cancelled) else _backed_up(session, night, stages), stages)
+            raise
+        except KeyboardInterrupt:
+            _end(session, begun, stages)
+            raise
+        except Exception as error:  # of the program: the night is told and backed up like any that failed
+            why = message("job.unforeseen", kind=type(error).__name__)
+            alerts.tell(session.settings, "refresh", message("refresh.failed", why=why))
+            _end(session, _backed_up(session, replace(begun, outcome=FAILED, errors=(why,)), stages), stages)
+            raise
+        return _end(session, night, stages)
+
+
+@contextmanager
+def _alone(data: Path) -> Iterator[None]:
+    """No second refresh; the lock goes with the process."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data / LOCK).open("a+") as stream:
+        if not files.lock(stream):
+            raise Busy("refresh.busy", data=str(data))
+        yield
+
+
+def _round(session: Session, night: Night, stages: _Stages) -> Night:
+    gpus.watch(session.settings, fit.look())
+    _room(session)
+    refused, patience = _new_packs(session, stages), _patience(session, stages.hooks)
+    if session.settings.refresh.verify:
+        with stages.stage("check"):
+            night = _checked(session, night, stages.hooks, patience)
+    before, known, scans = _number(session.data), _known(session), _scans(session.data)
+    with stages.stage("import"):
+        intakes, failures = intakes_of(session)
+        outcomes = import_together(session, intakes, hooks=stages.hooks, action="refresh", patience=patience)
+        reports = {name: one for name, one in outcomes.items() if isinstance(one, Report)}
+        errors = failures | {name: one for name, one in outcomes.items() if isinstance(one, LocalmedError)}
+        _packs_served(session, reports)
+        compared = canary_gate.standing(session)
+    now = _number(session.data)
+    night = replace(
+        night,
+        outcome=SERVED if now != before else UNCHANGED,
+        before=before,
+        generation=now,
+        files=tuple(line for name, report in reports.items() for line in _lines(name, report, known)),
+        errors=(*refused, *(_of_collection(name, error) for name, error in errors.items())),
+        scans=len(_scans(session.data) - scans),
+        canaries=len(compared.after),
+        moved=nights.lines_of(canary_gate.last(session.data) if now != before else compared),
+    )
+    _settle(session, night)  # before the backup, which would bring alerts back that are over
+    night = _backed_up(session, night, stages)
+    return replace(night, counts=_counts(night.files))
+
+
+def _patience(session: Session, hooks: Hooks) -> Patience:
+    """A librarian's import is waited for."""
+
+    def waits(holder: str) -> None:
+        hooks.started(message("refresh.waiting", holder=holder))
+
+    return Patience(session.settings.refresh.wait_seconds, waits)
+
+
+def _room(session: Session) -> None:
+    """Raise ``LibraryError`` where the disk is nearly full: nothing is begun that would fill it."""
+    free, least = shutil.disk_usage(session.data).free, session.settings.refresh.free_bytes
+    if free < least:
+        error = LibraryError("refresh.no_room", free=free / 2**30, least=least / 2**30, data=str(session.data))
+        alerts.tell(session.settings, "disk", error.full_message)
+        raise error
+    alerts.clear(session.data, "disk")
+
+
+def _new_packs(session: Session, stages: _Stages) -> tuple[Message, ...]:
+    """Take the packs that lie ready; return why others could not be taken."""
+    if not session.settings.refresh.packs:
+        return ()
+    with stages.stage("packs"):
+        return tuple(
+            message("refresh.pack_left", why=error.full_message) for error in packs.take_new(session, stages.hooks)
+        )
+
+
+def _packs_served(session: Session, imported_names: Collection[str]) -> None:
+    """What is served holds the pending packs of which all collections were imported."""
+    for name in packs.pending(session.data):
+        if set(packs.parts_of(session.data, name)) <= set(imported_names):
+            packs.finish(session, name)
+
+
+def _checked(session: Session, night: Night, hooks: Hooks, patience: Patience) -> Night:
+    """Compare every byte with its hash, mend or make anew what can be; raise ``Damaged`` if what is served stays so."""
+    found_faults, mended, left = verify_and_mend(session, hooks)
+    if left:
+        alerts.tell(session.settings, "damage", message("refresh.damaged", count=len(left), fault=left[0]))
+    else:
+        alerts.clear(session.data, "damage")
+    with suppress(NoLibrary):
+        number = generations.served_number(session.data)
+        if problems := stored.of_generation(session.data, None, whole=False):
+            if not repair.possible(session.data, number):
+                raise Damaged("generation.damaged", name=f"{number:04d}", problem=problems[0])
+            repair.rebuild(session, number, hooks, patience)
+            mended += (message("generation.made.rebuild", number=number),)
+    return replace(night, faults=found_faults, mended=mended)
+
+
+def intakes_of(session: Session) -> tuple[dict[str, Intake], dict[str, LocalmedError]]:
+    """What each watched collection is to be brought in step with; and why others cannot be."""
+    watched = session.settings.refresh.folders
+    try:
+        earlier = imported(session)
+    except NoLibrary:
+        earlier = []
+    intakes, failures = dict[str, Intake](), dict[str, LocalmedError]()
+    parts = {
+        key: part for pack in packs.pending(session.data) for key, part in packs.parts_of(session.data, pack).items()
+    }
+    for name in dict.fromkeys((*earlier, *watched, *parts)):
+        try:
+            intake = _intake(session, name, name in earlier, tuple(map(Path, watched.get(name, ()))), parts.get(name))
+            if name in earlier or name in watched or not _on_hold(intake):
+                intakes[name] = intake
+        except LocalmedError as error:
+            failures[name] = error
+    return intakes, failures
+
+
+def _on_hold(intake: Intake) -> bool:
+    """Whether nothing would be read of a collection that is new: it would come in empty."""
+    return all(str(path) in intake.leaving.held for folder in intake.paths for path in folder.rglob("*"))
+
+
+def _intake(
+    session: Session, name: str, known: bool, folders: tuple[Path, ...], part: packs.Part | None = None
+) -> Intake:
+    file = part.manifest if part else None
+    manifest = manifest_of(session, name, file)
+    paths, missing = (*folders, part.documents) if part else folders, tuple[str, ...]()
+    if known:
+        with session.workspace() as workspace:
+            origins = updates.origins_of(session.data, workspace.library.catalogue, name)
+        paths, missing = tuple(dict.fromkeys((*origins.paths, *paths))), origins.missing
+    leaving = holds.leaving(session.data, name, time.time() - session.settings.refresh.settle_seconds)
+    return Intake(manifest, paths, missing, file, leaving)
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def _number(data: Path) -> int:
+    with suppress(NoLibrary):
+        return generations.served_number(data)
+    return 0
+
+
+def _known(session: Session) -> frozenset[tuple[str, str]]:
+    """The files that are stored now, by collection and path."""
+    with suppress(NoLibrary), session.workspace() as workspace:
+        catalogue = workspace.library.catalogue
+        names = [collection.name for collection in catalogue.collections()]
+        return frozenset((name, path) for name in names for path in catalogue.files(name))
+    return frozenset()
+
+
+def _scans(data: Path) -> frozenset[str]:
+    with suppress(OSError):
+        return frozenset(path.name for path in (data / layout.SCANS).iterdir())
+    return frozenset()
+
+
+def _lines(name: str, report: Report, known: frozenset[tuple[str, str]]) -> Iterator[FileLine]:
+    for line in report.lines:
+        if change := CHANGE_OF.get(line.outcome):
+            change = "added" if change == "changed" and (name, line.path) not in known else change
+            yield FileLine(name, line.path, change, line.detail, line.documents)
+
+
+def _counts(lines: tuple[FileLine, ...]) -> tuple[tuple[str, int], ...]:
+    return tuple((change, sum(line.change == change for line in lines)) for change in CHANGES)
+
+
+def _of_collection(name: str, error: LocalmedError) -> Message:
+    return message("refresh.collection_left", name=name, why=error.full_message)
+
+
+def _withdrawn_since(data: Path, since: str) -> list[Entry]:
+    """What was withdrawn since then and is so still."""
+    newest = {entry.document: entry for entry in Withdrawals(data).entries}
+    return [entry for entry in newest.values() if entry.withdrawn and entry.time >= since]
+
+
+def _backed_up(session: Session, night: Night, stages: _Stages) -> Night:
+    """Make the backup, where one is set, however the night went.
+
+    That it failed is an error of the report and an alert; the library is served all the same.
+    """
+    from localmed.upkeep import backup
+
+    if not session.settings.backup.folder:
+        return night
+    with stages.stage("backup"):
+        try:
+            made = backup.make(session, Path(session.settings.backup.folder), stages.hooks)
+        except (LocalmedError, OSError) as error:
+            if isinstance(error, LocalmedError):
+                text = error.full_message
+            else:
+                text = message("backup.failed", kind=str(error.errno))
+            alerts.tell(session.settings, "backup", text)
+            return replace(night, errors=(*night.errors, text))
+    alerts.clear(session.data, "backup")
+    return replace(night, backup=made.name)
+
+
+def _settle(session: Session, night: Night) -> None:
+    """Set the alerts by how the night ended."""
+    if night.errors:
+        text = message("refresh.in_part", number=night.number, count=len(night.errors))
+        alerts.tell(session.settings, "refresh", text)
+    else:
+        alerts.clear(session.data, "refresh")
+    if count := len(holds.holds(session.data)):
+        alerts.tell(session.settings, "holds", message("hold.standing", count=count))
+    else:
+        alerts.clear(session.data, "holds")
+
+
+def _tell(session: Session, error: LocalmedError) -> None:
+    alerts.tell(session.settings, "refresh", message("refresh.failed", why=error.messages[0]))
+    if isinstance(error, DiskFull):
+        alerts.tell(session.settings, "disk", error.full_message)
+    if isinstance(error, CanariesLost) and (count := len(holds.holds(session.data))):
+        alerts.tell(session.settings, "holds", message("hold.standing", count=count))
+
+
+def _end(session: Session, night: Night, stages: _Stages) -> Night:
+    if night.outcome == KEPT_BACK:
+        compared = canary_gate.last(session.data)
+        night = replace(night, canaries=len(compared.after), moved=nights.lines_of(compared))
+    earlier = nights.last_served(session.data)
+    withdrawn = _withdrawn_since(session.data, earlier.started if earlier else "")
+    night = replace(
+        night,
+        withdrawn=tuple(entry.title for entry in withdrawn),
+        recalled=count_citing(session.data, [entry.document for entry in withdrawn]),
+    )
+    seconds = tuple((name, round(value, 2)) for name, value in stages.seconds.items())
+    night = replace(
+        night, seconds=seconds, free_bytes=shutil.disk_usage(session.data).free, data_bytes=_bytes_of(session.data)
+    )
+    return nights.end(session.data, night)
+
+
+def _bytes_of(data: Path) -> int:
+    """What ``data`` takes of the disk; generations share files, each of which counts once."""
+    sizes: dict[int, int] = {}
+    for path in data.rglob("*"):
+        with suppress(OSError):  # removed meanwhile
+            state = path.lstat()
+            sizes[state.st_ino] = state.st_blocks * BLOCK
+    return sum(sizes.values())
+
+
+def folders(session: Session) -> Mapping[str, tuple[str, ...]]:
+    """What is watched, by collection."""
+    return {name: tuple(map(str, intake.paths)) for name, intake in intakes_of(session)[0].items()}

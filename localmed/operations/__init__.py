@@ -1,1 +1,0 @@
-"""What keeps a site running: audit now; refresh, backup and proofs later."""

@@ -1,0 +1,1 @@
+"""Who uses localmed: accounts, sign-in, tokens; and what they asked: history, feedback, reviews."""

@@ -1,0 +1,269 @@
+"""History: the answers that somebody was given, sealed, for themselves alone, for ``web.history_days``.
+
+With 0 days an answer is kept until its login ends: a page must be able to show its sources. An answer is kept with what
+was asked and with the questions before it, for a follow-up. What documents it cites stands beside it in the clear
+(``cited``), so that a withdrawal finds the answers that rest on it without reading any.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from localmed.domain import Answer, AnswerStatus, Evidence, Message, Origin, Status
+from localmed.domain.accounts import Right
+from localmed.domain.codec import answer_json, answer_of
+from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
+from localmed.library.state import rows, selected
+from localmed.people.sealing import seal, unseal
+from localmed.site import stops
+from localmed.text.identifiers import hiding, identifiers
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+    from localmed.site.session import Session
+
+# --- masking ----------------------------------------------------------------------------------------------------------
+
+# Names and numbers of patients masked before anything is kept of what was asked: each character becomes a block.
+#
+# As many blocks as there were characters, so that what points into the text still points there. Masked is what came
+# from whoever asked: the question, the questions before it, and of the answer everything but what documents say.
+
+OWN = ("question", "parts", "notes", "verification")  # fields of an answer that may repeat what was asked
+
+
+def masked(asked_text: str, earlier: Sequence[str], answer: Answer) -> tuple[str, tuple[str, ...], Answer]:
+    """What was asked, what was asked before, and the answer, as they may be kept."""
+    typed = (asked_text, *earlier, answer.question)
+    words = {word for text in typed for word in identifiers(text)}
+    if not words:
+        return asked_text, tuple(earlier), answer
+    hide = hiding(words)
+    return hide(asked_text), tuple(map(hide, earlier)), _answer(answer, hide)
+
+
+def _answer(answer: Answer, hide: Callable[[str], str]) -> Answer:
+    values = answer_json(answer)
+    values |= {name: _everywhere(values[name], hide) for name in OWN}
+    values["statements"] = [
+        one if one["origin"] == Origin.EXTRACTIVE else one | {"text": hide(one["text"])} for one in values["statements"]
+    ]
+    try:
+        return answer_of(values, authentic=True)
+    except ValueError:  # somebody is called as a code of ours is
+        return replace(answer, question=hide(answer.question), parts=(), notes=())
+
+
+def _everywhere(value: Any, hide: Callable[[str], str]) -> Any:
+    """Every text in ``value`` but those that name a message or a type."""
+    if isinstance(value, dict):
+        return {name: item if name in ("code", "type") else _everywhere(item, hide) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_everywhere(item, hide) for item in value]
+    return hide(value) if isinstance(value, str) else value
+
+
+# --- history ----------------------------------------------------------------------------------------------------------
+
+DAY = 86_400.0  # seconds
+LISTED = 200  # answers; more are there until their days are over
+LOOKED_AT = 500  # newest answers, among which those are that found nothing; half a second to open them
+EARLIER = 5  # questions kept for a follow-up
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A kept answer: what was asked, the questions before it, and when (seconds since 1970)."""
+
+    id: str
+    asked_text: str
+    earlier: tuple[str, ...]
+    time: float
+    answer: Answer
+
+
+def new_id() -> str:
+    """The id of an answer that is yet to be made: no sign in it, since it is typed after a command."""
+    return secrets.token_hex(12)
+
+
+def keep(
+    session: Session, login: str, asked_text: str, answer: Answer, earlier: Sequence[str] = (), id_: str = ""
+) -> Kept:
+    """Keep ``answer`` for the session's user, names and numbers of patients masked; return what is kept.
+
+    ``login`` is where it was asked ("": by a program).
+    """
+    user, id_, now = session.caller.user, id_ or new_id(), time.time()
+    asked_text, earlier, answer = masked(asked_text, earlier[-EARLIER:], answer)
+    values = {"asked": asked_text, "earlier": list(earlier), "answer": answer_json(answer)}
+    sealed = seal(session.data, json.dumps(values, ensure_ascii=False).encode(), "answer", id_, user)
+    documents = {evidence.passage.document_id for evidence in answer.evidence}
+    with rows(session.data) as state:
+        state.execute("BEGIN IMMEDIATE")
+        state.execute(
+            "INSERT INTO answers (id, user, login, time, workflow, sealed) VALUES (?, ?, ?, ?, ?, ?)",
+            (id_, user, login, now, answer.workflow, sealed),
+        )
+        state.executemany("INSERT INTO cited VALUES (?, ?)", [(document, id_) for document in sorted(documents)])
+        _forget_old(state, session.settings.web.history_days)
+        state.execute("COMMIT")
+    return Kept(id_, asked_text, tuple(earlier), now, answer)
+
+
+def kept(session: Session, id_: str) -> Kept:
+    """The answer ``id_`` of the session's user; raise ``UnknownName`` where there is none (any more)."""
+    with rows(session.data) as state:
+        query = "SELECT id, time, sealed FROM answers WHERE id = ? AND user = ?"
+        row = state.execute(query, (id_, session.caller.user)).fetchone()
+    if row is None:
+        raise UnknownName("history.gone")
+    return _opened(session.data, session.caller.user, *row)
+
+
+def listing(session: Session, most: int = LISTED) -> tuple[list[Kept], int]:
+    """The newest ``most`` answers of the session's user, and how many of them cannot be opened."""
+    oldest = time.time() - DAY * max(session.settings.web.history_days, 1)
+    with rows(session.data) as state:
+        query = "SELECT id, time, sealed FROM answers WHERE user = ? AND time > ? ORDER BY time DESC LIMIT ?"
+        found_rows = state.execute(query, (session.caller.user, oldest, most)).fetchall()
+    answers = []
+    for row in found_rows:
+        with suppress(Damaged):
+            answers.append(_opened(session.data, session.caller.user, *row))
+    return answers, len(found_rows) - len(answers)
+
+
+def unopened(data: Path) -> int:
+    """How many answers and reports, of everybody, cannot be opened: their key is another, or a byte of them is."""
+    sealed_rows = [("answer", *row) for row in selected(data, "SELECT sealed, id, user FROM answers")]
+    sealed_reviews = selected(data, "SELECT sealed, id FROM reviews")
+    sealed_rows += [("feedback", *row) for row in selected(data, "SELECT sealed, answer, user FROM feedback")]
+    count = 0
+    for kind, sealed, *identity in (*sealed_rows, *(("review", *row) for row in sealed_reviews)):
+        try:
+            unseal(data, sealed, kind, *identity)
+        except Damaged:
+            count += 1
+    return count
+
+
+def of_anybody(session: Session, id_: str) -> tuple[str, Kept]:
+    """Whoever asked, and the answer ``id_`` that was kept for them, for safety officers; raise ``UnknownName``."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        row = state.execute("SELECT user, id, time, sealed FROM answers WHERE id = ?", (id_,)).fetchone()
+    if row is None:
+        raise UnknownName("history.gone")
+    return row[0], _opened(session.data, *row)
+
+
+def unanswered(session: Session) -> list[Kept]:
+    """The newest kept questions that found nothing, whoever asked, for librarians: what the library lacks.
+
+    None where history is kept for the length of a login only: nobody else is to see it then.
+    """
+    session.require(Right.LIBRARY)
+    if not session.settings.web.history_days:
+        return []
+    with rows(session.data) as state:
+        query = "SELECT user, id, time, sealed FROM answers ORDER BY time DESC LIMIT ?"
+        newest = state.execute(query, (LOOKED_AT,)).fetchall()
+    answers = []
+    for user, *row in newest:
+        with suppress(Damaged, UnknownName):
+            answers.append(_opened(session.data, user, *row))
+    return [one for one in answers if one.answer.status is AnswerStatus.ABSTAINED]
+
+
+def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:
+    try:
+        values = json.loads(unseal(data, sealed, "answer", id_, user))
+        return Kept(id_, values["asked"], tuple(values["earlier"]), moment, answer_of(values["answer"], authentic=True))
+    except (ValueError, LookupError, TypeError):  # of another version
+        raise UnknownName("history.gone") from None
+
+
+def forget(session: Session, id_: str = "") -> None:
+    """Delete the answer ``id_`` of the session's user ("": all of theirs)."""
+    with rows(session.data) as state:
+        query = "DELETE FROM answers WHERE user = ? AND (? = '' OR id = ?)"
+        state.execute(query, (session.caller.user, id_, id_))
+        _forget_citations(state)
+
+
+def erase(session: Session, user: str) -> None:
+    """Delete all that ``user`` asked and reported; raise ``UsageError`` for who is no safety officer."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        state.execute("DELETE FROM answers WHERE user = ?", (user,))
+        state.execute("DELETE FROM feedback WHERE user = ?", (user,))
+        _forget_citations(state)
+
+
+def end_login(state: sqlite3.Connection, days: int) -> None:
+    """Delete what is too old; where nothing is kept longer, what was kept for the length of logins that are over."""
+    _forget_old(state, days)
+    if days == 0:
+        state.execute("DELETE FROM answers WHERE login <> '' AND login NOT IN (SELECT token FROM logins)")
+        _forget_citations(state)
+
+
+def _forget_old(state: sqlite3.Connection, days: int) -> None:
+    state.execute("DELETE FROM answers WHERE time < ?", (time.time() - DAY * max(days, 1),))
+    _forget_citations(state)
+
+
+def _forget_citations(state: sqlite3.Connection) -> None:
+    state.execute("DELETE FROM cited WHERE answer NOT IN (SELECT id FROM answers)")
+
+
+def withdrawals(session: Session, sources: Iterable[Evidence]) -> tuple[Message, ...]:
+    """Which of the documents that ``sources`` are of are withdrawn now, when and why; nothing of what is hidden."""
+    hidden = session.hidden()
+    titles = {
+        source.passage.document_id: source.document_title
+        for source in sources
+        if source.passage.collection not in hidden
+    }
+    with suppress(NoLibrary), session.workspace() as workspace:
+        named = (workspace.withdrawal(document, title) for document, title in titles.items())
+        return tuple(line for line in named if line)
+    return ()
+
+
+def with_withdrawals(session: Session, answer: Answer) -> Answer:
+    """``answer`` with a note of each document that it cites and that was withdrawn since."""
+    since = withdrawals(session, _in_force_then(answer))
+    return replace(answer, notes=(*since, *answer.notes)) if since else answer
+
+
+def _in_force_then(answer: Answer) -> list[Evidence]:
+    return [evidence for evidence in answer.evidence if evidence.status is not Status.WITHDRAWN]
+
+
+def require_held(session: Session, answer: Answer) -> None:
+    """Raise ``UsageError``, naming what was withdrawn, unless ``answer`` still ``holds``."""
+    if not holds(session, answer):
+        since = withdrawals(session, _in_force_then(answer))
+        raise UsageError("web.answer.gone_named", documents=since) if since else UsageError("web.answer.gone")
+
+
+def holds(session: Session, answer: Answer) -> bool:
+    """Whether nothing that ``answer`` cites was withdrawn, or hidden from the session's user, since it was made."""
+    sources = _in_force_then(answer)
+    with suppress(NoLibrary), session.workspace() as workspace:
+        hidden = session.hidden() | stops.stopped(session.data, stops.COLLECTION)
+        withdrawn = workspace.withdrawn()
+        return not any(
+            source.passage.document_id in withdrawn or source.passage.collection in hidden for source in sources
+        )
+    return not sources

@@ -1,0 +1,1 @@
+"""What a process needs of its machine: children, limits, files, progress, Ctrl-C."""

@@ -1,0 +1,183 @@
+"""How a child process confines itself: memory, processor time, its parent's end, and where its libraries print.
+
+For every child that reads files or runs models. The kernel enforces all of it, whatever the child's libraries do.
+
+Not covered: a kernel without Landlock, where the child can read what its user can read. Run as a module, this tells
+how far a process of this machine can be confined: ``network files``, each "kernel" or "interpreter".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import resource
+import signal
+import socket
+import stat
+import struct
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
+PR_SET_DUMPABLE = 4
+PR_SET_NO_NEW_PRIVS = 38
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446  # alike on every processor
+READS = 0b1101  # execute, read a file, list a folder: of <linux/landlock.h>
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # from <linux/sched.h>
+SET_FLAGS, UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP: of <linux/sockios.h>, <linux/if.h>
+
+
+def take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The two pipes to the parent, moved away from where libraries read and print; those get ``/dev/null``."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=65_536)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    return requests, replies
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent's thread ends, and end now if that has happened already."""
+    prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_without_parent(parent)
+
+
+def end_without_parent(parent: int) -> None:
+    """End now if the process that started this one has ended."""
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def limit(memory_bytes: int, cpu_seconds: int) -> None:
+    """Allow this process ``memory_bytes`` of address space and ``cpu_seconds`` more of processor time; no core dump."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    spent = int(usage.ru_utime + usage.ru_stime) + 1  # the kernel counts whole seconds since the process began
+    _lower(resource.RLIMIT_CPU, spent + cpu_seconds)
+    limit_memory(memory_bytes)
+    no_core_dump()
+
+
+def limit_memory(size: int) -> None:
+    """Allow this process ``size`` bytes of address space."""
+    _lower(resource.RLIMIT_AS, size)
+
+
+def no_core_dump() -> None:
+    """Never dump core, which would leave what was read on the disk: neither to a file nor to a program that keeps it.
+
+    Such a program (systemd-coredump, apport) is handed the memory whatever the limit says. Other processes of the same
+    user cannot read this one's memory either.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def leave_network() -> str:
+    """Leave the network, before any library starts a thread; say who enforces it, "kernel" or "interpreter".
+
+    The kernel does where it lets a process have a network of its own, which is empty, and which those that it starts
+    have as well; else only Python's audit hook, which C code does not ask. ("interpreter" is also said where a process
+    may not leave the empty network that its parent gave it.)
+    """
+    sys.addaudithook(_refuse_sockets)
+    unshare = ctypes.CDLL(None, use_errno=True).unshare
+    if unshare(CLONE_NEWNET) == 0 or unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0:
+        return "kernel"
+    return "interpreter"
+
+
+def own_loopback() -> bool:
+    """Move this process, before it starts a thread, to a network that holds its own loopback and nothing else.
+
+    What it starts is there too: it can serve and dial its own kind, and nobody beyond. False where the kernel does not
+    permit it (some containers, hardened units); nothing has changed then.
+    """
+    unshare = ctypes.CDLL(None, use_errno=True).unshare
+    owner, group = os.getuid(), os.getgid()
+    if unshare(CLONE_NEWNET):
+        if unshare(CLONE_NEWUSER | CLONE_NEWNET):
+            return False
+        for name, content in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{owner} {owner} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            Path(f"/proc/self/{name}").write_text(content, "ascii")  # else files would seem to be nobody's
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sH14x", b"lo", UP))
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """Whether the kernel keeps a child from the network, and from files that it has no business with."""
+
+    network: bool
+    files: bool
+
+
+def leave_files(readable: Sequence[str], writable: Sequence[str] = ()) -> str:
+    """From now on open only what lies under ``readable`` and under ``writable``, and what Python itself needs.
+
+    The kernel enforces it where it has Landlock (5.13 and later), for those that the process starts as well; where it
+    cannot be reached by another way, TCP is refused too (6.7 and later). Say who enforces it: "kernel" or "nobody".
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    version = libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, 1)
+    if version < 1:
+        return "nobody"
+    handled = (1 << (13, 14, 15)[min(version, 3) - 1]) - 1
+    network = struct.pack("Q", 3) if version >= 4 else b""  # to bind and to connect
+    attributes = struct.pack("Q", handled) + network
+    rules = libc.syscall(LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0)
+    if rules < 0:
+        return "nobody"
+    ours = str(Path(__file__).parents[1])  # the package
+    system = (ours, sys.prefix, sys.base_prefix, *sys.path, "/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
+    for folder in {*system, *readable, *writable}:
+        _allow(libc, rules, folder, handled if folder in writable or folder == "/dev" else handled & READS)
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    done = libc.syscall(LANDLOCK_RESTRICT_SELF, rules, 0)
+    os.close(rules)
+    return "nobody" if done else "kernel"
+
+
+def _allow(libc: ctypes.CDLL, rules: int, folder: str, access: int) -> None:
+    """Add a rule for ``folder``, if it is there; of a file only what can be done with one."""
+    try:
+        handle = os.open(folder or ".", os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    if not stat.S_ISDIR(os.fstat(handle).st_mode):
+        access &= 0b100000000000111  # execute, write, read, truncate
+    libc.syscall(LANDLOCK_ADD_RULE, rules, 1, struct.pack("=Qi", access, handle), 0)
+    os.close(handle)
+
+
+def _refuse_sockets(event: str, _arguments: Any) -> None:
+    if event in ("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"):
+        raise PermissionError("this process has no network")
+
+
+def place(error: BaseException) -> str:
+    """The kind of ``error`` and the line of our code that it came through; never its message, which may hold text."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "localmed" in frame.filename]
+    where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
+    return f"{type(error).__name__}{where}"
+
+
+def _lower(kind: int, amount: int) -> None:
+    """Set the soft limit to ``amount``, or to the hard limit where that is lower."""
+    hard = resource.getrlimit(kind)[1]
+    soft = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
+    resource.setrlimit(kind, (soft, hard))
+
+
+if __name__ == "__main__":
+    print(leave_network(), leave_files(()))

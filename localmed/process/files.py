@@ -1,0 +1,225 @@
+"""Files as they must be handled: replaced in one step that survives a power cut, synced, opened without surprises.
+
+A CSV is written for spreadsheets too: what they would run begins with an apostrophe there, and ``csv_cell`` takes it
+off again.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import fcntl
+import io
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from localmed.domain.errors import (
+    Damaged,
+    DiskFull,
+    InputError,
+    LimitExceeded,
+    LocalmedError,
+    UsageError,
+    reason,
+)
+
+Opener = Callable[[Path], BinaryIO]
+_FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|-", re.IGNORECASE)
+SMALL = 2**20  # bytes of a file of settings or a manifest, which people write by hand; ours have up to 20,000
+OWN = 2**28  # bytes of a file that localmed keeps and reads whole: a ledger of a million lines
+LEAST_FREE = 2**20  # bytes; Tantivy's threads die of a full disk without saying so, and with less than this it is one
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_WORDS = re.compile(r"No space left|disk is full|quota exceeded|File too large|disk I/O error", re.IGNORECASE)
+
+
+def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Make ``content`` what ``path`` holds, in one step: after a power cut it is the old or the new, whole."""
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")  # of two who write at once each has its own
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(handle)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def new_name(path: Path) -> None:
+    """Raise ``UsageError`` where there is something called ``path``: what a command writes replaces nothing."""
+    if path.is_symlink() or path.exists():
+        raise UsageError("file.exists", file=str(path))
+
+
+def write_new(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Write the file ``path``, which must not be there; raise ``UsageError`` where that cannot be done."""
+    new_name(path)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError("file.unwritable", file=str(path), reason=reason(error)) from None
+
+
+def sync(path: Path) -> None:
+    """Force a file's content, or a folder's entries, to disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = False) -> bool:
+    """Lock an open file or folder until it is closed, for this process alone or ``shared`` with others.
+
+    False, at once unless it is to ``wait``, where another process holds it.
+    """
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
+    """``path`` opened for reading, if it is a regular file; nothing that it was swapped for is waited for or followed.
+
+    Whoever may write into a watched folder may swap a file after it was listed. ``follow`` says that it was a link
+    then; whatever was opened must lie within ``root`` ("" for a file that was named itself). Raise ``InputError``.
+    """
+    try:
+        handle = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW))
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow:
+            raise InputError("source.became_link", name=path.name) from None
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise InputError("source.not_regular", name=path.name)
+        if root and not _within(os.readlink(f"/proc/self/fd/{handle}"), os.path.realpath(root)):  # noqa: PTH115
+            raise InputError("source.outside", name=path.name)
+    except BaseException:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "rb")  # which closes it if it fails: to do that twice hides why, and may close another's
+
+
+def _within(path: str, folder: str) -> bool:
+    """Whether ``path`` lies below ``folder``, both without links; of strings, since a night opens every file."""
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def contents(path: Path, most: int = SMALL) -> bytes:
+    """The bytes of the file ``path``, of which no more than ``most`` are read, whatever size the system says it has.
+
+    Raise ``InputError`` for what cannot be read, ``LimitExceeded`` for what has more.
+    """
+    try:
+        data = first_bytes(path, most + 1)
+    except OSError as error:
+        raise InputError("file.unreadable", file=str(path), reason=reason(error)) from None
+    if len(data) > most:
+        raise LimitExceeded("file.bytes", name=path.name, most=most)
+    return data
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first ``count`` bytes of ``path``; raise ``OSError`` as ``open_own`` does."""
+    with open_own(path) as file:
+        return file.read(count)
+
+
+def open_own(path: Path) -> BinaryIO:
+    """``path`` opened for reading; raise ``OSError`` for what is no file that ends (a device, a pipe) too."""
+    try:
+        return open_regular(path)
+    except InputError:
+        number = errno.EISDIR if path.is_dir() else errno.ENODEV
+        raise OSError(number, os.strerror(number), str(path)) from None
+
+
+def part(path: Path, start: int, count: int) -> bytes:
+    """``count`` bytes of a file from ``start`` on, fewer at its end; raise ``OSError`` for what cannot be read so.
+
+    In three system calls: a thread that reads many small files waits for the interpreter after each of them.
+    """
+    handle = os.open(path, _FLAGS)
+    try:
+        return os.pread(handle, count, start)
+    finally:
+        os.close(handle)
+
+
+def own_bytes(path: Path) -> bytes:
+    """The bytes of a file that localmed keeps; raise ``OSError`` for what has more than ``OWN`` or cannot be read."""
+    content = first_bytes(path, OWN + 1)
+    if len(content) > OWN:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), str(path))
+    return content
+
+
+def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
+    """``rows`` as CSV in which a spreadsheet finds no formula; numbers stay numbers."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator=line_end).writerows([_inert(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def _inert(cell: object) -> object:
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def csv_cell(text: str) -> str:
+    """What was written as ``text`` by ``csv_text``."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text, 1) else text
+
+
+@contextmanager
+def told_if_full(data: Path) -> Iterator[None]:
+    """Raise ``LibraryError`` in place of any exception that a full disk under ``data`` explains."""
+    try:
+        yield
+    except LocalmedError:
+        raise
+    except Exception as error:
+        if not _explained(error, data):
+            raise
+        raise DiskFull("library.full", data=str(data)) from error
+
+
+@contextmanager
+def told_if_damaged(data: Path) -> Iterator[None]:
+    """Raise ``Damaged`` in place of an ``OSError`` at a file under ``data``: gone, a folder in its place, no rights."""
+    try:
+        yield
+    except OSError as error:
+        named = error.filename if isinstance(error.filename, str) else ""
+        if not Path(named).is_relative_to(data):
+            raise
+        raise Damaged("library.stored", file=named, reason=reason(error)) from error
+
+
+def _explained(error: Exception, data: Path) -> bool:
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    return bool(_WORDS.search(str(error))) or (data.exists() and shutil.disk_usage(data).free < LEAST_FREE)

@@ -1,0 +1,1 @@
+"""What must be seen before anything else: danger to a patient, emergencies, text that speaks to a program."""

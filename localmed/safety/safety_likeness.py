@@ -1,0 +1,146 @@
+"""How like a text is to sentences of wanting to die, or of how to: what the wordings of ``safety_rules`` do not know.
+
+A linear score over the text's words and pairs of words (Chinese: runs of one to three characters) and, in English, the
+vector of multilingual-e5-small. Its weights were fitted (``tests/benchmarks/train_safety.py``) on our own sentences,
+``tests/benchmarks/safety_sentences.toml``, indirect wordings against what only sounds like them. With another
+encoder English is scored by words alone; a Chinese text never loads the encoder.
+
+A text is scored as a whole and sentence by sentence, since a long complaint may hold one sentence that counts. It errs
+on the side of the message: what it gets wrong is written in ``safety_rules``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from localmed.answering.roles import Rules
+from localmed.domain.ports import Embedder
+from localmed.safety.safety import LIKENESS, READ, SafetyInput, Screening
+from localmed.text.language import HAN, sentences
+
+Floats = npt.NDArray[np.float64]
+
+WEIGHTS = Path(__file__).with_name("safety_likeness.npz")
+SENTENCES = 8  # the last ones are scored each for itself, at the cost of a question each: what is asked for ends a text
+LONGEST_RUN = 3  # Chinese characters
+FITTED = ("en", "en_words", "zh")  # English with the encoder's vector and without, Chinese
+PARTS = ("terms", "encoder", "by_term", "by_meaning", "bias", "bounds", "by_pair", "centre")
+_WORD = re.compile(r"[a-z']+")
+_RUN = re.compile(f"[{HAN}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Of K scores; here two: the message is due (to a patient), and the writer speaks of themselves (disclosure).
+
+    ``terms``: term -> row of ``by_term`` (T, K); ``by_meaning`` (D, K), D = 0 without an encoder; ``bias`` (K,).
+    ``bounds`` (K,): a score above its bound counts. ``encoder`` is the slug of the one that was fitted, "" for none.
+    ``by_pair`` (D, D) weighs the products of two places of a vector without its ``centre`` (D,); (0, 0) for none.
+    """
+
+    terms: Mapping[str, int]
+    by_term: Floats
+    by_meaning: Floats
+    bias: Floats
+    bounds: Floats
+    encoder: str
+    by_pair: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    centre: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def scores(self, texts: list[str], language: str, vectors: Floats) -> Floats:
+        """The scores above their bounds, (N, K), of ``texts`` with their ``vectors`` (N, D)."""
+        scores: Floats = vectors @ self.by_meaning + self.bias - self.bounds
+        if self.by_pair.size:
+            centred = vectors - self.centre
+            scores += np.sum((centred @ self.by_pair) * centred, axis=1, keepdims=True)
+        for row, text in enumerate(texts):
+            held = terms(text, language)
+            known = [self.terms[term] for term in held if term in self.terms]
+            scores[row] += np.sum(self.by_term[known], axis=0) / sqrt(len(held) or 1)
+        return scores
+
+
+def terms(text: str, language: str) -> frozenset[str]:
+    """The words of an English text and their pairs; the runs of one to three characters of a Chinese one."""
+    if language == "en":
+        words = _WORD.findall(text.lower().replace("’", "'"))
+        return frozenset(words) | set(map(" ".join, pairwise(words)))
+    lengths = range(1, LONGEST_RUN + 1)
+    return frozenset(
+        run[start : start + length]
+        for run in _RUN.findall(text)
+        for length in lengths
+        for start in range(len(run) - length + 1)
+    )
+
+
+def stored(weights: Mapping[str, Weights]) -> dict[str, Any]:
+    """The arrays of an ``.npz`` that ``loaded`` reads."""
+    arrays: dict[str, Any] = {}
+    for name, fitted in weights.items():
+        arrays |= {f"{name}.terms": np.array("\n".join(fitted.terms)), f"{name}.encoder": np.array(fitted.encoder)}
+        arrays |= {f"{name}.by_term": fitted.by_term.astype(np.float16), f"{name}.bias": fitted.bias}
+        arrays |= {f"{name}.by_meaning": fitted.by_meaning.astype(np.float32), f"{name}.bounds": fitted.bounds}
+        arrays |= {f"{name}.by_pair": fitted.by_pair.astype(np.float16), f"{name}.centre": fitted.centre}
+    return arrays
+
+
+@cache
+def loaded(path: Path = WEIGHTS, names: tuple[str, ...] = FITTED) -> Mapping[str, Weights]:
+    """The weights of an ``.npz`` that comes with the package, by their names."""
+    with np.load(path, allow_pickle=False) as kept:
+        there = set(kept.files)
+        return {
+            name: _weights({part: kept[f"{name}.{part}"] for part in PARTS if f"{name}.{part}" in there})
+            for name in names
+        }
+
+
+def _weights(kept: Mapping[str, npt.NDArray[Any]]) -> Weights:
+    numbers = {part: kept[part].astype(np.float64) for part in PARTS[2:] if part in kept}
+    names = {term: row for row, term in enumerate(str(kept["terms"]).split("\n"))}
+    return Weights(terms=names, encoder=str(kept["encoder"]), **numbers)
+
+
+class SafetyLikeness:
+    """The role ``safety_likeness``, on the site's encoder."""
+
+    def __init__(self, encoder: Embedder) -> None:
+        """Nothing is loaded before the first English text."""
+        self._encoder = encoder
+
+    def rules(self) -> Rules:
+        """The role it serves."""
+        return {LIKENESS.name: self.likened}
+
+    def likened(self, task: SafetyInput) -> Screening:
+        """What the scores say: of a patient both count, of staff only that they speak of themselves."""
+        texts, language = _pieces(task.question[-READ:]), task.language
+        weights = loaded()[language]
+        if not any(term in weights.terms for text in texts for term in terms(text, language)):
+            return Screening()  # not one word that the sentences have: a vector alone says too little ("x")
+        vectors: Floats = np.zeros((len(texts), 0))
+        if weights.encoder and weights.encoder == self._encoder.identity.slug:
+            vectors = self._encoder.encode(texts, "query").astype(np.float64)
+        elif weights.encoder:
+            weights = loaded()[f"{language}_words"]
+        due, disclosed = weights.scores(texts, language, vectors).max(axis=0)
+        if disclosed > 0:
+            return Screening("disclosure", subject=True)
+        return Screening("means", subject=True) if due > 0 and task.audience == "patient" else Screening()
+
+
+def _pieces(text: str) -> list[str]:
+    """The text, and each of its last sentences where it has several."""
+    pieces = [text[start:end] for start, end in sentences(text)]
+    return [text, *pieces[-SENTENCES:]] if len(pieces) > 1 else [text]

@@ -1,0 +1,218 @@
+"""Changing what is set of documents (title, edition, tags, governance), and the chains that they stand in.
+
+Rules: a collection's manifest has the last word, so a field that it states is refused here, with where to change it.
+All changes of one call are published together or not at all. A new title or edition is written into the indexes, which
+find and filter by it; the text is not read again. A new title is encoded with each passage, since it says what "it" is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localmed.config import Settings
+from localmed.domain import Document, Message, Status, is_date, message
+from localmed.domain.errors import UsageError
+from localmed.domain.ports import Embedder
+from localmed.ingest.governance import Fault, Row, differs, named
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.sources import Source
+from localmed.library import layout
+from localmed.library.catalogue import Catalogue
+from localmed.library.governed import DATES, FIELDS, GOVERNANCE, KEPT, known, tags_of
+from localmed.library.library import Builder, Library
+from localmed.library.vectors import VectorCache
+
+IDS_TOLD = 20  # of one change, in the audit log
+LONGEST = 200  # characters of a name or a date; names with titles and departments have fewer
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is set of ``documents``: field (of ``FIELDS``) -> value; an empty value takes back what was set."""
+
+    documents: tuple[Document, ...]
+    values: Mapping[str, str]
+
+    @property
+    def subject(self) -> str:
+        """The ids, for the audit log."""
+        first = " ".join(document.id[:12] for document in self.documents[:IDS_TOLD])
+        more = len(self.documents) - IDS_TOLD
+        return f"{first} and {more} more" if more > 0 else first
+
+    @property
+    def fields(self) -> str:
+        """The names of what is set, for the audit log; never the values, which are names of staff."""
+        return " ".join(sorted(self.values))
+
+
+def problem(field: str, value: str) -> Message | None:
+    """Why ``value`` cannot be set, None if it can."""
+    if field not in FIELDS:
+        return message("governance.no_field", field=field)
+    if field in KEPT and not value:
+        return message(f"governance.{field}")
+    if field in DATES and value and not is_date(value):
+        return message("governance.no_date", field=message(f"documents.field_{field}"))
+    if len(value) > LONGEST or not value.isprintable():
+        return message("governance.long", field=field, most=LONGEST)
+    return None
+
+
+def stated(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
+    """The field of ``change`` of which the manifest says otherwise, "" if there is none."""
+    for document in change.documents:
+        file = catalogue.file(document.collection, document.source)
+        facts = manifest.facts(Source(Path(document.source), file.root if file else ""))
+        for field, value in change.values.items():
+            if facts.get(field, value) != value:
+                return field
+    return ""
+
+
+def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tuple[list[Change], list[Fault]]:
+    """What the rows of a sheet about the manifest's collection would change, and which of them are wrong, and why.
+
+    A row whose values all stand already changes nothing.
+    """
+    matches, faults = named(catalogue, manifest.collection.name, rows)
+    changes = []
+    for row, documents in matches:
+        values = {
+            name: value for name, value in row.values.items() if any(differs(it, name, value) for it in documents)
+        }
+        change = Change(documents, values)
+        wrong = next(filter(None, (problem(name, value) for name, value in values.items())), None)
+        wrong = wrong or (message("governance.one_title") if "title" in values and len(documents) > 1 else None)
+        if not wrong and (field := stated(catalogue, manifest, change)):
+            wrong = message("governance.stated", field=field)
+        if wrong:
+            faults.append(Fault(row.number, UsageError(wrong).messages[0]))
+        elif values:
+            changes.append(change)
+    return changes, sorted(faults, key=lambda fault: fault.row)
+
+
+def agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
+    """Raise ``UsageError`` where a change cannot be made, or the manifest of its collection says otherwise."""
+    for change in changes:
+        for field, value in change.values.items():
+            if wrong := problem(field, value):
+                raise UsageError(wrong)
+        if "title" in change.values and len(change.documents) > 1:
+            raise UsageError("governance.one_title")
+        mine = tuple(document for document in change.documents if document.collection == manifest.collection.name)
+        if field := stated(catalogue, manifest, replace(change, documents=mine)):
+            raise UsageError(
+                "governance.manifest", field=field, document=mine[0].id[:12], name=manifest.collection.name
+            )
+
+
+def apply(
+    builder: Builder,
+    changes: Sequence[Change],
+    manifest_of: Callable[[str], Manifest],
+    encoder: Embedder,
+    settings: Settings,
+) -> None:
+    """Set what ``changes`` say, in the generation being built.
+
+    Raise ``UsageError``, with nothing set, for what is no date and where the manifest of a collection says otherwise.
+    """
+    for name in {document.collection for change in changes for document in change.documents}:
+        agree(builder.catalogue, manifest_of(name), changes)
+    with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
+        for change in changes:
+            stored = builder.catalogue.by_ids(
+                document.id for document in change.documents
+            )  # their own status, not the day's
+            for document in stored.values():
+                _apply(builder, document, change.values, cache, settings.library.batch)
+
+
+def _apply(builder: Builder, document: Document, values: Mapping[str, str], cache: VectorCache, batch: int) -> None:
+    before = [known(document, name) for name in KEPT]
+    title, edition = kept = [values.get(name, known(document, name)) for name in KEPT]
+    passages = builder.lexical.of_document(document.id) if kept != before else []
+    if passages:
+        builder.remove([document.id])
+    builder.catalogue.governed.set(document, values)
+    changed = replace(document.governance, **{name: value for name, value in values.items() if name in GOVERNANCE})
+    tags = tags_of(values["tags"]) if "tags" in values else document.tags
+    builder.put(replace(document, title=title, edition=edition, tags=tags, governance=changed))
+    for start in range(0, len(passages), batch):
+        part = builder.catalogue.governed.over_passages(passages[start : start + batch])
+        builder.add(part, cache.encode_passages(part))
+
+
+# --- chains of editions -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A document of a chain: the older ones before it, what supersedes it after it. ``removed`` is the day it was."""
+
+    id: str
+    title: str
+    edition: str
+    status: str
+    removed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What a document supersedes, nearest first, and what supersedes it, nearest first."""
+
+    older: tuple[Link, ...]
+    newer: tuple[Link, ...]
+
+
+def chain(library: Library, document: str) -> Chain:
+    """The chain that ``document`` stands in; the links of one that was removed are still known, and that it was."""
+    older: dict[str, None] = {}
+    waiting = [document]
+    while waiting:
+        superseded = [id_ for id_ in library.catalogue.succeeding(waiting.pop(0))[1] if id_ not in older]
+        older |= dict.fromkeys(superseded)
+        waiting += superseded
+    newer: dict[str, None] = {}
+    after = library.catalogue.succeeding(document)[0]
+    while after and after not in newer:
+        newer[after] = None
+        after = library.catalogue.succeeding(after)[0]
+    return Chain(_links(library, older), _links(library, newer))
+
+
+def _links(library: Library, ids: Mapping[str, None]) -> tuple[Link, ...]:
+    there = library.catalogue.by_ids(ids)
+    links = []
+    for id_ in ids:
+        if document := there.get(id_):
+            links.append(Link(id_, document.title, document.edition, library.status(id_).value))
+        elif removed := library.catalogue.removed(id_):
+            links.append(Link(id_, removed[0], removed[1], "removed", removed[2]))
+        else:  # named by a file that came before the one it names, or in a collection that is hidden
+            links.append(Link(id_, "", "", "unknown"))
+    return tuple(links)
+
+
+def mark(builder: Builder, document: str, status: Status, replaced_by: str, reason: str) -> None:
+    """Mark a document current or superseded; without ``replaced_by`` a superseded one keeps what it was replaced by.
+
+    Raise ``UsageError`` if its source withdrew it, which no mark changes, and for what would supersede itself.
+    """
+    stored = builder.catalogue.document(document)  # its own status, not the ledger's
+    if stored.status is Status.WITHDRAWN:
+        raise UsageError("governance.withdrawn", document=document[:12], collection=stored.collection)
+    if status is Status.SUPERSEDED:
+        replaced_by = replaced_by or stored.replaced_by
+    after, seen = replaced_by, {""}
+    while after not in seen:
+        if after == document:
+            raise UsageError("governance.circle")
+        seen.add(after)
+        after = builder.catalogue.succeeding(after)[0]
+    builder.mark(stored, status, replaced_by, reason)

@@ -1,0 +1,81 @@
+"""The hold list: files that a night leaves as they are until somebody releases them.
+
+What a change that was kept back, or rolled back from, had changed is put on it: the same bytes (or the same loss of a
+file) would do the same again. A file with other bytes is another matter and is tried; the canaries judge it. An import
+of a file by its name is a person's decision and takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed.domain import Message
+from localmed.domain.errors import UnknownName
+from localmed.ingest.leaving import Leaving
+from localmed.library.candidate import Difference
+from localmed.library.state import rows, selected
+from localmed.messages import from_text, to_text
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A file on hold with these bytes ("": it stays though it is gone), why, since when, and whose change it was."""
+
+    collection: str
+    path: str
+    sha256: str
+    reason: Message
+    user: str
+    time: str
+
+
+def holds(data: Path) -> tuple[Hold, ...]:
+    """What is on hold, the newest first."""
+    query = "SELECT collection, path, sha256, reason, user, time FROM holds ORDER BY time DESC, collection, path"
+    return tuple(
+        Hold(collection, path, sha256, from_text(reason), user, time)
+        for collection, path, sha256, reason, user, time in selected(data, query)
+    )
+
+
+def hold(data: Path, changed: Iterable[Difference], reason: Message, user: str) -> None:
+    """Put what was ``changed`` on hold."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    values = [(one.collection, one.path, one.sha256, to_text(reason), user, now) for one in changed]
+    with rows(data) as state:
+        state.execute("BEGIN IMMEDIATE")
+        state.executemany("INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?, ?, ?)", values)
+        state.execute("COMMIT")
+
+
+def release(session: Session, paths: Sequence[str] = ()) -> int:
+    """Let the next night read the files ``paths`` (none: all that are on hold); return how many entries that were.
+
+    Raise ``UnknownName`` for a path that is not on hold.
+    """
+    present = holds(session.data)
+    if unknown := [path for path in paths if path not in {one.path for one in present}]:
+        raise UnknownName("hold.unknown", path=unknown[0])
+    chosen = [one for one in present if not paths or one.path in paths]
+    with session.change("hold release", f"{len(chosen)} files") as change, rows(session.data) as state:
+        key = "collection = ? AND path = ? AND sha256 = ?"
+        query = f"DELETE FROM holds WHERE {key}"  # noqa: S608
+        state.executemany(query, [(one.collection, one.path, one.sha256) for one in chosen])
+        change.outcome = "released"
+    return len(chosen)
+
+
+def leaving(data: Path, collection: str, written_since: float) -> Leaving:
+    """What the next night leaves of ``collection``: what is on hold, and files written to since then (Unix time)."""
+    held: dict[str, set[str]] = {}
+    for one in holds(data):
+        if one.collection == collection:
+            held.setdefault(one.path, set()).add(one.sha256)
+    return Leaving({path: frozenset(hashes) for path, hashes in held.items()}, written_since)

@@ -1,0 +1,215 @@
+"""Imports that a session makes: into one collection, in step with its folders, or for a look with nothing stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed.config import Settings
+from localmed.domain import Collection, Kind
+from localmed.domain.errors import LocalmedError, NoLibrary, UnknownName, UsageError
+from localmed.ingest import manifest as manifests
+from localmed.ingest import updates
+from localmed.ingest.engine import Engine
+from localmed.ingest.graph_import import GraphImporter
+from localmed.ingest.leaving import Leaving
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.pipeline import Importer, Progress, Report, together
+from localmed.library.generations import AT_ONCE, Patience
+from localmed.process.hooks import SILENT, Hooks, following
+from localmed.safety.prompt_injection import has_injection
+
+NOTHING_LEFT = Leaving()
+AHEAD = 2  # batches of passages a worker: one that it encodes, one that waits for it
+
+if TYPE_CHECKING:
+    from localmed.domain.previews import FilePreview
+    from localmed.ingest.cluster import RayWorkers
+    from localmed.site.session import Outcome, Session
+
+
+def manifest_of(session: Session, collection: str, file: Path | None) -> Manifest:
+    """The manifest of ``collection``: that in ``file``, else the one kept, else what the catalogue says of it.
+
+    Raise ``UnknownName`` where there is no such collection, or no library at all yet.
+    """
+
+    def catalogued() -> Collection:
+        with session.workspace() as workspace:
+            return workspace.library.catalogue.collection(collection)
+
+    try:
+        return manifests.chosen(session.data, collection, file, catalogued)
+    except NoLibrary:
+        raise UnknownName("collections.unknown_yet", name=collection) from None
+
+
+def import_paths(
+    session: Session,
+    paths: Sequence[Path],
+    manifest: Manifest,
+    file: Path | None = None,
+    retry: bool = False,
+    removed: Sequence[str] = (),
+    near_copies: bool = False,
+    hooks: Hooks = SILENT,
+    engine: RayWorkers | None = None,
+) -> Report:
+    """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports.
+
+    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too. Where an ``engine`` is
+    given, its workers parse and encode; raise ``UsageError`` for a collection of terms, which they do not read.
+    """
+    name = manifest.collection.name
+    if engine and manifest.collection.kind is Kind.GRAPH:
+        raise UsageError("import.ray_graph", name=name)
+    with session.change("import", name) as change, following(hooks.cancel_only()):
+        started, advance = hooks.counter()
+        importer = importer_of(session, manifest, advance, file)
+        importer.near_copies = near_copies
+        if engine:
+            importer.engine = Engine(engine, session.site.encoder_maker, AHEAD * engine.count)
+        report = importer.run(paths, retry or near_copies, started, removed)
+        _tell(change, report)
+        if near_copies:
+            change.outcome = "near copies"
+    return report
+
+
+def importer_of(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:
+    """What imports into the collection of ``manifest``, which is to be kept as ``file``."""
+    importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
+    made = importer(session.settings, manifest, session.encoder, advance, file)
+    made.speaks_to_models = lambda text: has_injection(text, session.site.emergency_encoder)
+    return made
+
+
+def workers(settings: Settings, address: str = "", count: int = 0) -> AbstractContextManager[RayWorkers]:
+    """Workers by Ray for ``import_paths`` (see ``ingest.cluster``), to be started before a session is opened."""
+    from localmed.ingest import cluster
+
+    return cluster.workers(settings.ingest, address, count)
+
+
+def _tell(change: Outcome, report: Report) -> None:
+    change.subject, change.outcome = f"{report.collection}: {report.tally}", "finished"
+    change.generation = report.generation
+
+
+def update(session: Session, collection: str, retry: bool = False, hooks: Hooks = SILENT) -> Report:
+    """Bring ``collection`` in step with the folders and files it was imported from.
+
+    Raise ``UsageError`` where it never was or where one of the folders is gone; nothing changes then.
+    """
+    with session.workspace() as workspace:
+        origins = updates.origins_of(session.data, workspace.library.catalogue, collection)
+    manifest = manifest_of(session, collection, None)
+    return import_paths(session, origins.paths, manifest, None, retry, origins.missing, hooks=hooks)
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a collection is brought in step with: ``paths``, and ``removed`` ones that are gone; ``file`` is a manifest
+    to be kept for later imports, ``leaving`` what is left as it is.
+    """
+
+    manifest: Manifest
+    paths: tuple[Path, ...]
+    removed: tuple[str, ...] = ()
+    file: Path | None = None
+    leaving: Leaving = NOTHING_LEFT
+
+
+def import_together(
+    session: Session,
+    intakes: Mapping[str, Intake],
+    retry: bool = False,
+    hooks: Hooks = SILENT,
+    action: str = "update",
+    whole: bool = False,
+    patience: Patience = AT_ONCE,
+) -> dict[str, Report | LocalmedError]:
+    """Import into several collections (by name) as **one** generation, which the canaries see before it is served.
+
+    A collection that cannot be brought in step is left as it is, with the reason in the place of its report; with
+    ``whole`` that is raised, and nothing changes. ``patience`` is for another change of the library to end.
+    """
+    with session.change(action, f"{len(intakes)} collections") as change, following(hooks.cancel_only()):
+        started, advance = hooks.counter()
+        outcomes: dict[str, Report | LocalmedError] = {}
+        importers = {}
+        for name, intake in intakes.items():
+            importer = importer_of(session, intake.manifest, advance, intake.file)
+            importer.leaving = intake.leaving
+            try:
+                importer.find(intake.paths, intake.removed)
+                importers[name] = importer
+                outcomes[name] = importer.report
+            except LocalmedError as error:
+                if whole:
+                    raise
+                outcomes[name] = error
+        outcomes |= together(
+            list(importers.values()), session.settings, session.encoder, retry, started, whole, patience
+        )
+        change.generation = max((it.generation for it in outcomes.values() if isinstance(it, Report)), default=0)
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, Report):
+            session.note("import", f"{name}: {outcome.tally}", "finished", outcome.generation)
+    return outcomes
+
+
+def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:
+    """As ``update``, every collection that was imported from files, in one generation."""
+    intakes: dict[str, Intake] = {}
+    failures: dict[str, Report | LocalmedError] = {}
+    for name in imported(session):
+        try:
+            with session.workspace() as workspace:
+                origins = updates.origins_of(session.data, workspace.library.catalogue, name)
+            intakes[name] = Intake(manifest_of(session, name, None), origins.paths, origins.missing)
+        except LocalmedError as error:
+            failures[name] = error
+    return failures | import_together(session, intakes, retry, hooks)
+
+
+def imported(session: Session) -> list[str]:
+    """The collections that were imported from files, which ``update`` can bring in step, first priority first."""
+    with session.workspace() as workspace:
+        return updates.imported(session.data, workspace.library.catalogue)
+
+
+def preview(
+    session: Session, paths: Sequence[Path], collection: str, file: Path | None, hooks: Hooks
+) -> Iterator[FilePreview]:
+    """What would become of each file of ``paths``, with nothing stored; the originals of a file stay until the next."""
+    from localmed.ingest.preview import Preview
+
+    session.may_change()
+    manifest = _previewed(session, collection, file)
+    started, advance = hooks.counter()
+    with following(hooks.cancel_only()):
+        yield from Preview(session.settings, manifest, advance).files(paths, started)
+
+
+def previewed_title(session: Session, collection: str, file: Path | None) -> str:
+    """What the collection of a dry run is called."""
+    return _previewed(session, collection, file).collection.title
+
+
+def thumbnails(original: Path, pages: Sequence[int]) -> dict[int, bytes]:
+    """Small JPEGs of pages of an original, by number."""
+    from localmed.ingest import draw
+
+    return draw.thumbnails(original, pages)
+
+
+def _previewed(session: Session, collection: str, file: Path | None) -> Manifest:
+    """The manifest of ``collection``; a bare one where it is not there yet, since nothing is stored."""
+    try:
+        return manifest_of(session, collection, file)
+    except UnknownName:
+        return Manifest(Collection(collection, collection))

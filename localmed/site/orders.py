@@ -1,0 +1,71 @@
+"""Medical orders: their text, and the release of an explanation to a patient, by name and in the audit log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from localmed.domain.errors import InputError, LimitExceeded, UsageError
+from localmed.domain.parts import LinePart
+from localmed.ingest.readers.encoding import decode
+
+if TYPE_CHECKING:
+    from localmed.domain import Answer, Message
+    from localmed.people.history import Kept
+    from localmed.site.session import Session
+
+LARGEST = 2**20  # bytes of an order: some 300 pages; of what is read of it the flow keeps four
+OTHER_SCRIPTS = 0.5  # of the letters: an order in a script that is neither Latin nor Chinese is not read
+LONGEST_NAME = 100  # characters of whoever releases an explanation
+
+
+def text_of(data: bytes) -> str:
+    """The order as text; raise ``InputError`` for what is none, is too long, or is in a script that is not read."""
+    if len(data) > LARGEST:
+        raise LimitExceeded("explain.bytes", most=LARGEST >> 20)
+    if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
+        raise InputError("explain.no_text")
+    text = decode(data) if data.strip() else ""
+    if not any(character.isalpha() for character in text):
+        raise InputError("explain.no_words")
+    letters = [character for character in text if character.isalpha()]
+    others = sum(not (letter < "\u0250" or "\u2e80" <= letter <= "\u9fff" or letter in "μαβγδ") for letter in letters)
+    if others > OTHER_SCRIPTS * len(letters):
+        raise InputError("explain.language")
+    return text
+
+
+def _several_meanings(answer: Answer) -> UsageError | None:
+    """What keeps an order from a patient: abbreviations of several meanings, among which no patient is to choose."""
+    several = {
+        one.written: None
+        for part in answer.parts
+        if isinstance(part, LinePart)
+        for one in part.expansions
+        if len(one.meanings) > 1
+    }
+    return UsageError("explain.ambiguous", names=tuple(several)) if several else None
+
+
+def unclear(answer: Answer) -> Message | None:
+    """Why the order cannot be given to a patient, and what to do; None where it can."""
+    error = _several_meanings(answer)
+    return error.full_message if error else None
+
+
+def require_one_meaning(answer: Answer) -> None:
+    """Raise ``UsageError`` for an order that cannot be given to a patient."""
+    if error := _several_meanings(answer):
+        raise error
+
+
+def release(session: Session, kept: Kept, name: str) -> Answer:
+    """The explanation as ``name`` releases it to a patient; the audit log says so, else it is not released."""
+    by = " ".join(name.split())
+    if not by or len(by) > LONGEST_NAME or not by.isprintable():
+        raise UsageError("explain.released_by_name", most=LONGEST_NAME)
+    if kept.answer.workflow != "explain":
+        raise UsageError("explain.no_order")
+    require_one_meaning(kept.answer)
+    session.note_before("release", kept.id, f"by {by}")
+    return replace(kept.answer, released_by=by)

@@ -1,0 +1,88 @@
+"""Pages of sources as PNG, the cited characters marked, for whoever may read them; the last ones are kept in memory.
+
+What an answer cites or shows first is drawn ahead, while it is being read; the rest when it is opened, which takes a
+tenth of a second (``ingest/draw.py``).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed.domain import Answer, Evidence
+from localmed.domain.errors import LocalmedError, UnknownName
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
+
+MOST = 200  # images kept; one has some 150 KB
+AHEAD = 1  # pages of an answer drawn before anybody opens them: most readers open one or none
+Span = tuple[int, int]
+_KEPT: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+_DRAWING: dict[tuple[object, ...], threading.Lock] = {}
+_LOCK = threading.Lock()
+
+
+def page_image(session: Session, evidence: Evidence, page: int = 0, span: Span | None = None) -> bytes:
+    """Page ``page`` (0: the one that is cited) of ``evidence`` with ``span`` of its passage marked.
+
+    Raise ``UnknownName`` for a document that the session's user may not read, ``InputError`` for what cannot be drawn.
+    """
+    with session.workspace() as workspace:
+        if not workspace.library.catalogue.shows_file(evidence.file_sha256):
+            raise UnknownName("kept.no_source", sources=())
+    key = (session.data, evidence.file_sha256, evidence.passage.id, page, span)
+    with _LOCK:
+        drawing = _DRAWING.setdefault(key, threading.Lock())
+    try:
+        with drawing:  # whoever asks for a page that is being drawn waits for it
+            image = _KEPT.get(key) or _drawn(session, evidence, page, span)
+    finally:
+        with _LOCK:
+            _DRAWING.pop(key, None)
+    with _LOCK:
+        _KEPT[key] = image
+        _KEPT.move_to_end(key)
+        while len(_KEPT) > MOST:
+            _KEPT.popitem(last=False)
+    return image
+
+
+def _drawn(session: Session, evidence: Evidence, page: int, span: Span | None) -> bytes:
+    from localmed.ingest import draw
+    from localmed.library import originals
+
+    with tempfile.TemporaryDirectory(prefix="localmed-page-") as folder:
+        image = Path(folder, "page.png")
+        if page and evidence.passage.spans and page not in evidence.passage.pages:
+            draw.page(originals.whole(session.data, evidence.file_sha256), page, (), image)
+        else:
+            with session.workspace() as workspace:
+                whole = partial(workspace.library.lexical.of_document, evidence.passage.document_id)
+                marked = span if not page or _stands(evidence, page, span) else None
+                draw.cited(session.data, evidence, image, page or None, marked, whole)
+        return image.read_bytes()
+
+
+def _stands(evidence: Evidence, page: int, span: Span | None) -> bool:
+    """Whether characters of ``span`` stand on ``page``; else the whole passage is marked there."""
+    return span is not None and any(box.page == page for box in evidence.passage.boxes(*span))
+
+
+def draw_ahead(session: Session, answer: Answer) -> None:
+    """Draw, in a thread, the pages that ``answer`` cites first, or that its first section stands on."""
+    known = answer.by_marker
+    tasks = [(known[marker], (start, end)) for marker, start, end in answer.links[:AHEAD] if marker in known]
+    threading.Thread(target=_draw_all, args=(session, tasks), name="pages", daemon=True).start()
+
+
+def _draw_all(session: Session, tasks: Iterable[tuple[Evidence, Span]]) -> None:
+    for evidence, span in tasks:
+        with suppress(LocalmedError, OSError):  # told to whoever opens it
+            page_image(session, evidence, 0, span)

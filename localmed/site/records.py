@@ -1,0 +1,75 @@
+"""A patient's record for a question: read, shown, corrected by whoever asks. Nothing of it is stored here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from localmed.domain.errors import UsageError
+from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
+from localmed.ingest.records import read
+from localmed.ingest.records.text import from_prose
+
+__all__ = ["CORRECTED", "corrected", "read"]
+CORRECTED = 300  # entries of a corrected record, each on a line of its own
+OLDEST = 125  # years
+LISTS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
+CODES = {EntryKind.SEX: ("female", "male"), EntryKind.PREGNANCY: ("yes", "no")}
+
+
+def corrected(
+    entries: Sequence[RecordEntry], language: str = "en", as_of: str = "", none_of: Collection[str] = ()
+) -> PatientRecord:
+    """The record that consists of ``entries``, as whoever asks confirmed or wrote them.
+
+    A result whose value cannot be read becomes one that is only named. The prose is left out: what was corrected
+    stands in it as it was. Raise ``UsageError`` for an age that is none and for too many entries.
+    """
+    if len(entries) > CORRECTED:
+        raise UsageError("record.corrected", most=CORRECTED)
+    if any(entry.text not in CODES[entry.kind] for entry in entries if entry.kind in CODES):
+        raise UsageError("record.sex_word")
+    sure, results = _with_results(entries)
+    lists = {name: tuple(_texts(sure, kind)) for name, kind in LISTS.items()}
+    pregnancy = next(_texts(sure, EntryKind.PREGNANCY), "")
+    return PatientRecord(
+        language=language,
+        age=_age(next(_texts(sure, EntryKind.AGE), "")),
+        sex=next(_texts(sure, EntryKind.SEX), ""),
+        pregnant=pregnancy == "yes" if pregnancy else None,
+        problems=lists["problems"],
+        medications=lists["medications"],
+        allergies=lists["allergies"],
+        none_of=frozenset(name for name in none_of if name in LISTS and not lists[name]),
+        results=results,
+        as_of=as_of,
+        entries=tuple(sure),
+    )
+
+
+def _texts(entries: Sequence[RecordEntry], kind: EntryKind) -> Iterator[str]:
+    return (entry.text for entry in entries if entry.kind is kind)
+
+
+def _with_results(entries: Sequence[RecordEntry]) -> tuple[list[RecordEntry], tuple[Measured, ...]]:
+    """The entries, of which a result without a value is only named; and the values, of a measure the last."""
+    sure: list[RecordEntry] = []
+    values: dict[str, Measured] = {}
+    for entry in entries:
+        known = from_prose(entry.text).results if entry.kind is EntryKind.RESULT else ()
+        values |= {result.name: replace(result, start=0, end=0) for result in known}
+        named_only = entry.kind is EntryKind.RESULT and not known
+        sure.append(replace(entry, kind=EntryKind.UNREAD) if named_only else entry)
+    return sure, tuple(values.values())
+
+
+def _age(text: str) -> float | None:
+    if not text:
+        return None
+    with suppress(ValueError):
+        age = float(text)
+        if math.isfinite(age) and 0 <= age <= OLDEST:
+            return age
+    raise UsageError("record.age_number", most=OLDEST)

@@ -1,0 +1,529 @@
+"""One a caller: who asks (user, groups, role, language) and what they may do. Runs workflows, is audited as that user.
+
+Every workflow runs the same way: is it allowed, what is it given, drive the flow, note that it ran (never what was
+asked). An answer is not handed over that rests on a document which was withdrawn, or hidden from the caller, while it
+was made: the workflow runs again. What changes the library, the access to it or the models goes through ``change``,
+which checks the role and notes the intent before and the outcome after (``site/changes.py``).
+
+Sections that are seen before their answer is whole are passed on only while they are in force and open to the reader,
+and an answer that is cut off after that was seen in part: the audit log must have it.
+
+A withdrawal is noted as an intent, planned as the ledger's new anchor in the log, written to the ledger, and noted as
+an outcome. A process that is killed after the ledger's line leaves a withdrawal that is in force and of which the log
+knows only the plan; killed before it, a plan that never came about. Which of the two, the ledger tells: the next change
+notes it (``finish_withdrawal``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from localmed.domain import Answer, Badge, Evidence, Kind, Message, SearchFilter, Status, message
+from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
+from localmed.domain.errors import Busy, LocalmedError, NoLibrary, NotAllowed, UnknownName, UsageError
+from localmed.library.access import Access, Groups, groups_of, narrowed
+from localmed.library.anchors import PLANNED, anchors
+from localmed.library.gate import guarded
+from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.process.hooks import SILENT, Hooks, following
+from localmed.site import canary_gate, stops
+from localmed.site.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
+from localmed.text.identifiers import unnamed
+from localmed.text.language import clean
+from localmed.workflows.flow import Driver, flow_named
+
+if TYPE_CHECKING:
+    from localmed.answering.answer_file import VerifyInput
+    from localmed.answering.link_eval import LinkInput
+    from localmed.config import Settings
+    from localmed.domain.findings import Finding
+    from localmed.domain.patient import PatientRecord
+    from localmed.domain.ports import Embedder
+    from localmed.retrieval.concepts import Card
+    from localmed.site.site import Site
+    from localmed.site.workspace import Workspace
+    from localmed.workflows.explain import ExplainInput
+
+
+WITHDRAWALS = ("withdraw", "reinstate")  # actions
+NOT_MADE = "failed: killed"
+
+Note = Callable[[AuditEntry, str], object]  # enters the outcome of an intent
+
+
+def finish_withdrawal(data: Path, note: Note) -> None:
+    """Note the outcome of a withdrawal that was planned last and has none; of one that is at work, nothing."""
+    if [anchor.outcome for anchor in anchors(data, "ledger")[:1]] != [PLANNED]:
+        return
+    with suppress(LocalmedError, OSError), Withdrawals(data).still() as ledger:  # damage is told where it is read
+        if ledger:
+            anchor, lines = ledger
+            for begun in _planned(data):
+                note(begun, f"in force{anchor}" if _stands(begun, lines) else NOT_MADE)
+
+
+def _planned(data: Path) -> list[AuditEntry]:
+    """The intents that have a plan and no outcome."""
+    with closing(Audit(data)) as log:
+        entries, unfinished = log.entries(), log.unfinished()
+    return [begun for begun in unfinished if begun.action in WITHDRAWALS and _has_plan(begun, entries)]
+
+
+def _has_plan(begun: AuditEntry, entries: Sequence[AuditEntry]) -> bool:
+    later = entries[entries.index(begun) + 1 :] if begun in entries else ()  # it began after they were read: at work
+    return any(
+        entry.outcome.startswith(PLANNED) and (entry.action, entry.subject) == (begun.action, begun.subject)
+        for entry in later
+    )
+
+
+def _stands(begun: AuditEntry, lines: Sequence[Entry]) -> bool:
+    """Whether the ledger's newest line about the document is of this change."""
+    newest = next((line for line in reversed(lines) if line.document == begun.subject), None)
+    return newest is not None and newest.withdrawn is (begun.action == "withdraw") and newest.time >= begun.time
+
+
+DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited ones that the audit log names, and of each one's id: 48 bits
+CUT_OFF = "cut off"  # the outcome of an answer of which sections were seen and no more came
+
+
+def subject_of(answer: Answer, answer_id: str) -> str:
+    """What the audit log says of an answer: its length and badge, the id that it is kept by, the documents it cites."""
+    badge = answer.verification.badge
+    return _subject(len(answer.statements), f", badge {badge}" if badge is not Badge.NONE else "", answer_id,
+                    answer.evidence)  # fmt: skip
+
+
+def _subject(count: int, badge: str, answer_id: str, evidence: Iterable[Evidence]) -> str:
+    documents = dict.fromkeys(piece.passage.document_id[:DOCUMENT_CHARACTERS] for piece in evidence)
+    sources = " ".join(("documents", *list(documents)[:DOCUMENTS])) if documents else ""
+    return "; ".join(filter(None, (f"{count} statements{badge}", f"answer {answer_id}" if answer_id else "", sources)))
+
+
+@dataclass(slots=True)
+class Early:
+    """What the reader of one answer has seen of it so far: its sections, while a model reads them."""
+
+    hooks: Hooks
+    seen: Answer | None = None
+
+    def watched(self, holds: Callable[[Sequence[Evidence]], bool]) -> Hooks:
+        """The caller's hooks; sections are passed on only if what they cite ``holds``."""
+        if self.hooks.sections is SILENT.sections:
+            return self.hooks
+
+        def sections(answer: Answer) -> None:
+            if holds(answer.evidence):
+                self.seen = answer
+                self.hooks.sections(answer)
+
+        return replace(self.hooks, sections=sections)
+
+    def take_back(self) -> None:
+        """What was seen rests on something that is not in force any more."""
+        if self.seen:
+            self.hooks.sections(replace(self.seen, evidence=(), receipts=None))
+
+    def subject(self) -> str:
+        """What the audit log says of it; "" where nothing was seen."""
+        return _subject(0, "", self.hooks.answer_id, self.seen.evidence) if self.seen else ""
+
+
+RUNS = 3  # of a workflow while what it rests on is withdrawn again and again
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks. ``groups`` are those whose collections may be read; None: every collection."""
+
+    user: str
+    groups: Groups
+    role: SessionRole
+    language: str = "en"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a change ended, for the audit log; set by the change itself."""
+
+    subject: str
+    outcome: str = "done"
+    generation: int = 0
+
+
+def for_reader(settings: Settings, granted: Sequence[str], chosen: Sequence[str]) -> Settings:
+    """``settings`` with the groups that the site has ``granted``, as they and those ``chosen`` narrow them."""
+    groups = narrowed(groups_of(granted, settings.data), settings.reader.groups, chosen)
+    return replace(settings, reader=replace(settings.reader, groups=tuple(sorted(groups or ()))))
+
+
+def local_caller(settings: Settings, language: str = "en") -> Caller:
+    """Whoever runs a command: the account of the operating system, the groups of the settings or of its rights."""
+    groups = groups_of(settings.reader.groups, settings.data)
+    return Caller(actor(), groups, SessionRole.ADMIN if groups is None else SessionRole.READER, language)
+
+
+def caller_of(account: Account, language: str) -> Caller:
+    """Whoever signed in as ``account``."""
+    return Caller(account.user, None if account.reads_all else frozenset(account.groups), account.role, language)
+
+
+def typed(text: str) -> str:
+    """``text`` as somebody typed it, without who a patient is: a name that no document has makes a question abstain."""
+    return unnamed(clean(text))
+
+
+class Session:
+    """What one caller may ask and change at a site. Several threads may use one."""
+
+    def __init__(self, site: Site, caller: Caller, day: Callable[[], str] | None = None) -> None:
+        """``day`` tells the date of what is asked (ISO), if it is not the site's."""
+        self.site, self.caller, self.day = site, caller, day or site.day
+        self.unaudited: list[Message] = []  # what was done and is not in the audit log, for whoever shows it
+
+    @property
+    def settings(self) -> Settings:
+        """The site's settings."""
+        return self.site.settings
+
+    @property
+    def data(self) -> Path:
+        """The data folder."""
+        return self.site.data
+
+    @property
+    def access(self) -> Access:
+        """Who may read which collection."""
+        return self.site.access
+
+    @property
+    def encoder(self) -> Embedder:
+        """The encoder, for work that waits for everybody else."""
+        return self.site.patient_encoder
+
+    def hidden(self) -> frozenset[str]:
+        """The collections that the caller may not read."""
+        return self.access.hidden_from(self.caller.groups)
+
+    def workspace(self) -> AbstractContextManager[Workspace]:
+        """The generation being served now, as the caller may read it, leased for the length of the block."""
+        return self.site.workspace(self.hidden(), self.day())
+
+    def answering(self) -> AbstractContextManager[Workspace]:
+        """As ``workspace``, without the collections that a safety officer has stopped."""
+        return self.site.workspace(self.hidden() | stops.stopped(self.data, stops.COLLECTION), self.day())
+
+    # --- the workflows -----------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        question: str,
+        filters: SearchFilter,
+        preset: str | None = None,
+        earlier: Sequence[str] = (),
+        hooks: Hooks = SILENT,
+        check: bool = False,
+        thorough: bool = False,
+        as_written: bool = False,
+    ) -> Answer:
+        """The sections for ``question`` in the collections of ``preset`` (default: the settings'), and an answer.
+
+        ``earlier`` are the questions before it. With ``check`` the answer's claims are held against further studies
+        (M-Eval); ``thorough``: every role of MAIRAG takes part (``workflows.thorough``); ``as_written``: nothing is
+        written out. Raise ``UnknownName`` for a preset or collection not known, ``UsageError`` for two of these.
+        """
+        if check + thorough + as_written > 1:
+            raise UsageError("workflow.check_or_thorough")
+        for workflow in ("ask", "verify") if check else ("ask",):
+            self.allow(workflow)
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan, provenance = workspace.plan(filters, preset), workspace.provenance(judged=check)
+            basis = (typed(question), filters, plan, provenance, tuple(map(typed, earlier)))
+            return (*basis, workspace.bounds()) if check else (*basis, True) if as_written else basis
+
+        return self._run("ask_and_verify" if check else "thorough" if thorough else "ask", arguments, hooks)
+
+    def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
+        """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan = workspace.plan(SearchFilter())
+            return task.cleaned(), workspace.bounds(), plan, workspace.provenance(judged=True)
+
+        return self._run("verify", arguments, hooks)
+
+    def plan_sources(
+        self, question: str, filters: SearchFilter, strategy: str = "prompting", hooks: Hooks = SILENT
+    ) -> Answer:
+        """Answer ``question`` from a source plan made by ``strategy`` (see ``workflows.strategies``).
+
+        Raise ``UnknownName`` for a strategy or collection not known.
+        """
+        from localmed.workflows.strategies import STRATEGIES
+
+        if strategy not in STRATEGIES:
+            raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan, sources = workspace.plan(filters), workspace.sources(filters)
+            return typed(question), filters, plan, sources, strategy, workspace.provenance()
+
+        return self._run("plan", arguments, hooks)
+
+    def context(self, question: str, filters: SearchFilter, arm: str, hooks: Hooks = SILENT) -> Answer:
+        """What ``question`` would be answered from by ``arm`` (see ``workflows.context``), without an answer."""
+        from localmed.workflows.context import ARMS
+
+        if arm not in ARMS:
+            raise UnknownName("workflow.arm", arms=ARMS, name=arm)
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan, sources = workspace.plan(filters), workspace.sources(filters)
+            return typed(question), filters, plan, sources, arm, workspace.provenance()
+
+        return self._run("context", arguments, hooks)
+
+    def explain(self, task: ExplainInput, filters: SearchFilter, hooks: Hooks = SILENT) -> Answer:
+        """Explain a medical order from the patient's tiers, and answer questions about it."""
+        cleaned = replace(task, order=clean(task.order), questions=tuple(map(clean, task.questions)))
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan = replace(workspace.plan(filters, "patient"), audience="patient")
+            return cleaned, filters, plan, workspace.provenance()
+
+        return self._run("explain", arguments, hooks)
+
+    def ebm(
+        self,
+        question: str,
+        filters: SearchFilter,
+        record: PatientRecord | None = None,
+        is_pico: bool = False,
+        hooks: Hooks = SILENT,
+    ) -> Answer:
+        """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            return typed(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
+
+        return self._run("ebm", arguments, hooks)
+
+    def departments(self, complaint: str, hooks: Hooks = SILENT) -> Answer:
+        """Where to go with ``complaint`` (in a patient's own words), by the guide: the collections of kind local."""
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            filters = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
+            plan = replace(workspace.plan(filters), audience="patient")
+            return typed(complaint), filters, plan, workspace.provenance()
+
+        return self._run("departments", arguments, hooks)
+
+    def links(self, task: LinkInput, filters: SearchFilter, preset: str | None = None, hooks: Hooks = SILENT) -> Answer:
+        """Evaluate an answer by Link-Eval; ``filters`` and ``preset`` are those that it was asked with."""
+        from localmed.answering.link_eval import LinkBasis
+
+        judge = self.site.entailment
+        basis = LinkBasis(judge.name, tuple(judge.languages))
+        return self._run(
+            "links",
+            lambda workspace: (task, filters, workspace.plan(filters, preset), basis, workspace.provenance()),
+            hooks,
+        )
+
+    def search(
+        self,
+        question: str,
+        filters: SearchFilter,
+        sections: int,
+        as_written: bool = False,
+        hooks: Hooks = SILENT,
+    ) -> Answer:
+        """The ``sections`` that speak of ``question``, at most so many; no model writes or judges."""
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan = workspace.plan(filters, "")
+            return typed(question), filters, plan, workspace.provenance(), sections, as_written
+
+        return self._run("search", arguments, hooks)
+
+    def find(
+        self,
+        question: str,
+        filters: SearchFilter,
+        limit: int,
+        sections: int,
+        reranked: bool = True,
+        as_written: bool = False,
+    ) -> Finding:
+        """See ``Workspace.find``; for measuring: what was found, before anything of it is shown or noted."""
+        with self.answering() as workspace:
+            return workspace.find(typed(question), filters, limit, sections, as_written, reranked=reranked)
+
+    def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
+        """See ``Workspace.concept``; raise ``UsageError`` with the site's message for somebody in danger."""
+        with self.answering() as workspace:
+            workspace.screen(f"{term}\n{question}".strip())
+            return workspace.concept(term, question, by_meaning)
+
+    def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
+        """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
+        from localmed.library import definitions
+        from localmed.workflows.kept import source, standing
+
+        evidence = source(answer, marker, self.hidden())
+        with suppress(NoLibrary), self.workspace() as workspace:
+            library = workspace.library
+            known, passage = standing(evidence, library), evidence.passage.id
+            return known, not (library.passages([passage]) or definitions.with_prefix(library.graph, passage))
+        return evidence, True
+
+    def standing(self, evidence: Evidence) -> Evidence:
+        """``evidence`` of a kept answer, as it was cited, with its document's status now (``kept.standing``)."""
+        from localmed.workflows import kept
+
+        with suppress(NoLibrary), self.workspace() as workspace:
+            return kept.standing(evidence, workspace.library)
+        return evidence
+
+    def replay(self, text: str) -> tuple[Answer, bool]:
+        """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
+        from localmed.workflows.kept import rests_on_hidden
+        from localmed.workflows.recording import recorded, replay
+
+        if self.hidden():
+            with self.workspace() as workspace:
+                if rests_on_hidden(recorded(text), workspace.library):
+                    raise UsageError("replay.hidden")
+        return replay(text)
+
+    def tried(self, question: str, workspace: Workspace, preset: str | None = None, *, written: bool = True) -> Answer:
+        """What ``ask`` answers ``question`` from ``workspace``, for a look at it: noted nowhere, not allowed or not.
+
+        Not ``written``: the sections alone, whatever chat model serves. Raise ``ModelError`` where the encoder does not
+        answer: what words alone find says nothing of what is served.
+        """
+        filters = SearchFilter()
+        plan = workspace.plan(filters, preset)
+        plan = plan if written else replace(plan, chat=frozenset())
+        values = (typed(question), filters, plan, workspace.provenance(), ())
+        hooks = replace(SILENT, models_until=monotonic() + self.settings.chat.question_seconds)
+        return Driver(workspace.services(hooks, by_words_too=False), hooks).run(flow_named("ask")(*values))
+
+    def allow(self, workflow: str) -> None:
+        """Raise ``UsageError`` if the site has switched ``workflow`` off."""
+        if workflow in self.settings.workflows.off:
+            raise NotAllowed("workflow.off", workflow=message(f"workflow_name.{workflow}"))
+        for stop in stops.stops(self.data):
+            if (stop.kind, stop.name) == (stops.WORKFLOW, workflow):
+                raise NotAllowed("workflow.stopped", workflow=message(f"workflow_name.{workflow}"), reason=stop.reason)
+
+    def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
+        """Drive the flow called ``workflow`` to its answer."""
+        self.allow(workflow)
+        hooks = replace(hooks, models_until=monotonic() + self.settings.chat.question_seconds)
+        early = Early(hooks)
+        try:
+            answer = self._driven(workflow, arguments, early)
+        except BaseException:
+            if seen := early.subject():
+                self.note(workflow, seen, CUT_OFF)
+            raise
+        self.note(answer.workflow, subject_of(answer, hooks.answer_id), answer.status.value, answer=answer)
+        remarks = (*self.remarks(), *unchecked(self.data))
+        return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
+
+    def remarks(self) -> list[Message]:
+        """What was done and is not in the audit log, told once."""
+        remarks: list[Message] = []
+        with suppress(IndexError):
+            while True:  # one after another: what another thread adds meanwhile is told too, or left
+                remarks.append(self.unaudited.pop(0))
+        return remarks
+
+    def _driven(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], early: Early) -> Answer:
+        """The answer, once it rests on nothing that was withdrawn or hidden while it was made."""
+        recorder = early.hooks.recorder
+        for _ in range(RUNS):
+            with following(early.hooks), self.answering() as workspace:
+                hooks = early.watched(partial(self._hold, workspace))
+                values = arguments(workspace)
+                if recorder:
+                    recorder.begin(workflow, values)
+                answer = Driver(workspace.services(hooks), hooks).run(flow_named(workflow)(*values))
+                if self._hold(workspace, answer.evidence):
+                    return answer
+                early.take_back()
+        raise Busy("library.changing")
+
+    def _hold(self, workspace: Workspace, evidence: Sequence[Evidence]) -> bool:
+        """Whether nothing of ``evidence`` was withdrawn or hidden from the caller since it was cited."""
+        withdrawn, hidden = workspace.withdrawn(), self.hidden() | stops.stopped(self.data, stops.COLLECTION)
+        cited = [source.passage for source in evidence if source.status is not Status.WITHDRAWN]
+        return not any(passage.document_id in withdrawn or passage.collection in hidden for passage in cited)
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+
+    def may(self, right: Right) -> bool:
+        """Whether the caller's role has ``right``."""
+        return right in RIGHTS[self.caller.role]
+
+    def require(self, right: Right) -> None:
+        """Raise ``UsageError`` for a caller without ``right``, or who does not see the whole library."""
+        if self.caller.groups is not None:
+            if groups_of((), self.data) is not None:
+                raise NotAllowed("access.not_writable", folder=str(self.data))
+            raise NotAllowed("access.not_for_groups")
+        if not self.may(right):
+            raise NotAllowed("session.role", role=Message(f"session.right.{right}"))
+
+    def may_change(self) -> None:
+        """Raise ``UsageError`` for a caller who may not change the library."""
+        self.require(Right.LIBRARY)
+
+    @contextmanager
+    def change(self, action: str, subject: str) -> Iterator[Outcome]:
+        """A change that the block makes: noted before it begins and when it has ended, however it ends.
+
+        An intent without an outcome in the audit log is a change that was cut off: it may have taken effect. A change
+        whose intent cannot be entered is not begun; where its outcome cannot, ``unaudited`` says so.
+        """
+        self.require(NEEDS.get(action.partition(" ")[0], Right.LIBRARY))
+        finish_withdrawal(
+            self.data, lambda begun, outcome: self.note(begun.action, begun.subject, outcome, intent=begun)
+        )
+        intent = self.note_before(action, subject, BEGUN)
+        change = Outcome(subject)
+        try:
+            with guarded(partial(canary_gate.look, self)):
+                yield change
+        except BaseException as error:
+            self.note(action, subject, f"failed: {type(error).__name__}", intent=intent)
+            raise
+        self.note(action, change.subject, change.outcome, change.generation, intent=intent)
+
+    def note_before(self, action: str, subject: str, outcome: str) -> AuditEntry:
+        """One line in the audit log before something takes effect; raise ``LocalmedError`` where it cannot be made."""
+        with closing(Audit(self.data)) as audit:
+            return audit.add(entry_of(action, subject, outcome, user=self.caller.user))
+
+    def note(
+        self,
+        action: str,
+        subject: str,
+        outcome: str,
+        generation: int = 0,
+        answer: Answer | None = None,
+        intent: AuditEntry | None = None,
+    ) -> None:
+        """One line in the audit log, as the caller, of what was done; ``unaudited`` says where it cannot be made."""
+        served = f"{generation:04d}" if generation else ""
+        entry = entry_of(action, subject, outcome, served, answer, self.caller.user, intent)
+        if missed := enter(self.data, entry):
+            self.unaudited.append(missed)

@@ -1,0 +1,486 @@
+"""One a process: settings, models, registry and a pool of open libraries. The only place that chooses implementations.
+
+Everything heavy is made when first needed, so that a command pays for what it uses: a Chinese question never loads the
+encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a host owns
+it, works for one thread at a time, as does an open library.
+
+Models are chosen anew when the registry's record changes, whoever changed it, and when a model host comes, goes or is
+lost. A question that is being answered keeps the models that it began with; they are closed when the last such question
+has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from localmed.answering.chat_entailment import ChatEntailment, YesNo
+from localmed.answering.check import CHECK
+from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
+from localmed.domain.errors import LocalmedError, ModelError, UsageError
+from localmed.domain.ports import CountingChat, Embedder, Entailment, NoJudge, Reranker
+from localmed.library import generations
+from localmed.library.access import Access
+from localmed.library.holding import today
+from localmed.library.library import Library
+from localmed.library.pool import Answering, Pool
+from localmed.library.reading import named, unaltered
+from localmed.models import choice
+from localmed.models.checkpoint import ENGLISH
+from localmed.models.choice import FITTED
+from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
+from localmed.models.host.protocol import FOLDER, SOCKET
+from localmed.models.one_owner import owned
+from localmed.models.registry import registration, tested
+from localmed.models.registry.registry import Registry
+from localmed.retrieval.concepts import Expand
+from localmed.site import stops
+from localmed.site.workspace import Workspace
+
+if TYPE_CHECKING:
+    from localmed.ingest.pipeline import Progress
+    from localmed.models.host.server import Host
+    from localmed.models.host.server import Status as HostStatus
+    from localmed.models.llama.adapter import LlamaChat
+
+Item = TypeVar("Item")
+Stamp = tuple[tuple[int, int] | None, ...]  # of the files on which it depends what serves
+
+
+class Made:
+    """What was made for one choice of models, each thing once; closed when the last who uses it has gone."""
+
+    _numbers = count()
+
+    def __init__(self, stamp: Stamp) -> None:
+        self.stamp, self.number = stamp, next(self._numbers)
+        self._lock, self._making = RLock(), RLock()
+        self._by_name: dict[str, Any] = {}
+        self._users, self._retired, self._closed = 0, False, False
+
+    def once(self, name: str, make: Callable[[], Item]) -> Item:
+        """What ``make`` makes, the same for every thread; raise ``ModelError`` once it was closed."""
+        if name not in self._by_name:
+            with self._making:
+                if self._closed:
+                    raise ModelError("model.chosen_anew")
+                if name not in self._by_name:
+                    self._by_name[name] = make()
+        item: Item = self._by_name[name]
+        return item
+
+    @property
+    def lost(self) -> bool:
+        """Whether the model host that it uses has ended or has other models now."""
+        return any(isinstance(item, Hosted) and item.lost for item in list(self._by_name.values()))
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """It is not closed within the block."""
+        with self._lock:
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+            self._close_unused()
+
+    def retire(self) -> None:
+        """Nobody begins to use it any more."""
+        self._retired = True
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        with self._lock:
+            if self._users or not self._retired or self._closed:
+                return
+            self._closed = True
+        for item in self._by_name.values():
+            if isinstance(item, choice.Closing):
+                item.close()
+
+
+class Models:
+    """The models that serve one data folder, each made when it is first needed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        encoder: Embedder | None,
+        uses: Mapping[str, str],
+        chat: CountingChat | None,
+        made: Made,
+    ) -> None:
+        """``encoder``, ``chat`` and ``uses`` (role -> model) override what was chosen."""
+        self.settings = settings
+        self._encoder, self._chat, self._uses = encoder, chat, uses
+        self._working = RLock()
+        self._kept = made
+
+    @property
+    def data(self) -> Path:
+        """The data folder."""
+        return self.settings.data
+
+    # --- models ----------------------------------------------------------------------------------------------------
+
+    @property
+    def encoder(self) -> Embedder:
+        """The encoder that was chosen; its weights load at the first use."""
+        return self._hosted.encoder or self._once("encoder", lambda: owned(self._own_encoder, self._working))
+
+    @property
+    def encoder_maker(self) -> Callable[[], Embedder]:
+        """What makes the encoder that serves in another process; it can be sent there."""
+        return (
+            partial(_itself, self._encoder) if self._encoder else partial(choice.encoder, self.serving, self.registry)
+        )
+
+    @property
+    def safety_encoder(self) -> Embedder:
+        """multilingual-e5-small, whatever was chosen: the likeness to wanting to die was fitted on its vectors."""
+        if self._encoder or self.serving["encoder"] == FITTED:
+            return self.encoder
+        make = partial(choice.encoder, {"encoder": FITTED}, self.registry)
+        return self._hosted.fitted.get(FITTED) or self._once("fitted", lambda: owned(make(), self._working))
+
+    @property
+    def emergency_encoder(self) -> Embedder:
+        """The same before its vectors were centred: the likeness to emergencies was fitted on those."""
+        from localmed.models.e5 import Uncentred
+
+        return self._encoder or Uncentred(self.safety_encoder)
+
+    @property
+    def patient_encoder(self) -> Embedder:
+        """The encoder for long work: at a model host it waits for everybody else."""
+        return unhurried(self.encoder)
+
+    @property
+    def reranker(self) -> Reranker | None:
+        """The reranker that was chosen; its weights load at the first use."""
+        if "reranker" in self._stopped:
+            return None
+        if self._hosted.reranker:
+            return self._hosted.reranker
+        reranker = self._once("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
+        return owned(reranker, self._working) if reranker else None
+
+    @property
+    def chat(self) -> CountingChat | None:
+        """The chat model that was chosen, if one was; it loads at the first request."""
+        if "chat" in self._stopped:
+            return None
+        return self._chat or self._hosted.chat or self._once("chat", self._own_chat)
+
+    @property
+    def planner(self) -> CountingChat | None:
+        """The model tuned to plan sources (``localmed train``), if one was chosen; it serves that role alone."""
+        name = NONE if "planner" in self._stopped else self.serving["planner"]
+        return self._once(f"planner {name}", lambda: self.writer(name))
+
+    def writer(self, name: str) -> LlamaChat | None:
+        """The registered chat model or planner ``name``, in a child process of its own that the caller closes."""
+        return choice.written_by(name, self.settings.chat, self.registry)
+
+    @property
+    def entailment(self) -> Entailment:
+        """The judge of entailment that was chosen: a cross-encoder, the chat model, else none."""
+        by_chat = self.chat_judges
+        if self._stopped & {"entailment", "chat" if by_chat else "entailment"}:
+            return NoJudge()
+        return self._hosted.entailment or self._once(f"entailment {by_chat}", self._own_entailment)
+
+    @property
+    def chat_judges(self) -> bool:
+        """Whether the chat model judges: it was chosen to, or nobody was and it passed the self-test in checking."""
+        if self.serving["entailment"] != NONE or "entailment" in {**self._record.roles, **self._uses}:
+            return self.serving["entailment"] == CHAT
+        return self._chat is None and self.chat is not None and CHECK.name not in self.unfit_roles
+
+    @property
+    def expand(self) -> Expand:
+        """Spells abbreviations out."""
+        from localmed.models import abbreviations
+
+        return abbreviations.expand
+
+    @property
+    def _own_encoder(self) -> Embedder:
+        return self._encoder or self._once("own encoder", lambda: choice.encoder(self.serving, self.registry))
+
+    def _own_chat(self) -> CountingChat | None:
+        return choice.chat(self.settings.chat, self.serving, self.registry)
+
+    def _own_entailment(self) -> Entailment:
+        judge = choice.entailment(self.serving, self.registry)
+        if judge is None and (answering := choice.judging_chat(self.settings.chat, self.serving, self.registry)):
+            return YesNo(answering, self.registry.model(self.serving["entailment"]).languages or ENGLISH)
+        if judge is None and self.chat and self.chat_judges:
+            return ChatEntailment(self.chat)
+        return owned(judge, self._working) if judge else NoJudge()
+
+    @property
+    def _stopped(self) -> frozenset[str]:
+        """The roles whose models a safety officer has stopped."""
+        return stops.stopped(self.data, stops.MODEL)
+
+    @property
+    def _hosted(self) -> Hosted:
+        """What a model host serves of what was chosen."""
+        if self._encoder:
+            return NOTHING
+        return self._once("hosted", lambda: connect(self.data, self.settings.host, self._choices()))
+
+    # --- which models serve ----------------------------------------------------------------------------------------
+
+    @property
+    def registry(self) -> Registry:
+        """The registered models."""
+        return self._once("registry", lambda: Registry(model_folder(self.settings)))
+
+    @property
+    def serving(self) -> dict[str, str]:
+        """What serves each role: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
+        record = self._record
+        uses = {role: name for role, name in {**record.roles, **self._uses}.items() if name != DEFAULT}
+        chosen = chosen_models(self.settings, uses, record.models)
+        return chosen | {"chat": choice.server_name(self.settings.chat)} if self.settings.chat.server else chosen
+
+    @property
+    def _record(self) -> registration.Registrations:
+        return self._once("record", lambda: self.registry.registrations)
+
+    @property
+    def chat_chosen(self) -> bool:
+        """Whether somebody chose a chat model, or the settings name a server: it serves on every profile then."""
+        return bool(self.settings.chat.server) or self._record.roles.get("chat", NONE) not in (NONE, DEFAULT)
+
+    @property
+    def unfit_roles(self) -> frozenset[str]:
+        """The roles that rules serve beside the chat model: those in which it failed its self-test, all before it.
+
+        A model that a caller brings is the caller's to test.
+        """
+        from localmed.answering import self_test
+        from localmed.answering.role_table import ROLES
+
+        chat = self.chat
+        if chat is None:
+            return frozenset()
+        result = self._once("self-test", lambda: tested.read(self.registry.folder))
+        failed = tested.unfit(result, chat.identity, self_test.questions())
+        return frozenset(() if self._chat else ROLES) if failed is None else failed
+
+    def _choices(self) -> dict[str, str]:
+        return choice.choices(self.serving, self._record, self.settings.chat)
+
+    def _once(self, name: str, make: Callable[[], Item]) -> Item:
+        return self._kept.once(name, make)
+
+
+class Site(Models):
+    """One data folder with its settings, for every caller of this process. A context manager."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        encoder: Embedder | None = None,
+        uses: Mapping[str, str] = MappingProxyType({}),
+        day: Callable[[], str] = today,
+        chat: CountingChat | None = None,
+    ) -> None:
+        """``encoder``, ``chat`` and ``uses`` (role -> model) override what was chosen; ``day`` tells the date (ISO)."""
+        profile_known(settings)
+        super().__init__(settings, encoder, uses, chat, Made(()))
+        self.day, self.access = day, Access(settings.data)
+        self._choosing = RLock()
+        self._pool = Pool[Workspace](lambda workspace: workspace.library.close())
+
+    def __enter__(self) -> Site:
+        """The site itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was opened."""
+        self.close()
+
+    def close(self) -> None:
+        """Give up the leases on generations, the connections to the host and the chat model's process."""
+        self._pool.close()
+        self._replace(())
+
+    # --- libraries -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def workspace(self, hidden: Collection[str] = (), day: str = "") -> Iterator[Workspace]:
+        """The generation being served now without the collections ``hidden``, leased for the length of the block.
+
+        It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
+        """
+        apart = frozenset(hidden)
+        with self._used() as made, generations.lease(self.data) as path:
+            key = self._answers_by(made, path)
+            pooled = self._pool.take((key, path, apart))
+            opened = pooled or self._opened(path, apart, self._as_of(made))
+            opened.library.holding.day = day or self.day()
+            whole = False
+            try:
+                if pooled:
+                    unaltered(path)
+                with named(path):
+                    yield opened
+                whole = True
+            finally:
+                self._pool.give_back((key, path, apart), opened, keep=whole and self._still(key, path))
+
+    def _still(self, key: Answering, path: Path) -> bool:
+        """Whether the next question is answered by the same; of what cannot be told, not: this one has its answer."""
+        with suppress(LocalmedError, OSError):
+            served = generations.served_number(self.data) == int(path.name)
+            return served and self._answers_by(self._now(), path) == key
+        return False
+
+    def _answers_by(self, made: Made, path: Path) -> Answering:
+        """What an open library is good for: these models, and the files of ``path`` as they lie there, none mended."""
+        return made.number, self._stopped, path.stat().st_mtime_ns
+
+    @contextmanager
+    def candidate(self, generation: Path, hidden: Collection[str] = ()) -> Iterator[Workspace]:
+        """The generation in the folder ``generation``, which is not served (yet), by the models that it would have."""
+        with Library.of(self.data, generation, frozenset(hidden), self.day(), checked=True) as library:
+            yield Workspace(library, self)
+
+    @contextmanager
+    def with_models(self, uses: Mapping[str, str], settings: Settings | None = None) -> Iterator[Site]:
+        """This site as it would be with other models (role -> model) or ``settings``, for a look."""
+        with Site(settings or self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
+            yield other
+
+    def _opened(self, generation: Path, hidden: frozenset[str], models: Models) -> Workspace:
+        library = Library.of(self.data, generation, hidden, self.day())
+        try:
+            if nearest := models._hosted.nearest:
+                name = library.path.name
+                library.searched_by(partial(nearest, name), partial(nearest.similarities, name))
+            return Workspace(library, models)
+        except BaseException:  # models that cannot be told: its lease would outlive it
+            library.close()
+            raise
+
+    # --- models chosen anew ----------------------------------------------------------------------------------------
+
+    def _once(self, name: str, make: Callable[[], Item]) -> Item:
+        with self._used() as made:
+            return made.once(name, make)
+
+    def _now(self) -> Made:
+        """What serves now: made anew where something changed on which that depends."""
+        stamp = self._stamp()
+        with self._choosing:
+            if self._kept.stamp != stamp or self._kept.lost:
+                self._replace(stamp)
+            return self._kept
+
+    @contextmanager
+    def _used(self) -> Iterator[Made]:
+        with ExitStack() as stack:
+            with self._choosing:  # what is used cannot be replaced between the two
+                made = self._now()
+                stack.enter_context(made.used())
+            yield made
+
+    def _as_of(self, made: Made) -> Models:
+        """The models of ``made``, for a question that keeps them to its end."""
+        models = Models(self.settings, self._encoder, self._uses, self._chat, made)
+        models._working = self._working
+        return models
+
+    def _replace(self, stamp: Stamp) -> None:
+        with self._choosing:
+            before, self._kept = self._kept, Made(stamp)
+        before.retire()
+
+    def _stamp(self) -> Stamp:
+        models = model_folder(self.settings)
+        files = (models / registration.FILE, models / tested.FILE, self.data / FOLDER / SOCKET)
+        return tuple(map(_stamp_of, files))
+
+    # --- changes ---------------------------------------------------------------------------------------------------
+
+    def find_out_features(self) -> None:
+        """Note what the chat server of the settings can do, where that is news; its self-test is to be made then."""
+        from localmed.answering.role_table import ROLES
+
+        if not self.settings.chat.server or self.chat is None:
+            return
+        found = choice.server(self.settings.chat, self.registry).probe()
+        if found != tested.features(self.registry.folder, self.chat.identity.name):
+            self.keep_unfit(ROLES, {}, found)
+
+    def keep_unfit(
+        self, roles: Collection[str], questions: Mapping[str, str] | None, features: tested.Features | None = None
+    ) -> None:
+        """Note that the chat model that serves failed in ``roles`` of these ``questions``; None: trusted untested.
+
+        ``features``: what its server can do, where that was looked at.
+        """
+        if self.chat:
+            tested.keep(self.registry.folder, self.chat.identity, roles, questions, features)
+
+    def use(self, role: str, name: str, progress: Progress) -> None:
+        """Let ``name`` (a registered model, one of ``BUILT_IN``, ``DEFAULT``) serve ``role`` from now on.
+
+        Raise ``UsageError`` for one that cannot, ``ModelError`` for one that has changed or is not complete.
+        """
+        record = self.registry.registrations
+        if not built_in(role, name):
+            self.registry.fitting(role, name)
+        roles = {**record.roles, role: name}
+        if name == DEFAULT:
+            del roles[role]
+        choice.check(role, chosen_models(self.settings, roles, record.models), self.registry)
+        if (role, name) == ("entailment", CHAT) and self.chat is None:
+            raise UsageError("site.no_chat")
+        if built_in(role, name):
+            self.registry.assign(role, name)
+        else:
+            self.registry.use(role, name, progress)
+
+    # --- the model host --------------------------------------------------------------------------------------------
+
+    def serve_models(self, stop: int, ready: Callable[[HostStatus, Path], None]) -> None:
+        """Be the model host of this data folder until something can be read from the file number ``stop``."""
+        from localmed.library.dense import Nearest
+        from localmed.models.host import hosting
+
+        def made() -> Host:
+            return hosting.made(self.settings, self.serving, self.registry, Nearest(self.data))
+
+        hosting.serve(self.data, made, ready, stop)
+
+    def host_status(self) -> HostStatus | None:
+        """How the model host is, None if none runs; raise ``ModelError`` if it does not answer as it should."""
+        from localmed.models.host import hosting
+
+        return hosting.status(self.data, self.settings.host, self._choices())
+
+
+def _itself(encoder: Embedder) -> Embedder:
+    return encoder
+
+
+def _stamp_of(path: Path) -> tuple[int, int] | None:
+    """What is different once the file is written again; None where there is none."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_ino

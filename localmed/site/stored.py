@@ -1,0 +1,207 @@
+"""Everything stored that an answer can rest on, read whole: what ``generations verify`` and ``doctor --full`` cover.
+
+The generations by their manifests (``generations.check``); beside them the originals by their names, the withdrawals,
+the access file and the audit log by their digests and each other, the databases by SQLite's own check, the cache of
+vectors by its rows' digests, kept answers and manifests by reading them. Files that nobody of ours writes are named:
+LanceDB, for one, serves the newest version that lies in its folder. Nothing is changed but the note of when everything
+was read last (``whole_check.json``): an opening reads a sample, so decay of what only ranks shows by such a check.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from localmed.domain import Message, message
+from localmed.domain.codec import FORMAT, AlteredAnswer, answer_of
+from localmed.domain.errors import Damaged, LocalmedError, OriginalChanged, UnknownName
+from localmed.ingest import manifest as manifests
+from localmed.library import generations, layout, originals, served, vectors
+from localmed.library.access import Access
+from localmed.library.anchors import AUDIT_FILE
+from localmed.library.catalogue import originals_of
+from localmed.library.intact import sha256_of
+from localmed.library.migrations import SQLITE_ERRORS
+from localmed.library.state import FILE as STATE_FILE
+from localmed.library.withdrawals import Withdrawals
+from localmed.people import history
+from localmed.people.noted_accounts import require_noted
+from localmed.people.sealing import KEY
+from localmed.process import files as disk
+from localmed.site import stops
+from localmed.site.audit import Audit, missing
+
+ORIGINAL = re.compile(r"[0-9a-f]{64}")
+WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
+
+
+@dataclass(frozen=True, slots=True)
+class WholeCheck:
+    """When everything stored was read last (ISO 8601, with its zone), and how many faults there were."""
+
+    time: str
+    faults: int
+
+
+def note_whole_check(data: Path, faults: int, time: str = "") -> None:
+    """Keep for ``doctor`` that everything was read (now, unless ``time`` is given), if the folder can be written to."""
+    check = WholeCheck(time or datetime.now(UTC).isoformat(timespec="seconds"), faults)
+    with suppress(OSError):
+        disk.replace(data / layout.WHOLE_CHECK, json.dumps(asdict(check)).encode())
+
+
+def last_whole_check(data: Path) -> WholeCheck | None:
+    """The check that was noted last; None where none was, or its note cannot be read."""
+    try:
+        check = WholeCheck(**json.loads(disk.contents(data / layout.WHOLE_CHECK)))
+        return check if datetime.fromisoformat(check.time).tzinfo and check.faults >= 0 else None
+    except (OSError, LocalmedError, ValueError, TypeError):
+        return None
+
+
+def of_generation(data: Path, number: int | None, whole: bool = True) -> list[Message]:
+    """What is wrong with the files of generation ``number`` (None: the one that is served), every byte of them read.
+
+    Without ``whole`` only what can be told at a glance. Raise ``UnknownName`` where it was pruned.
+    """
+    try:
+        with generations.lease(data, number) as path:
+            listed = generations.unlisted(path) if whole else ()
+            extra = [message("stored.unlisted", file=str(file)) for file in listed]
+            return generations.check(path, whole) + extra
+    except Damaged as error:
+        return [error.messages[0]]
+
+
+def of_generations(data: Path, whole: bool = True) -> dict[int, tuple[Message, ...]]:
+    """What is wrong with each generation that is kept, by its number, oldest first."""
+    faults: dict[int, tuple[Message, ...]] = {}
+    for number in generations.numbers(data):
+        with suppress(UnknownName):  # pruned meanwhile, which is no damage
+            faults[number] = tuple(of_generation(data, number, whole))
+    return faults
+
+
+def beside(data: Path) -> list[LocalmedError]:
+    """What is wrong with everything else, each with what to do about it."""
+    return [fault for check in CHECKS for fault in _faults(data, check)]
+
+
+def _faults(data: Path, check: Callable[[Path], Iterator[LocalmedError]]) -> Iterator[LocalmedError]:
+    """The faults that ``check`` finds; one that ends it is one itself."""
+    try:
+        yield from check(data)
+    except LocalmedError as error:
+        yield error
+    except (OSError, sqlite3.Error, ValueError, TypeError) as error:
+        yield Damaged("stored.unseen", check=check.__name__, kind=type(error).__name__)
+
+
+def files(data: Path) -> Iterator[LocalmedError]:
+    """Every original that a kept generation was made from is there, and each is what its name says."""
+    there = {path.name: path for path in layout.entries(data / layout.FILES)}
+    for name, path in there.items():
+        if ORIGINAL.fullmatch(name) and sha256_of(path) != name:
+            yield OriginalChanged("library.original_changed", file=str(path))
+        elif not ORIGINAL.fullmatch(name) and path.suffix != originals.PARTIAL:
+            yield Damaged("stored.extra", file=str(path))
+    needed: set[str] = set()
+    for number in generations.numbers(data):
+        with suppress(UnknownName), generations.lease(data, number) as generation:
+            needed |= originals_of(generation)
+    for sha256 in sorted(needed - there.keys()):
+        yield Damaged("library.original_missing", sha256=sha256[:12], folder=str(data / layout.FILES))
+
+
+def vector_caches(data: Path) -> Iterator[LocalmedError]:
+    """Rows that would be encoded again."""
+    for path in layout.entries(data / layout.VECTORS):
+        if path.suffix == ".sqlite":
+            if damaged := vectors.damaged(path):
+                yield Damaged("stored.vectors", file=str(path), count=damaged)
+        elif not path.name.endswith((".sqlite-wal", ".sqlite-shm")):
+            yield Damaged("stored.extra", file=str(path))
+
+
+def databases(data: Path) -> Iterator[LocalmedError]:
+    """What SQLite finds in the files that belong to no generation."""
+    for name in (STATE_FILE, AUDIT_FILE):
+        path = data / name
+        if path.exists() and (problem := _integrity(path)):
+            yield Damaged("library.database", path=str(path), error=problem)
+
+
+def _integrity(path: Path) -> str:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            problem = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    except SQLITE_ERRORS as error:
+        return str(error)
+    return "" if problem == "ok" else problem
+
+
+def audit(data: Path) -> Iterator[LocalmedError]:
+    """The log is there, and its chain is whole."""
+    if missing(data):
+        yield Damaged("doctor.audit_missing")
+    elif (data / AUDIT_FILE).exists():
+        with closing(Audit(data)) as log:
+            faults = log.verify()
+        if faults:
+            yield Damaged("stored.audit", file=str(data / AUDIT_FILE), fault=faults[0], count=len(faults))
+
+
+def withdrawals(data: Path) -> Iterator[LocalmedError]:
+    """The ledger is as it was written."""
+    Withdrawals(data).changed()
+    yield from ()
+
+
+def access(data: Path) -> Iterator[LocalmedError]:
+    """The access file is as it was written."""
+    Access(data).all()
+    yield from ()
+
+
+def state(data: Path) -> Iterator[LocalmedError]:
+    """``state.sqlite`` is there, stops and accounts are as the audit log knows them, what was sealed can be opened."""
+    stops.stops(data)
+    require_noted(data)
+    if count := history.unopened(data):
+        yield Damaged("stored.unopened", file=str(data / KEY), count=count)
+
+
+def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
+    """What was served when can be read, and nothing else lies there."""
+    folder = generations.folder(data)
+    for path in layout.entries(folder):
+        if not re.fullmatch(rf"\d{{4,}}({re.escape(generations.GOING)})?|building|served\.json", path.name):
+            yield Damaged("stored.extra", file=str(path))
+    served.swaps(folder)
+
+
+def texts(data: Path) -> Iterator[LocalmedError]:
+    """Kept answers and the manifests of collections can be read."""
+    for path in layout.entries(data / originals.KEPT):
+        try:
+            answer_of(json.loads(disk.own_bytes(path)))
+        except AlteredAnswer:
+            yield Damaged("kept.altered", name=str(path))
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            yield Damaged("kept.none", name=str(path), format=FORMAT)
+    for path in layout.entries(data / layout.CORPORA):
+        try:
+            manifests.load(path)
+        except LocalmedError as error:
+            yield error
+
+
+CHECKS = (
+    files, vector_caches, databases, audit, withdrawals, access, state, folder_of_generations, texts
+)  # fmt: skip

@@ -1,0 +1,216 @@
+"""Uploads: files that a browser sent, kept apart from the library until somebody has looked at what is read of them.
+
+One waits as ``<data>/uploads/waiting/<id>/<name>`` with what was read of it beside it, in each language. Published it
+lies as ``<data>/uploads/<collection>/<name>`` and is imported from there: a file of the same name replaces the one
+before, and updating the collection finds it again. Where the site asks for a second person (``web.second_person``),
+whoever uploaded it cannot publish it, and who does stands as its approver. Names are names alone, without folders.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import time
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from localmed.domain import Message, message
+from localmed.domain.accounts import Right
+from localmed.domain.errors import Busy, InputError, LimitExceeded, NotAllowed, UnknownName, UsageError
+from localmed.library import layout
+from localmed.library.state import rows
+from localmed.messages import from_text, to_text
+from localmed.process.files import told_if_full
+from localmed.process.hooks import Hooks
+from localmed.site import changes, governing, importing, lookups
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
+
+FOLDER, WAITING = layout.UPLOADS, "waiting"
+PREVIEW = ".preview."  # begins the names of what was read of it; no upload's begins with a dot
+BEFORE = ".before"  # the file that a publication replaces, until it is done
+LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
+PIECE = 2**20  # bytes copied at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that waits. ``look`` says what reading it came to, None until it was read; ``reads`` whether it can be."""
+
+    id: str
+    collection: str
+    name: str
+    bytes: int
+    user: str
+    time: float
+    look: Message | None = None
+    reads: bool = False
+
+
+def safe_name(name: str) -> str:
+    """The name of an uploaded file without any folder; raise ``UsageError`` for what is no name."""
+    plain = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2]).strip().lstrip(".")
+    if not plain or not plain.isprintable() or len(plain.encode("utf-8", "replace")) > LONGEST_NAME:
+        raise UsageError("upload.name", most=LONGEST_NAME)
+    if not plain.isascii() and any("\ud800" <= character <= "\udfff" for character in plain):
+        raise UsageError("upload.name", most=LONGEST_NAME)
+    return plain
+
+
+def accept(session: Session, collection: str, name: str, content: IO[bytes]) -> Upload:
+    """Keep ``content`` as a file that waits; raise ``UsageError`` for its name, ``LimitExceeded`` for its size."""
+    session.may_change()
+    lookups.collection(session, collection)
+    file, id_ = safe_name(name), secrets.token_hex(8)
+    with session.change("upload", id_) as change, told_if_full(session.data):
+        folder = _waiting(session.data) / id_
+        folder.mkdir(parents=True, mode=0o700)
+        try:
+            size = _copied(content, folder / file, session.settings.read.file_bytes)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        made = Upload(id_, collection, file, size, session.caller.user, time.time())
+        with rows(session.data) as state:
+            query = "INSERT INTO uploads (id, collection, name, bytes, user, time) VALUES (?, ?, ?, ?, ?, ?)"
+            state.execute(query, (made.id, made.collection, made.name, made.bytes, made.user, made.time))
+        change.outcome = f"{size} bytes"
+    return made
+
+
+def _copied(content: IO[bytes], target: Path, most: int) -> int:
+    size = 0
+    with target.open("xb") as stream:
+        while piece := content.read(PIECE):
+            size += len(piece)
+            if size > most:
+                raise LimitExceeded("web.error.body", most=most)
+            stream.write(piece)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if not size:
+        raise InputError("upload.empty")
+    return size
+
+
+def listing(session: Session) -> list[Upload]:
+    """What waits, the newest first."""
+    session.require(Right.LIBRARY)
+    with rows(session.data) as state:
+        query = "SELECT id, collection, name, bytes, user, time, look, reads FROM uploads ORDER BY time DESC"
+        return [_upload(*row) for row in state.execute(query)]
+
+
+def _upload(id_: str, collection: str, name: str, size: int, user: str, moment: float, look: str, reads: int) -> Upload:
+    return Upload(id_, collection, name, size, user, moment, from_text(look) if look else None, bool(reads))
+
+
+def upload(session: Session, id_: str) -> Upload:
+    """The upload ``id_``; raise ``UnknownName``."""
+    waiting = next((one for one in listing(session) if one.id == id_), None)
+    if waiting is None:
+        raise UnknownName("upload.unknown")
+    return waiting
+
+
+def file_of(session: Session, waiting: Upload) -> Path:
+    """The file that waits."""
+    return _waiting(session.data) / waiting.id / waiting.name
+
+
+def preview_of(session: Session, waiting: Upload, language: str) -> Path:
+    """The page of what was read of it, in ``language``, once it was."""
+    return _waiting(session.data) / waiting.id / f"{PREVIEW}{language}"
+
+
+def note_look(session: Session, waiting: Upload, look: Message, reads: bool) -> None:
+    """It was read, with this outcome."""
+    with rows(session.data) as state:
+        state.execute("UPDATE uploads SET look = ?, reads = ? WHERE id = ?", (to_text(look), reads, waiting.id))
+
+
+def discard(session: Session, waiting: Upload) -> None:
+    """It is not wanted."""
+    with session.change("upload discard", waiting.id):
+        _forget(session, waiting)
+
+
+def may_publish(session: Session, waiting: Upload) -> bool:
+    """Whether the session's user may publish it: another than who uploaded it, where the site says so."""
+    return not session.settings.web.second_person or waiting.user != session.caller.user
+
+
+def publish(session: Session, waiting: Upload, hooks: Hooks) -> Message:
+    """Import it into its collection; return what came of it. Raise ``UsageError`` for whom another has to."""
+    if not may_publish(session, waiting):
+        raise NotAllowed("upload.second_person")
+    if not waiting.reads:
+        raise UsageError("upload.not_looked")
+    manifest = importing.manifest_of(session, waiting.collection, None)
+    with _alone(session, waiting.collection), _in_place(session, upload(session, waiting.id)) as target:
+        report = importing.import_paths(session, [target], manifest, hooks=hooks)
+    if session.settings.web.second_person:
+        _approve(session, waiting.collection, target)
+    _forget(session, waiting)
+    return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
+
+
+@contextmanager
+def _alone(session: Session, collection: str) -> Iterator[None]:
+    """Nobody else publishes into ``collection`` for the length of the block; raise ``Busy`` where somebody does.
+
+    Two publications of one name would put each other's file aside.
+    """
+    folder = session.data / FOLDER / collection
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy("upload.publishing") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _in_place(session: Session, waiting: Upload) -> Iterator[Path]:
+    """The file where it is imported from; if that fails or is cancelled, what lay there before is there again."""
+    target = session.data / FOLDER / waiting.collection / waiting.name
+    before = _waiting(session.data) / waiting.id / BEFORE
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        if target.exists() and not before.exists():  # else it was put aside by one that was killed
+            target.replace(before)
+        with told_if_full(session.data):
+            shutil.copyfile(file_of(session, waiting), target)
+        yield target
+    except BaseException:
+        target.unlink(missing_ok=True)
+        if before.exists():
+            before.replace(target)
+        raise
+
+
+def _approve(session: Session, collection: str, file: Path) -> None:
+    documents = tuple(one for one in lookups.documents(session, collection) if one.source == str(file))
+    if documents:
+        changes.govern(session, [governing.Change(documents, {"approver": session.caller.user})])
+
+
+def _forget(session: Session, waiting: Upload) -> None:
+    with rows(session.data) as state:
+        state.execute("DELETE FROM uploads WHERE id = ?", (waiting.id,))
+    shutil.rmtree(_waiting(session.data) / waiting.id, ignore_errors=True)
+
+
+def _waiting(data: Path) -> Path:
+    return data / FOLDER / WAITING

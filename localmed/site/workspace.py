@@ -1,0 +1,454 @@
+"""One open library with the site's models and rules: what a flow's requests are answered from, and how it is asked.
+
+A workspace belongs to one thread while it is leased (``site.py``) and holds nothing of one question for the next. The
+site's settings become here what a flow is given: the tiers and sources to search, the plan, the bounds of a check, and
+the provenance that an answer states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import cached_property, partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, Protocol
+
+from localmed import __version__
+from localmed.answering import judging
+from localmed.answering.appraisal import APPRAISAL
+from localmed.answering.chat import ChatRoles
+from localmed.answering.check import CHECK
+from localmed.answering.planning import PLAN
+from localmed.answering.role_rules import Models, RoleRules
+from localmed.answering.role_table import ROLES, RoleTable, role_table
+from localmed.answering.source_plan import SOURCES
+from localmed.answering.write import scope_spans
+from localmed.config import SERVED_BY
+from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
+from localmed.domain.errors import BadSettings, ModelError, UnknownName, UsageError
+from localmed.domain.findings import Finding, Found, Question, Reading
+from localmed.domain.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Stance, Watch
+from localmed.library.library import Library
+from localmed.library.reading import missing
+from localmed.library.remarks import Planted
+from localmed.process.hooks import Hooks
+from localmed.retrieval import concepts, studies
+from localmed.retrieval.concepts import Card
+from localmed.retrieval.question import read as understood
+from localmed.retrieval.search import HybridSearch
+from localmed.retrieval.sections import Similar
+from localmed.retrieval.sections import sections as in_sections
+from localmed.retrieval.studies import Study
+from localmed.retrieval.tiers import Tier, tiers_of
+from localmed.safety.prompt_injection import has_injection
+from localmed.safety.safety import site_message
+from localmed.text.language import clean, detect
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Services
+from localmed.workflows.strategies import Sources
+
+if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.workflows.m_eval import Bounds
+
+
+SECTIONS, OTHERS = 10, 3  # shown of the question's language, and of each other one
+SCOPES = 3  # passages of a document that say whom it is for
+LATELY, AMONG = 7, 3  # days in which a withdrawal is told of, where the document would be among the first passages
+EARLIER = 2  # questions just before one, whose words are searched for with it and with those of the first
+
+
+class SiteModels(Models, Protocol):
+    """What a workspace needs of the site. Models are made when they are first needed."""
+
+    @property
+    def chat(self) -> CountingChat | None: ...  # noqa: D102
+    @property
+    def planner(self) -> CountingChat | None: ...  # noqa: D102
+    @property
+    def chat_chosen(self) -> bool: ...  # noqa: D102
+    @property
+    def unfit_roles(self) -> frozenset[str]: ...  # noqa: D102
+    @property
+    def entailment(self) -> Entailment: ...  # noqa: D102
+    @property
+    def chat_judges(self) -> bool: ...  # noqa: D102
+
+
+class Workspace:
+    """The services of flows over one library. One thread at a time."""
+
+    def __init__(self, library: Library, site: SiteModels) -> None:
+        """``library`` is closed by whoever opened it."""
+        self.library, self._site = library, site
+        self.settings = site.settings
+
+    def services(self, hooks: Hooks, by_words_too: bool = True) -> Services:
+        """What answers the requests of one run of a flow; what the rules remember ends with the run.
+
+        ``by_words_too``: where the encoder does not answer, words alone find; else its ``ModelError`` is raised.
+        """
+        library, search = self.library, self.settings.search
+        rules = RoleRules(library, self._site)
+        finder = self._finder(rules.encoder)  # the question is encoded once, whoever asks
+        return Services(
+            search=finder.search,
+            find=partial(self._found, finder) if by_words_too else partial(self.find, finder=finder),
+            scopes=self.scopes,
+            look_up=self.look_up,
+            cite=self.mint,
+            judge=self.judge,
+            compare=self.compare,
+            studies=lambda query, most, names: self._looked_at(studies.find(library, query, most, names, search)),
+            resolve=lambda references: self._looked_at(studies.named(library, references)),
+            roles=self._role_table(hooks, rules),
+        )
+
+    def withdrawn(self) -> frozenset[str]:
+        """The documents that are withdrawn now."""
+        statuses = self.library.holding.statuses()
+        return frozenset(document for document, status in statuses.items() if status is Status.WITHDRAWN)
+
+    def withdrawal(self, document: str, title: str) -> Message | None:
+        """Which document was withdrawn, when and why, of one that is; None of any other, and of one that is hidden."""
+        if self.library.catalogue.hides(document) or document not in self.withdrawn():
+            return None
+        stored = self.library.catalogue.by_ids([document]).get(document)
+        entry = self.library.holding.withdrawal(document, stored.content if stored else "")
+        if entry is None:
+            return message("answer.withdrawn_by_source", title=title, document=document[:12])
+        return message(
+            "answer.withdrawn_since", title=title, document=document[:12], date=entry.time[:10], reason=entry.reason
+        )
+
+    def standing(self, documents: Iterable[str]) -> dict[str, tuple[Status, str]]:
+        """The status of each document now, and the date by which it was to be reviewed if that has passed."""
+        return {
+            document: (self.library.status(document), self.library.holding.overdue(document)) for document in documents
+        }
+
+    def within(self, collections: tuple[str, ...]) -> SearchFilter:
+        """The filter of ``collections``; raise ``UnknownName`` for one that does not exist."""
+        filters = SearchFilter(collections)
+        self._known(filters)
+        return filters
+
+    def documents(self, filters: SearchFilter) -> list[Document]:
+        """The documents of the collections that ``filters`` name."""
+        catalogue = self.library.catalogue
+        return [document for name in filters.collections for document in catalogue.documents(name)]
+
+    # --- how a question is asked -------------------------------------------------------------------------------------
+
+    def plan(self, filters: SearchFilter, preset: str | None = None) -> Plan:
+        """How a question within ``filters`` is asked by ``preset``."""
+        self._known(filters)
+        chosen = self.settings.ask.preset if preset is None else preset
+        return Plan(
+            tiers=self.tiers(chosen, filters.collections),
+            passages=self.settings.ask.passages,
+            keywords=self._keywords(),
+            roles=self.roles.on,
+            own_knowledge=self.settings.workflows.own_knowledge,
+            audience="patient" if chosen in self.settings.workflows.patient_presets else "staff",
+            safety=self._safety(),
+            jury=self._jury(),
+            judge=self._judge(),
+            chat=self._chat(),
+            day=self.library.holding.day,
+        )
+
+    def _judge(self) -> str:
+        """The judge of entailment; "" where there is none, or the chat model is it: that judges all in one request."""
+        judge = self._site.entailment
+        return judge.name if judge.languages and not self._checks_at_once else ""
+
+    @property
+    def _checks_at_once(self) -> bool:
+        """Whether the chat model is the judge, and was shown to judge all statements of an answer together."""
+        return self._site.chat_judges and CHECK.name in self._chat()
+
+    def _chat(self) -> frozenset[str]:
+        """The roles that a chat model serves."""
+        return frozenset(name for name in self.roles.on if self.roles.by(ROLES[name]) == "chat")
+
+    def _jury(self) -> tuple[str, ...]:
+        """The roles of the jury that are served; raise ``BadSettings`` for one that is none of the badge's."""
+        known, named = {role.name for role in judging.ROLES}, self.settings.verification.jury
+        if unknown := set(named) - known:
+            raise BadSettings("settings.judge", known=', '.join(sorted(known)), name=sorted(unknown)[0])  # fmt: skip
+        return tuple(role for role in named if self.roles.by(ROLES[role]) != "off")
+
+    def _safety(self) -> tuple[tuple[str, Message], ...]:
+        """The site's safety message in each language."""
+        site = self.settings.workflows
+        chosen = (("en", site.safety_en), ("zh", site.safety_zh))
+        return tuple((language, site_message(language, text, site.crisis_line)) for language, text in chosen)
+
+    def screen(self, text: str) -> None:
+        """Raise ``UsageError`` with the site's safety message for a text of somebody in danger, by the rules alone.
+
+        For what is looked up outside a flow; every flow begins with ``screening.screened``.
+        """
+        from localmed.safety.safety import SafetyInput
+        from localmed.safety.safety_rules import screen
+
+        task = SafetyInput(text, self.plan(SearchFilter()).audience)
+        if screen(task).concern:
+            raise UsageError(dict(self._safety()).get(task.language) or site_message(task.language, "", ""))
+
+    def tiers(self, preset: str, only: tuple[str, ...] = ()) -> tuple[Tier, ...]:
+        """The tiers of ``preset`` ("": by priority) within the collections ``only`` (empty: all)."""
+        presets = self.settings.tiers.presets
+        if preset and preset not in presets:
+            known = tuple(presets)
+            raise UnknownName("settings.preset_unknown", known=known, name=preset)
+        catalogue, hidden = self.library.catalogue, self.library.hidden
+        named = [[name for name in tier if name not in hidden] for tier in presets[preset]] if preset else ()
+        return tiers_of(named, catalogue.collections(), self._filled(), only)
+
+    def sources(self, filters: SearchFilter) -> Sources:
+        """The collections of each source of a plan: those of its kind that hold a passage and that ``filters``
+        allow."""
+        allowed = filters.collections or self._filled()
+        named = {
+            source: tuple(name for name in self.of_kinds((kind,)) if name in allowed)
+            for source, kind in SOURCES.items()
+        }
+        return Sources(**named, graph=bool(self.library.graph.counts()))
+
+    def provenance(self, judged: bool = False) -> Provenance:
+        """What answers now; the judge of entailment where a model's words or (``judged``) claims are held to it."""
+        identity, reranker, chat = self._site.encoder.identity, self._site.reranker, self._site.chat
+        by_chat = chat is not None and any(
+            self.roles.by(role) == "chat" for role in ROLES.values() if role.name not in self.roles.own
+        )
+        models = [("encoder", f"{identity.name} {identity.version}")]
+        models += [("reranker", reranker.name)] if reranker else []
+        models += [("chat", chat.identity.name)] if chat and by_chat else []
+        models += [("planner", self._site.planner.identity.name)] if self._site.planner else []
+        judge = not self._checks_at_once and (by_chat or judged)
+        models += [("entailment", self._site.entailment.name)] if judge else []
+        return Provenance(
+            generation=self.library.path.name,
+            profile=self.settings.profile,
+            models=tuple(models),
+            prompts=tuple((role.name, f"{self.roles.by(role)}-{role.version}") for role in ROLES.values()),
+            version=__version__,
+            day=self.library.holding.day,
+        )
+
+    def bounds(self) -> Bounds:
+        """How many studies M-Eval looks at, and where."""
+        from localmed.workflows.m_eval import Bounds
+
+        site = self.settings.workflows
+        on = APPRAISAL.name in self.roles.on
+        return Bounds(
+            site.m_eval_found,
+            site.m_eval_kept,
+            self.of_kinds(site.m_eval_kinds),
+            on,
+            self._jury(),
+            self._judge(),
+            self._chat(),
+        )
+
+    def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
+        """The collections of ``kinds`` that hold a passage, first priority first."""
+        filled, collections = self._filled(), self.library.catalogue.collections()
+        return tuple(
+            collection.name for collection in collections if collection.kind in kinds and collection.name in filled
+        )
+
+    def _filled(self) -> set[str]:
+        """The collections that hold a passage."""
+        return {name for name, (_, passages) in self.library.catalogue.counts().items() if passages}
+
+    def _known(self, filters: SearchFilter) -> None:
+        for name in filters.collections:
+            self.library.catalogue.collection(name)
+
+    def _keywords(self) -> int:
+        """How many keywords to extract: none where their ranking weighs nothing."""
+        return self.settings.keywords.most if self.settings.search.keyword_weight else 0
+
+    # --- what flows ask for ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def roles(self) -> RoleTable:
+        """Who serves which role."""
+        return self._role_table(Hooks(), RoleRules(self.library, self._site))
+
+    def _role_table(self, hooks: Hooks, rules: RoleRules) -> RoleTable:
+        """Who serves which role, in a run that ``hooks`` follow."""
+        settings, model = self.settings, self._site.chat
+        watch = Watch(cancelled=hooks.models_over, progress=lambda done, total: hooks.progress(done, total, ""))
+        chat = ChatRoles(model, watch) if model else None
+        own = {PLAN.name: ChatRoles(planner, watch)} if (planner := self._site.planner) else {}
+        usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
+        return role_table(ROLES, usual, settings.roles, rules, chat, self._site.unfit_roles, own)
+
+    def _finder(self, encoder: Embedder) -> HybridSearch:
+        return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
+
+    def scopes(self, documents: tuple[str, ...]) -> tuple[tuple[Passage, ...], ...]:
+        """In which passages each of ``documents`` says whom it is for: the first ``SCOPES``."""
+        whole = (self.library.document_passages(name) for name in documents)
+        return tuple(tuple(it for it in passages if any(scope_spans(it)))[:SCOPES] for passages in whole)
+
+    def _found(self, finder: HybridSearch, *asked: Any) -> Finding:
+        """As ``find``; by words alone where the encoder or the reranker does not answer, which the reader is told."""
+        try:
+            return self.find(*asked, finder=finder)
+        except ModelError:
+            return self.find(*asked, reranked=False, finder=finder)
+
+    def find(
+        self,
+        question: str,
+        filters: SearchFilter,
+        limit: int,
+        sections: int = SECTIONS,
+        as_written: bool = False,
+        earlier: tuple[str, ...] = (),
+        *,
+        reranked: bool = True,
+        finder: HybridSearch | None = None,
+    ) -> Finding:
+        """The sections that speak of ``question``, as it was read: those of its language, then those of others.
+
+        ``limit`` passages are searched for and at most ``sections`` sections shown. ``earlier`` are the questions
+        before it. With ``as_written`` it is not read as anything else; for ``reranked`` see ``HybridSearch.search``.
+        Raise ``UnknownName`` for an unknown collection.
+        """
+        finder = finder or self._finder(RoleRules(self.library, self._site).encoder)
+        self._known(filters)
+        index, text = self.library.lexical, clean(question)
+        spoken = detect(text)
+        read = Question(text) if as_written else understood(text, finder.bridge.own_terms, index.spelling)
+        if earlier:
+            before = dict.fromkeys(map(clean, (*earlier[:1], *earlier[-EARLIER:])))  # the first named the subject
+            read = replace(read, readings=(*read.readings, Reading("", " ".join(before))))
+        languages = [filters.language] if filters.language else self.library.catalogue.languages()
+        own = spoken if spoken in languages else ""
+        first = filters if filters.language else replace(filters, language=own)
+        result = finder.search(text, first, limit, (), reranked, read=read)
+        others = [
+            name
+            for name in languages
+            if own and name != own and result.dense and name in self._site.encoder.identity.languages
+        ]
+        across = [
+            finder.search(text, replace(filters, language=name), limit, (), reranked, read=read) for name in others
+        ]
+        documents: dict[str, list[Passage]] = {}
+
+        def document(name: str) -> list[Passage]:
+            return documents.setdefault(name, self.library.document_passages(name))
+
+        similar: Similar = partial(finder.similarities, read) if result.dense else lambda _: {}
+        literature = {one.name for one in self.library.catalogue.collections() if one.kind is Kind.LITERATURE}
+        made = partial(in_sections, document=document, similar=similar, studies=literature.__contains__)
+        shown = made(result.hits, read, index, sections)
+        beside = tuple(it for one in across for it in made(one.hits, read, index, OTHERS))
+        standing = self.standing({it.best.passage.document_id for it in (*shown, *beside)})
+        gone = self._withdrawn_lately(partial(finder.search, text, reranked=reranked, read=read), first, result.hits)
+        return Finding(read, result, shown, beside, standing, gone)
+
+    def _withdrawn_lately(
+        self, search: Callable[..., Found], filters: SearchFilter, hits: Sequence[Hit]
+    ) -> tuple[tuple[str, str], ...]:
+        """Title and day of documents withdrawn lately that ``search`` would find among the first of ``hits``."""
+        since = date.fromisoformat(self.library.holding.day) - timedelta(LATELY)
+        days = self.library.holding.withdrawn_since(since.isoformat())
+        gone = {} if filters.documents else self.library.catalogue.by_ids(days)
+        if not gone:
+            return ()
+        first = dict.fromkeys(hit.passage.document_id for hit in hits[:AMONG])
+        both = replace(filters, documents=(*first, *gone), statuses=(*filters.statuses, Status.WITHDRAWN))
+        found = dict.fromkeys(hit.passage.document_id for hit in search(both, AMONG, ()).hits)
+        return tuple((gone[name].title, days[name]) for name in found if name in gone)
+
+    def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
+        """The card of ``term``, ``None`` where the graph does not know it."""
+        try:
+            return self.concept(term, question, context=context)
+        except UnknownName:
+            return None
+
+    def concept(self, term: str, question: str = "", by_meaning: bool = False, context: str = "") -> Card:
+        """The card of ``term`` from the concept graph; raise ``UnknownName`` with near names.
+
+        ``question`` orders its relations (``by_meaning``: by the reranker, else the encoder); it and ``context`` may
+        spell an abbreviation out. Nothing of it is noted anywhere.
+        """
+        site = self._site
+        reranker = (site.reranker or concepts.Cosine(site.encoder)) if by_meaning and question else None
+        known = site.encoder.identity.languages if reranker else ()
+        cleaned, text = clean(question), clean(context)
+        return concepts.card(self.library.graph, clean(term), cleaned, reranker, site.expand, text, known)
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
+        """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""
+        judge = self._site.entailment
+        if not judge.languages:  # it judges nothing, and compares
+            return judge.judge(pairs)
+        known = [{*map(detect, pair)} <= {*judge.languages} for pair in pairs]
+        judged_pairs = [pair for pair, judged in zip(pairs, known, strict=True) if judged]
+        stances = iter(judge.judge(judged_pairs) if judged_pairs else ())
+        return [next(stances) if judged else NOT_JUDGED for judged in known]
+
+    def compare(self, question: str, texts: Sequence[str]) -> tuple[float, ...]:
+        """How like ``question`` each text is, by reranker or encoder; empty in a language that these do not know."""
+        site = self._site
+        if not texts or detect(question) not in site.encoder.identity.languages:
+            return ()
+        return tuple(map(float, (site.reranker or concepts.Cosine(site.encoder)).score(question, texts)))
+
+    def mint(self, hits: tuple[Hit, ...], first: int = 1) -> tuple[Evidence, ...]:
+        """Evidence for ``hits``, numbered in their order from ``first`` on: the only place where markers are made."""
+        documents = self.library.catalogue.by_ids({hit.passage.document_id for hit in hits})
+        kinds = {collection.name: collection.kind for collection in self.library.catalogue.collections()}
+        for hit in hits:
+            document = documents.get(hit.passage.document_id)
+            if document is None or hit.passage.collection not in kinds:
+                raise missing(self.library.path, hit.passage.id)
+            self.library.cited(document)
+        return tuple(
+            self._evidence(str(number), hit, documents[hit.passage.document_id], kinds[hit.passage.collection])
+            for number, hit in zip(count(first), hits, strict=False)
+        )
+
+    def _evidence(self, marker: str, hit: Hit, document: Document, kind: Kind) -> Evidence:
+        return Evidence(
+            marker=marker,
+            passage=hit.passage,
+            document_title=document.title,
+            edition=document.edition,
+            status=self.library.status(document.id),
+            source=document.source,
+            url=document.url,
+            file_sha256=document.file_sha256,
+            media_type=document.media_type,
+            publication_types=document.publication_types,
+            replaced_by=document.replaced_by,
+            kind=kind,
+            overdue=self.library.holding.overdue(document.id),
+            planted=self._planted(hit.passage),
+            remark=remark.note if (remark := self.library.remarks.get(hit.passage.id)) else "",
+        )
+
+    def _planted(self, passage: Passage) -> bool:
+        """Whether ``passage`` speaks to a language model: as a librarian or its import says, else as it reads.
+
+        By meaning only where a model would read it.
+        """
+        remark = self.library.remarks.get(passage.id)
+        if remark and remark.planted:
+            return remark.planted is Planted.SUSPECTED
+        return has_injection(passage.in_context, self._site.emergency_encoder if self._chat() else None)
+
+    def _looked_at(self, found: Sequence[Study | None]) -> tuple[Any, ...]:
+        """``found``, each marked where a passage of it speaks to a language model."""
+        return tuple(it and replace(it, planted=any(map(self._planted, it.passages))) for it in found)

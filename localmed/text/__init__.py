@@ -1,0 +1,1 @@
+"""Text in both languages: sentences, quantities, medicines, names, negation; the tables beside them."""

@@ -1,0 +1,173 @@
+"""The abbreviations of medical orders and what they usually mean: a reader of ``abbreviations.toml``.
+
+An abbreviation with several usual meanings comes with all of them, and nothing here chooses: which one the writer meant
+is not in the letters. "x5/7", "x2/52" and "x3/12" are days, weeks and months. Not covered: such marks without the "x",
+which may be a date or a part, and whatever the table does not list. "STOP", "hold" and "max" are read in a line that
+names a medicine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from localmed.text import medicines
+from localmed.text.tables import listed, table
+
+LONGEST = 12  # characters of an abbreviation as written, points included
+NEAR = 14  # characters before one that may say that it is none: "stage IV"
+
+_LATIN = re.compile(rf"(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])")
+_EVERY = re.compile(
+    r"(?<![A-Za-z0-9])q\s?\.?\s?(?P<low>\d{1,3})(?:\s?[-–]\s?(?P<high>\d{1,3}))?\s?\.?\s?"
+    r"(?P<unit>hours?|hrs?|h|days?|d|weeks?|wks?|w|min)\.?(?![A-Za-z])",
+    re.IGNORECASE,
+)
+_LASTING = re.compile(r"(?<![A-Za-z0-9])[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)(?![\d/.])", re.IGNORECASE)
+_LONG = {"7": ("day", "天"), "52": ("week", "周"), "12": ("month", "个月")}
+_UNITS = {"h": ("hour", "小时"), "d": ("day", "天"), "w": ("week", "周"), "m": ("minute", "分钟")}
+_WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
+_AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2}$")
+_WORD = re.compile(r"(?<![A-Za-z-])[A-Za-z]{3,4}(?![A-Za-z-])")
+_ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
+
+Meaning = tuple[str, str]  # English, Chinese
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """An abbreviation ``written`` at ``start:end`` of a text; several ``meanings`` where it has more than one."""
+
+    written: str
+    start: int
+    end: int
+    meanings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    meanings: Mapping[str, tuple[Meaning, ...]]
+    chinese: re.Pattern[str]
+    capitals: frozenset[str]
+    lower: frozenset[str]
+    not_after: frozenset[str]
+    small: frozenset[str]
+    units: frozenset[str]
+    with_medicine: Mapping[str, Meaning]
+
+
+def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
+    """The abbreviations of ``text``, a line of an order, with their meanings in ``language`` ("zh", else English)."""
+    every = [_every(match, language) for match in _EVERY.finditer(text)]
+    lasting = [_lasting(match, language) for match in _LASTING.finditer(text)]
+    matches = [*every, *lasting, *_latin(text, language), *_chinese(text, language), *_senses(text, language)]
+    apart: list[Abbreviation] = []
+    for abbreviation in sorted(matches, key=lambda entry: (entry.start, -entry.end)):
+        if not apart or apart[-1].end <= abbreviation.start:
+            apart.append(abbreviation)
+    return tuple(apart)
+
+
+def meaning(written: str, language: str) -> str:
+    """The one usual meaning of an abbreviation; "" where it has none or several, or is not written so: "CAP" is no
+    capsule.
+    """
+    meanings, key = _table().meanings.get(_key(written), ()), _key(written)
+    if written.isupper() and key in _table().lower:
+        return ""
+    return meanings[0][language == "zh"] if len(meanings) == 1 else ""
+
+
+def _key(written: str) -> str:
+    return written.replace(".", "").lower()
+
+
+@cache
+def _table() -> _Table:
+    data = table("abbreviations")
+    meanings = {key: (tuple(pair),) for key, pair in (data["usual"] | data["chinese"]).items()}
+    meanings |= {key: tuple(map(tuple, pairs)) for key, pairs in data["several"].items()}
+    longest_first = sorted(data["chinese"], key=len, reverse=True)
+    written = data["written"]
+    return _Table(
+        meanings,
+        re.compile("|".join(map(re.escape, longest_first))),
+        frozenset(written["capitals"]),
+        frozenset(written["lower"]),
+        frozenset(written["not_after"]),
+        frozenset(written["small"]),
+        frozenset(listed(written["units"])),
+        {key: tuple(pair) for key, pair in data["with_medicine"].items()},
+    )
+
+
+def _latin(text: str, language: str) -> Iterator[Abbreviation]:
+    shouted = text.isupper() and text.isascii()
+    for match in _LATIN.finditer(text):
+        start = match.start()
+        written = match[0].rstrip("/")
+        for piece in [written] if _key(written) in _table().meanings else written.split("/"):
+            if meanings := _written_as(piece, text, start, shouted):
+                plain = piece if "." in piece[:-1] else piece.rstrip(".")
+                yield Abbreviation(plain, start, start + len(plain), tuple(pair[language == "zh"] for pair in meanings))
+            start += len(piece) + 1
+
+
+def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Meaning, ...]:
+    """The meanings of what stands at ``start`` of ``text``, if it is written as an abbreviation there."""
+    table, key = _table(), _key(written)
+    pointed, capitals = "." in written[:-1], written.isupper() and not shouted
+    capitals = capitals or (key in table.small and written.islower() and _follows_amount(text, start))
+    if not pointed and ((key in table.capitals and not capitals) or (key in table.lower and written.isupper())):
+        return ()
+    before = _WORD_BEFORE.search(text, max(0, start - NEAR), start)
+    if (before and before[1].lower() in table.not_after) or _ROMAN_BEFORE_CHINESE.match(text, start + len(written)):
+        return ()
+    return table.meanings.get(written) or table.meanings.get(key, ())
+
+
+def _follows_amount(text: str, start: int) -> bool:
+    """Whether an amount, its unit or another abbreviation stands right before ``start``."""
+    before = _AMOUNT_BEFORE.search(text, max(0, start - NEAR), start)
+    if not before:
+        return False
+    word = before["word"].lower()
+    return word in _table().units or word in _table().meanings if word else bool(before["number"])
+
+
+def _senses(text: str, language: str) -> Iterator[Abbreviation]:
+    """The words that an order uses in its own sense, in a line that names a medicine."""
+    table = _table()
+    found = [match for match in _WORD.finditer(text) if match[0].lower() in table.with_medicine]
+    if found and medicines.names(text):
+        for match in found:
+            meaning = table.with_medicine[match[0].lower()][language == "zh"]
+            yield Abbreviation(match[0], *match.span(), (meaning,))
+
+
+def _chinese(text: str, language: str) -> Iterator[Abbreviation]:
+    table = _table()
+    for match in table.chinese.finditer(text):
+        (pair,) = table.meanings[match[0]]
+        yield Abbreviation(match[0], *match.span(), (pair[language == "zh"],))
+
+
+def _lasting(match: re.Match[str], language: str) -> Abbreviation:
+    """ "x5/7" as for 5 days: sevenths of a week, fifty-seconds and twelfths of a year."""
+    count, (english, chinese) = match["count"], _LONG[match["of"]]
+    plural = "" if count == "1" else "s"
+    wording = f"共{count}{chinese}" if language == "zh" else f"for {count} {english}{plural}"
+    return Abbreviation(match[0], *match.span(), (wording,))
+
+
+def _every(match: re.Match[str], language: str) -> Abbreviation:
+    """ "q8h", "q.4-6h." and "q 6 hours" by what they count."""
+    low, high, unit = match["low"], match["high"], _UNITS[match["unit"][0].lower()]
+    if language == "zh":
+        wording = f"每{low}至{high}{unit[1]}一次" if high else f"每{low}{unit[1]}一次"
+    else:
+        many = f"{low} to {high}" if high else low
+        wording = f"every {unit[0]}" if many == "1" else f"every {many} {unit[0]}s"
+    return Abbreviation(match[0], *match.span(), (wording,))

@@ -1,0 +1,83 @@
+"""What tells who a patient is: names beside a title or the word "patient", numbers and dates of birth by their label.
+
+The words are in ``identifiers.toml``; numbers that are nobody else's (identity cards, telephones, e-mail addresses, NHS
+numbers) are told by their form. A name that nothing announces cannot be told from other words by rule, and is missed;
+what is named after somebody ("called Kawasaki Disease") is no patient.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+
+from localmed.text.tables import table
+
+_FORMS = (
+    r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,63}",
+    r"(?<!\d)\d{17}[\dXx](?!\w)",  # identity card
+    r"(?<!\d)1[3-9]\d{9}(?!\d)",  # mobile telephone, China
+    r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)",
+    r"(?<!\d)\(?\d{3}\)?[ -]\d{3}-\d{4}(?!\d)",
+    r"(?<![\d.])\d{3} \d{3} \d{4}(?![\d.])",  # NHS number
+)
+_MONTH = r"[a-z]{3,9}\.?"
+_DAY = (  # a whole date: a year or a month alone tells nobody
+    r"(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{4}\s?年\s?\d{1,2}\s?月\s?\d{1,2}\s?[日号]"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s{_MONTH}\s\d{{4}}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
+)
+_NAME = r"[A-Z][a-z'’-]+"
+MASK = "█"
+
+
+def unnamed(text: str) -> str:
+    """``text`` with a block in the place of each character of its identifiers: what points into it still does."""
+    return hiding(identifiers(text))(text)
+
+
+def hiding(words: Iterable[str]) -> Callable[[str], str]:
+    """What puts blocks in the place of ``words``, where these stand alone, in any text."""
+    longest_first = sorted((word for word in words if len(word) > 1), key=len, reverse=True)
+    if not longest_first:
+        return str
+    pattern = re.compile("|".join(map(_whole, longest_first)))
+    return partial(pattern.sub, lambda match: MASK * len(match[0]))
+
+
+def _whole(word: str) -> str:
+    """A pattern of ``word`` where it stands alone; Chinese has no blanks between words."""
+    edges = ("", "") if word[0] > "\u2e80" else (r"(?<!\w)", r"(?!\w)")
+    return re.escape(word).join(edges)
+
+
+def identifiers(text: str) -> tuple[str, ...]:
+    """The names and numbers in ``text`` that tell who a patient is, once each."""
+    return tuple(dict.fromkeys(match["word"].strip() for pattern in _patterns() for match in pattern.finditer(text)))
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    words = table("identifiers")
+    zh, en = words["zh"], words["en"]
+    letter = rf"(?![{zh['no_name']}])[\u4e00-\u9fff]"
+    name = rf"(?:{_any(zh['double'])}|[{zh['surnames']}])(?:{letter}){{1,2}}?"
+    labels, number = _any([*en["numbers"], *zh["numbers"]]), r"[A-Za-z]{0,4}\d[\dA-Za-z-]{2,24}"
+    births = _any([*en["births"], *zh["births"]])
+    titles, before = _any(en["titles"]), _any(en["before"])
+    person = rf"(?!(?:{_any(en['no_name'])})\b){_NAME}"
+    no_title = rf"(?!\s+(?i:{_any(en['no_name'])})\b)"
+    sources = (
+        *(rf"(?P<word>{form})" for form in _FORMS),
+        rf"(?i:(?<![a-z])(?:{labels}))\s*(?:is|no\.?|number|为|是|号)?\s*[:：#]?\s*(?P<word>{number})",
+        rf"(?i:(?<![a-z])(?:{births})\s*(?:is|was|为|是)?\s*[:：]?\s*(?P<word>{_DAY}))",
+        rf"\b(?:{titles})\b\.?\s+(?P<word>{_NAME}(?:\s+{_NAME})?)",
+        rf"\b(?:{before})\b[,:]?\s+(?P<word>{person}(?:\s+{person}){{1,2}}+){no_title}",
+        rf"(?:{_any(zh['before'])})[:：]?\s*(?P<word>{name})(?=[，,、（(\s]*[男女])",
+        rf"(?P<word>{name})(?={_any(zh['after'])})",
+        rf"(?P<word>[{zh['surnames']}]某某?)(?=[，,。；;、\s]|[男女]|$)",
+    )
+    return tuple(map(re.compile, sources))
+
+
+def _any(words: list[str]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))

@@ -1,0 +1,193 @@
+"""What is measured of a patient: names, units and what can be true, in English and Chinese.
+
+One table for records ("K+ 5.9") and for sources ("if potassium is above 5.5 mmol/L"), so that the two meet. A value
+is brought to the measure's first unit; one in a unit that is not listed is not read. ``plausible`` is what a living
+patient can have at the outside: a value beyond it is more likely a slip of the pen, and is told, not used. Codes are
+LOINC's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from localmed.domain.patient import Measured
+from localmed.text.language import fold
+from localmed.text.tables import table
+
+NEAR = 24  # characters between a measure's name and its value: "potassium (serum, today) was"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """``units`` are (pattern, scale, offset) to the first unit, ``unit`` its name; without one a number alone counts.
+
+    ``bare`` says that a number without a unit is read as well, as in the first unit.
+    """
+
+    name: str
+    chinese: str
+    written: str
+    unit: str
+    plausible: tuple[float, float]
+    units: tuple[tuple[str, float, float], ...] = ()
+    bare: bool = False
+    codes: tuple[str, ...] = ()
+
+    @property
+    def pattern(self) -> str:
+        """The names as a regular expression on folded text; a Chinese character ends an English word (``(?a:``)."""
+        return f"(?a:{self.written})"
+
+
+@cache
+def all_measures() -> tuple[Measure, ...]:
+    """The measures in the order in which their names are looked for."""
+    return tuple(_measure(name, entry) for name, entry in table("measures").items() if isinstance(entry, dict))
+
+
+def _measure(name: str, entry: Mapping[str, Any]) -> Measure:
+    low, high = entry["plausible"]
+    units = tuple((pattern, scale, offset) for pattern, scale, offset in entry.get("units", ()))
+    codes = tuple(entry.get("codes", ()))
+    return Measure(
+        name, entry["chinese"], entry["written"], entry["unit"], (low, high), units, entry.get("bare", False), codes
+    )
+
+
+@cache
+def by_name(name: str) -> Measure:
+    """The measure of that name."""
+    return next(measure for measure in all_measures() if measure.name == name)
+
+
+NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+SYSTOLIC, DIASTOLIC = "systolic blood pressure", "diastolic blood pressure"
+_PRESSURE = re.compile(r"(?:(?a:\bbp\b)|blood pressure|血压)[^\d;；。\n]{0,24}?(\d{2,3})\s*/\s*(\d{2,3})(?!\d|/)")
+_OTHER_BODY_FLUID = re.compile(r"urine|urinary|fasting target|target|goal|尿|目标", re.IGNORECASE)
+
+
+@cache
+def _values(measure: Measure) -> re.Pattern[str]:
+    units = "|".join(f"(?:{pattern})" for pattern, _, _ in measure.units) or "(?!)"
+    return re.compile(
+        rf"{measure.pattern}(?P<between>[^\d;；。\n]{{0,{NEAR}}}?)(?P<number>{NUMBER})(?![\d/])\s*(?P<unit>{units})?"
+    )
+
+
+def measured(text: str, date: str = "") -> Iterator[Measured]:
+    """Every measure with a value in ``text``, in the order of the table, what cannot be true included."""
+    folded = fold(text)
+    for match in _PRESSURE.finditer(folded):
+        for name, number in zip((SYSTOLIC, DIASTOLIC), match.groups(), strict=True):
+            yield Measured(name, float(number), f"{number} mmHg", date, *match.span())
+    for measure in all_measures():
+        for match in _values(measure).finditer(folded) if measure.name != "age" else ():
+            if _OTHER_BODY_FLUID.search(match["between"]) or _OTHER_BODY_FLUID.search(
+                folded[max(0, match.start() - 12) : match.start()]
+            ):
+                continue
+            value = converted(measure, match["number"], match["unit"] or "")
+            if value is not None:
+                low, high = measure.plausible
+                unit = match["unit"] or (measure.unit if low <= value <= high else "")  # else it may be another one
+                written = f"{match['number']} {unit}".strip()
+                yield Measured(measure.name, value, _shown(written), date, *match.span())
+
+
+def coded(name: str, code: str, value: float, unit: str, date: str = "") -> Measured | None:
+    """A result of a coded record, by its LOINC code, else by its name; ``None`` for what is not in the table."""
+    measure = next((one for one in all_measures() if code in one.codes), None) if code else named(name)
+    if measure is None:
+        return None
+    in_first = converted(measure, f"{value:g}" if abs(value) < 1e6 else "", fold(unit))
+    if in_first is None:
+        return None
+    return Measured(measure.name, in_first, f"{round(value, 2):g} {unit or measure.unit}".strip(), date)
+
+
+def named(text: str) -> Measure | None:
+    """The measure that ``text`` is a name of; none for what is measured in urine."""
+    folded = fold(text)
+    if _OTHER_BODY_FLUID.search(folded):
+        return None
+    return next((measure for measure in all_measures() if re.search(measure.pattern, folded)), None)
+
+
+def mentioned(text: str) -> list[Measure]:
+    """The measures that ``text`` names, with a value or without."""
+    folded = fold(text)
+    return [measure for measure in all_measures() if re.search(measure.pattern, folded)]
+
+
+def plausible(measured: Measured) -> bool:
+    """Whether a living patient can have the value."""
+    low, high = by_name(measured.name).plausible
+    return low <= measured.value < high or (measured.value == high and measured.name == "oxygen saturation")
+
+
+def converted(measure: Measure, number: str, unit: str) -> float | None:
+    """``number`` in the measure's first unit; ``None`` where the unit is none of the measure's."""
+    if not number:
+        return None
+    value = float(number.replace(",", ""))
+    if not unit:
+        return value if measure.bare else None
+    for pattern, scale, offset in measure.units:
+        if re.fullmatch(pattern, unit.strip()):
+            return round(value * scale + offset, 3)
+    return value if measure.bare and not measure.units else None
+
+
+def _shown(written: str) -> str:
+    """Units as they are usually written, which folding took away."""
+    for folded, usual in (
+        ("mmhg", "mmHg"),
+        ("°c", "°C"),
+        ("ml/min", "mL/min"),
+        ("mol/l", "mol/L"),
+        ("g/dl", "g/dL"),
+        ("g/l", "g/L"),
+    ):
+        written = written.replace(folded, usual)
+    return written
+
+
+# --- ranges -----------------------------------------------------------------------------------------------------------
+
+_FROM = r"(?:[>≥]=?|at least|from|above|over|more than|greater than|大于等于|大于|高于|超过|不低于|至少)"
+_TO = r"(?:[<≤]=?|at most|up to|below|under|less than|lower than|小于等于|小于|低于|不足|不超过|至多)"
+_OPEN_FROM = re.compile(r"^(?:>(?!=)|above|over|more than|greater than|大于(?!等于)|高于|超过)")
+_OPEN_TO = re.compile(r"^(?:<(?!=)|below|under|less than|lower than|小于(?!等于)|低于|不足)")
+_OR_MORE = r"(?:(?:or|and) (?:more|above|over|higher|greater)|及?以上|\+)"
+_OR_LESS = r"(?:(?:or|and) (?:less|below|under|lower|fewer)|及?以下)"
+_TO_NEXT = r"(?:-|–|—|~|～|to|至|到)"
+
+
+def holds(measure: Measure, header: str, cell: str, value: float) -> bool:
+    """Whether ``cell``, which is nothing but a range of ``measure``, holds ``value``; False for what is no such range.
+
+    A unit may stand in the ``header`` alone.
+    """
+    folded, named = fold(cell).strip(" .。"), "|".join(f"(?:{unit})" for unit, _, _ in measure.units) or "(?!)"
+    inside = re.search(rf"[(（,，/]\s*({named})\s*[)）]?\s*$", fold(header))
+    number, unit = rf"({NUMBER})", rf"\s*({named})?\s*"
+
+    def read(digits: str, *units: str | None) -> float | None:
+        return converted(measure, digits, next(filter(None, units), inside[1] if inside else ""))
+
+    if match := re.fullmatch(rf"{number}{unit}{_TO_NEXT}\s*{number}{unit}", folded):
+        low, high = read(match[1], match[2], match[4]), read(match[3], match[4], match[2])
+        return low is not None and high is not None and low <= value <= high
+    if match := re.fullmatch(rf"{_FROM}\s*{number}{unit}", folded) or re.fullmatch(
+        rf"{number}{unit}{_OR_MORE}", folded
+    ):
+        low = read(match[1], match[2])
+        return low is not None and (low < value or (low == value and not _OPEN_FROM.match(folded)))
+    if match := re.fullmatch(rf"{_TO}\s*{number}{unit}", folded) or re.fullmatch(rf"{number}{unit}{_OR_LESS}", folded):
+        high = read(match[1], match[2])
+        return high is not None and (value < high or (value == high and not _OPEN_TO.match(folded)))
+    return False

@@ -1,0 +1,179 @@
+"""The medicines that a text names, English or Chinese, by whatever name: nonproprietary, brand, Chinese, combination.
+
+A name that is not listed is known by the ending of an international nonproprietary name where that tells (-pril,
+普利). What neither tells is not seen. A class may be named as such ("an ACE inhibitor"); that names none of
+its members. The table is ``medicines.toml``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
+
+from localmed.text.language import HAN, fold
+from localmed.text.tables import Names, key, listed, rows, table
+
+STEM = 2  # letters before an ending at least; Chinese characters that count with it
+_SHORT_STEMS = {"pril": 3, "arin": 3}  # April
+_SETTINGS = ("reviewed", "salts", "combinations")
+_NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir", "phenazone"])
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Where a text names medicines: ``start:end`` of the folded text, as ``written`` there.
+
+    ``ingredients`` are by their nonproprietary names, none where only a class is named; ``classes`` are theirs.
+    """
+
+    start: int
+    end: int
+    written: str
+    ingredients: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Table:
+    """``ingredients`` of each name as it may be written; ``classes`` of each ingredient and class name."""
+
+    ingredients: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    endings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    names: Names = field(default_factory=lambda: Names(()))
+    salts: Names = field(default_factory=lambda: Names(()))
+    unlisted: re.Pattern[str] = re.compile("(?!)")
+
+
+@cache
+def _table() -> _Table:
+    data, made, written = table("medicines"), _Table(), list[str]()
+    for section, entry in data.items():
+        if section in _SETTINGS:
+            continue
+        mixed, shown = entry.get("mixed", False), () if entry.get("measured") else (section,)
+        for name in listed(entry.get("named", "")):
+            made.ingredients[key(name)] = ()
+            made.classes[key(name)] = (key(name),) if mixed else (section,)
+            written.append(name)
+        for ending in listed(entry.get("endings", "")):
+            made.endings[ending] = () if mixed else shown
+        for prefix in listed(entry.get("prefixes", "")):
+            made.prefixes[prefix] = shown
+        for cells in rows(entry.get("members", "")):
+            names = [cells[0], *(name for cell in cells[1:3] for name in listed(cell))]
+            made.ingredients.update((key(name), (cells[0],)) for name in names)
+            made.classes[cells[0]] = (cells[0],) if mixed else shown
+            written += names
+    for cells in rows(data["combinations"]["members"]):
+        names = [cells[0], *(name for cell in cells[1:3] for name in listed(cell))]
+        made.ingredients.update((key(name), tuple(listed(cells[3]))) for name in names)
+        written += names
+    made.names, made.salts = Names(written), Names(listed(data["salts"]["english"]))
+    made.unlisted = _unlisted(made)
+    return made
+
+
+def _unlisted(made: _Table) -> re.Pattern[str]:
+    """Names known by their ending or beginning alone."""
+    english = [name for name in made.endings if name.isascii()]
+    chinese = [name for name in made.endings if not name.isascii()]
+    ended = "|".join(
+        rf"[a-z]{{{_SHORT_STEMS.get(name, STEM)},25}}(?P<{name}>{name})s?(?![a-z])"
+        for name in sorted(english, key=len, reverse=True)
+    )
+    begun = "|".join(rf"(?P<_{name}>{name})[a-z]{{3,25}}(?![a-z])" for name in made.prefixes)
+    han = "|".join(sorted(chinese, key=len, reverse=True))
+    return re.compile(rf"(?<![a-z])(?:{ended}|{begun})|[{HAN}]{{{STEM}}}(?P<han>{han})")
+
+
+def mentions(text: str) -> list[Mention]:
+    """Where ``text`` names medicines, in order."""
+    made, folded = _table(), fold(text)
+    listed_mentions = list(_listed(made, folded))
+    blanked = _without(folded, [(mention.start, mention.end) for mention in listed_mentions])
+    return sorted(chain(listed_mentions, _by_ending(made, blanked)), key=lambda mention: mention.start)
+
+
+def _listed(made: _Table, folded: str) -> Iterator[Mention]:
+    salts = {match.start: match.end for match in made.salts.matches(folded)}
+    covered = 0
+    for match in made.names.matches(folded):
+        if match.start < covered:
+            continue  # the salt of the one before
+        covered = end = match.end
+        while (after := end + 1) in salts and folded[end] in " -/":
+            covered = end = salts[after]
+        ingredients = made.ingredients[match.name]
+        named = ingredients or (match.name,)
+        classes = dict.fromkeys(name for one in named for name in made.classes.get(one, ()))
+        yield Mention(match.start, match.end, folded[match.start : match.end], ingredients, tuple(classes))
+
+
+def _by_ending(made: _Table, folded: str) -> Iterator[Mention]:
+    for match in made.unlisted.finditer(folded):
+        ending = match["han"] or next(name for name, part in match.groupdict().items() if part)
+        written = match[0] if match["han"] or ending.endswith("s") else match[0].removesuffix("s")
+        if written in _NO_ENDING:
+            continue
+        name = written[1:] if match["han"] else written  # the first of two characters may be another word's
+        classes = made.prefixes[ending[1:]] if ending.startswith("_") else made.endings[ending]
+        yield Mention(match.start(), match.end(), match[0], (name,), classes or (name,))
+
+
+def _without(folded: str, spans: list[tuple[int, int]]) -> str:
+    """``folded`` with blanks in place of what was read already."""
+    pieces, done = [], 0
+    for start, end in spans:
+        pieces += [folded[done:start], " " * (end - start)]
+        done = end
+    return "".join((*pieces, folded[done:]))
+
+
+def ingredients(text: str) -> frozenset[str]:
+    """The ingredients that ``text`` names, each by its nonproprietary name."""
+    return frozenset(name for mention in mentions(text) for name in mention.ingredients)
+
+
+def classes(text: str) -> dict[str, str]:
+    """The classes that ``text`` names a medicine of, or itself, each with the first name as it is written there."""
+    written: dict[str, str] = {}
+    for mention in mentions(text):
+        for name in mention.classes:
+            written.setdefault(name, mention.written)
+    return written
+
+
+def names(text: str) -> frozenset[str]:
+    """The ingredients that ``text`` names, and their classes."""
+    return frozenset(name for mention in mentions(text) for name in (*mention.ingredients, *mention.classes))
+
+
+def met_by(allergy: str, text: str) -> tuple[str, ...]:
+    """The names in ``text`` of an ingredient that an ``allergy`` names, or of its class."""
+    allergic = mentions(allergy)
+    own = {name for mention in allergic for name in mention.classes}
+    taken = {name for mention in allergic for name in mention.ingredients}
+    met = (it for it in mentions(text) if own & {*it.classes} or taken & {*it.ingredients})
+    return tuple(dict.fromkeys(mention.written for mention in met))
+
+
+def members(name: str) -> tuple[str, ...]:
+    """The ingredients of the class ``name``."""
+    return tuple(ingredient for ingredient, classes in _table().classes.items() if name in classes)
+
+
+def class_names(name: str) -> tuple[str, ...]:
+    """How the class ``name`` is written; none of one that has no other members than itself."""
+    made = _table()
+    written = (word for word, held in made.ingredients.items() if not held and name in made.classes.get(word, ()))
+    return tuple(written) if any(member != name for member in members(name)) else ()
+
+
+def listed_names() -> Mapping[str, tuple[str, ...]]:
+    """Every listed name, English and Chinese, with its ingredients; names of classes have none."""
+    return _table().ingredients

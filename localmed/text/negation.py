@@ -1,0 +1,105 @@
+"""Whether a clause denies, English or Chinese: one list of cues for statements, sources and complaints.
+
+What a cue refers to is not parsed: a clause denies or it does not. A limit ("not more than", 不超过) is no denial. In a
+complaint a sign is denied by what stands before it in its clause. The table is ``negation.toml``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from localmed.text.language import fold
+from localmed.text.tables import cues, in_characters, in_words, listed, table
+
+REACH = 6  # words between a denial and the sign that it denies
+_NOT = re.compile(r"n't\b")
+BEFORE = 120  # characters before a sign that are read for a denial
+_ANOTHER = re.compile(r" and (?:now|i|he|she|it|they|my|his|her|their)\b")  # begins what a denial before does not reach
+
+
+def _entry(section: str) -> Mapping[str, str]:
+    entry: Mapping[str, str] = table("negation")[section]
+    return entry
+
+
+@cache
+def _denies() -> re.Pattern[str]:
+    entry = _entry("denies")
+    return re.compile(rf"\b(?:{in_words(entry['en'])})|n't\b|{in_characters(entry['zh'])}")
+
+
+@cache
+def _limits() -> re.Pattern[str]:
+    entry = _entry("limits")
+    before, after = "|".join(listed(entry["before_en"])), in_words(entry["after_en"]).replace(r"\b", "")
+    return re.compile(
+        rf"\b(?:{before})(?: \w{{1,30}}){{0,3}}? (?:{after})\w*|\b(?:{in_words(entry['phrases_en'])})\w*"
+        rf"|(?:{in_characters(entry['before_zh'])})(?:{in_characters(entry['after_zh'])})|{in_characters(entry['phrases_zh'])}"
+    )
+
+
+@cache
+def _twice() -> re.Pattern[str]:
+    return cues("negation", "twice")
+
+
+def without_limits(folded: str) -> str:
+    """``folded`` text without its limits and its double denials, which deny nothing."""
+    return _limits().sub(" ", _twice().sub(" ", _NOT.sub(" not", folded)))
+
+
+def denies(folded: str) -> bool:
+    """Whether a folded clause denies or forbids, other than by a limit."""
+    return bool(_denies().search(without_limits(folded)))
+
+
+def without_denials(folded: str) -> str:
+    """``folded`` text without the words that deny."""
+    return _denies().sub(" ", without_limits(folded))
+
+
+def warns(text: str) -> bool:
+    """Whether a sentence forbids, stops, warns or says to act at once."""
+    folded = fold(text)
+    return any(cues("negation", section).search(folded) for section in ("warns", "urgent"))
+
+
+# --- complaints -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _before_sign() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    entry = _entry("denied")
+    verbs, also = ("|".join(listed(entry[name])) for name in ("verbs_en", "also_en"))
+    english = rf"\b(?:{'|'.join(listed(entry['en']))}|(?:{verbs})(?:n'?t| not)(?: (?:{also})\b)?)\s"
+    return (
+        re.compile(rf".*(?P<whole>{english}(?P<between>[\w' ,/-]{{0,70}}))$"),
+        re.compile(rf"\b(?:{in_words(entry['but_not_en'])})"),
+        re.compile(rf"(?:{in_characters(entry['zh'])})(?P<between>[^,.;!?，。；！？]{{0,12}})$"),
+        re.compile(in_characters(entry["but_not_zh"])),
+    )
+
+
+@cache
+def _missing() -> re.Pattern[str]:
+    entry = _entry("missing")
+    return re.compile(rf"(?:{in_words(entry['en'])})|{in_characters(entry['zh'])}")
+
+
+def denied(clause: str, start: int) -> bool:
+    """Whether the sign at ``start`` of a folded clause is denied by the last denial near it or in its list."""
+    if _missing().match(clause, start):
+        return False
+    english, but_not, chinese, but_not_chinese = _before_sign()
+    before = clause[max(0, start - BEFORE) : start]
+    if match := chinese.search(before):
+        return not but_not_chinese.search(match["between"])
+    match = english.search(_ANOTHER.split(before)[-1])
+    if not match or but_not.search(match["whole"]):
+        return False
+    between = match["between"]
+    if "," in between:
+        return bool(re.search(r"\b(or|nor)\b", between))
+    return len(between.split()) <= REACH

@@ -1,0 +1,102 @@
+"""Names of the same thing in both languages (``synonyms.toml``, ``medicines.toml``), and where a question names one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from localmed.text import medicines
+from localmed.text.language import fold
+from localmed.text.tables import Names, key, listed, table
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A thing that a text names at ``start:end``, ``written`` so; ``names`` are its names, its own among them.
+
+    ``asking`` says that it is no subject, but what is asked of one.
+    """
+
+    start: int
+    end: int
+    written: str
+    names: tuple[str, ...]
+    asking: bool = False
+
+
+def named(text: str) -> list[Named]:
+    """What ``text`` names, in order, nothing twice: medicines, and what the table of synonyms holds."""
+    folded = fold(text)
+    mentioned = [
+        Named(mention.start, mention.end, mention.written, _of_medicine(mention))
+        for mention in medicines.mentions(text)
+    ]
+    names, groups = _groups()
+    matches = names.matches(folded)
+    longer = [one for one in matches if one.name in _in_section("conditions")]  # "high potassium" is no potassium
+    mentioned = [
+        thing
+        for thing in mentioned
+        if not any(
+            one.start <= thing.start and thing.end <= one.end and one.name != key(thing.written) for one in longer
+        )
+    ]
+    taken = [(thing.start, thing.end) for thing in mentioned]
+    for match in matches:
+        if not any(match.start < end and start < match.end for start, end in taken):
+            written = folded[match.start : match.end]
+            mentioned.append(
+                Named(
+                    match.start,
+                    match.end,
+                    written,
+                    groups[match.name],
+                    match.name in _in_section("asking"),
+                )
+            )
+    return sorted(mentioned, key=lambda thing: thing.start)
+
+
+def _of_medicine(mention: medicines.Mention) -> tuple[str, ...]:
+    """All names of a medicine and of its class; of a class that is named as such its own, the table's, its members."""
+    written = _groups()[1].get(key(mention.written), ())
+    related = medicines.class_names if mention.ingredients else medicines.members
+    of_class = [name for one in mention.classes for name in related(one)]
+    return tuple(
+        dict.fromkeys((mention.written, *mention.ingredients, *_brands(mention.ingredients), *written, *of_class))
+    )
+
+
+def _brands(ingredients: tuple[str, ...]) -> tuple[str, ...]:
+    return _by_ingredients().get(ingredients, ()) if ingredients else ()
+
+
+@cache
+def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
+    brands: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for name, ingredients in medicines.listed_names().items():
+        brands[ingredients] = (*brands.get(ingredients, ()), name)
+    return brands
+
+
+def is_condition(written: str) -> bool:
+    """Whether ``written`` is the name of a condition in the table."""
+    return key(fold(written)) in _in_section("conditions")
+
+
+@cache
+def _in_section(name: str) -> frozenset[str]:
+    lines = table("synonyms")["same"][name].splitlines()
+    return frozenset(key(name) for line in lines for part in fold(line).split("|") for name in listed(part))
+
+
+@cache
+def _groups() -> tuple[Names, Mapping[str, tuple[str, ...]]]:
+    groups: dict[str, tuple[str, ...]] = {}
+    for section in table("synonyms")["same"].values():
+        for line in filter(None, map(str.strip, section.splitlines())):
+            group = tuple(name for part in fold(line).split("|") for name in listed(part))
+            for name in group:
+                groups[key(name)] = tuple(dict.fromkeys((*groups.get(key(name), ()), *group)))
+    return Names(groups), groups

@@ -1,1 +1,0 @@
-"""Recipes that make what the project trains itself, from its own writing and from openly licensed data."""

@@ -1,0 +1,1 @@
+"""What an administrator runs: doctor, backup, restore, repair, content packs, incident, evidence, egress."""

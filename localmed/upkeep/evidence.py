@@ -1,0 +1,197 @@
+"""Evidence for whoever buys or approves: one folder of what is known of this installation, with digests, signed.
+
+::
+
+    index.html           what lies here, and what is missing and where it comes from
+    attributes.html      HTI-1's source attributes; card.html: the Coalition for Health AI's model card
+    hazards.html         the hazard log and what is not claimed
+    models.json          every model with its files' sha256; corpus.json: every collection
+    benchmarks.json      figures, badge errors among them
+    sbom.cdx.json        the bundle's bill of materials
+    change.json          the last generations, what made each, and which canaries the last change moved
+    canaries.json        the canary questions, asked for this folder
+    egress.*  tests.*  wcag.*  what was handed over by --attach, or came with the bundle
+    SHA256SUMS           of all; SHA256SUMS.sig and .pem: signed by a key of the site's
+
+Nothing here is made up where a part is missing: the index says so. No question, record or document text is in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localmed import __version__
+from localmed.domain import Message, message
+from localmed.domain.errors import InputError, LocalmedError, UsageError, reason
+from localmed.library.intact import sha256_of
+from localmed.messages import as_json
+from localmed.nightly import nights
+from localmed.process import files
+from localmed.site import canary_gate, lookups
+from localmed.upkeep import signing
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
+
+HERE = Path(__file__).parent
+SHARE = Path(sys.prefix) / "share" / "localmed"  # what the installer keeps of its bundle
+PARTS = ("attributes", "card", "hazards", "models", "corpus", "change", "canaries", "sbom",
+         "benchmarks", "tests", "egress", "wcag")  # fmt: skip
+ATTACHED = ("sbom", "benchmarks", "tests", "egress", "wcag")  # what comes as files
+NAMES = {"results.json": "benchmarks.json"}
+SUMS = "SHA256SUMS"
+DER = bytes.fromhex("302a300506032b6570032100")  # an Ed25519 SubjectPublicKeyInfo but for its 32 bytes (RFC 8410)
+MOST = 2**30  # bytes of one attached file
+Page = Callable[[str, Mapping[str, Any]], str]
+
+
+def write(session: Session, out: Path, attached: Sequence[Path], key: Path | None, page: Page) -> dict[str, bool]:
+    """Write the folder ``out``; return which parts it has. ``page`` renders a part's values for people.
+
+    Raise ``UsageError`` for a folder that is there, ``InputError`` for an attachment that is no part.
+    """
+    if out.exists():
+        raise UsageError("file.folder_exists", folder=str(out))
+    signer = signing.load_key(key) if key else None
+    try:
+        out.mkdir(mode=0o755)
+    except OSError as error:
+        raise UsageError("file.unwritable", file=str(out), reason=reason(error)) from None
+    try:
+        values: dict[str, Any] = {
+            "attributes": cards(),
+            "card": cards(),
+            "hazards": hazards(),
+            "models": _models(session),
+            "corpus": _corpus(session),
+            "change": _change(session),
+            "canaries": _canaries(session),
+        }
+        for name in ("attributes", "card", "hazards"):
+            _put(out / f"{name}.html", page(name, values[name]).encode())
+        for name in ("hazards", "models", "corpus", "change", "canaries"):
+            _put(out / f"{name}.json", json.dumps(values[name], ensure_ascii=False, indent=1).encode())
+        for file in (*_installed(), *attached):
+            _attach(file, out)
+        there = {name: any(out.glob(f"{name}.*")) for name in PARTS}
+        _put(out / "index.html", page("index", there).encode())
+        _sum(out, signer)
+        return there
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def cards() -> dict[str, Any]:
+    """HTI-1's attributes and the model card, as data."""
+    return tomllib.loads((HERE / "cards.toml").read_text("utf-8"))
+
+
+def hazards() -> dict[str, Any]:
+    """The hazard log, as data."""
+    return tomllib.loads((HERE / "hazards.toml").read_text("utf-8"))
+
+
+def _models(session: Session) -> list[dict[str, Any]]:
+    """The registered models by their files' digests, and what serves each role."""
+    rows = []
+    for model in session.site.registry.registrations.models.values():
+        stored = [{"name": file.name, "bytes": file.stamp.bytes, "sha256": file.sha256} for file in model.files]
+        rows.append({"name": model.name, "role": model.role, "added": model.added, "by": model.by, "files": stored})
+    return rows
+
+
+def _corpus(session: Session) -> list[dict[str, Any]]:
+    """Every collection: what it is, its licence, and how many documents of which status, language and edition."""
+    rows = []
+    with suppress(LocalmedError), session.workspace() as workspace:
+        for collection in workspace.library.catalogue.collections():
+            documents = lookups.documents(session, collection.name)
+            editions = sorted(document.edition for document in documents if document.edition)
+            rows.append({
+                "collection": asdict(collection),
+                "documents": len(documents),
+                "passages": sum(document.passages for document in documents),
+                "status": _counted(str(document.status.value) for document in documents),
+                "languages": _counted(document.language for document in documents),
+                "editions": [editions[0], editions[-1]] if editions else [],
+                "without_edition": sum(not document.edition for document in documents),
+            })  # fmt: skip
+    return rows
+
+
+def _counted(values: Any) -> dict[str, int]:
+    from collections import Counter
+
+    return dict(sorted(Counter(values).items()))
+
+
+def _change(session: Session) -> dict[str, Any]:
+    """The generations that are kept, what made each, and what the last one undid or did."""
+    kept = []
+    with suppress(LocalmedError):
+        for row in lookups.generations_kept(session):
+            reason = as_json(row.reason, "en") if isinstance(row.reason, Message) else row.reason
+            kept.append({"number": row.number, "served": row.served, "created": row.created, "reason": reason,
+                         "documents": row.documents, "passages": row.passages})  # fmt: skip
+    moved = [asdict(line) for line in nights.lines_of(canary_gate.last(session.data))]
+    return {"version": __version__, "generations": kept, "canaries_moved": moved}
+
+
+def _canaries(session: Session) -> dict[str, Any]:
+    """The canary questions, asked now: what each watches, and what became of it."""
+    try:
+        compared = canary_gate.standing(session)
+        kinds = {canary.id: canary.kinds for canary in canary_gate.of_served(session)} if compared.after else {}
+    except LocalmedError as error:
+        return {"version": __version__, "not_asked": error.message.code}
+    rows = [{**asdict(result), "kinds": kinds.get(name, ())} for name, result in compared.after.items()]
+    return {"version": __version__, "lost": compared.lost, "accepted": sorted(compared.accepted), "asked": rows}
+
+
+def _installed() -> list[Path]:
+    """What the installer kept of its bundle."""
+    kept = [path for path in (SHARE / "sbom.cdx.json", *sorted((SHARE / "evidence").glob("*"))) if path.is_file()]
+    return [path for path in kept if _part(path)]
+
+
+def _part(file: Path) -> str:
+    """The name under which ``file`` lies in the folder; "" if it is no part."""
+    name = NAMES.get(file.name, file.name)
+    return name if name.split(".")[0] in ATTACHED else ""
+
+
+def _attach(file: Path, out: Path) -> None:
+    name = _part(file)
+    if not name:
+        raise InputError("evidence.no_part", file=str(file), parts=ATTACHED)
+    _put(out / name, files.contents(file, MOST))
+
+
+def _put(path: Path, content: bytes) -> None:
+    files.replace(path, content, 0o644)
+
+
+def _sum(out: Path, signer: Any) -> None:
+    """The digests of all files, and their signature."""
+    names = sorted(path.name for path in out.iterdir())
+    content = "".join(f"{sha256_of(out / name)}  {name}\n" for name in names).encode()
+    _put(out / SUMS, content)
+    if signer is not None:
+        public = base64.b64encode(DER + bytes.fromhex(signer.public_key.keyval["public"])).decode()
+        _put(out / f"{SUMS}.sig", bytes.fromhex(signer.sign(content).signature))
+        _put(out / f"{SUMS}.pem", f"-----BEGIN PUBLIC KEY-----\n{public}\n-----END PUBLIC KEY-----\n".encode())
+
+
+def missing(there: Mapping[str, bool]) -> list[Message]:
+    """Where each part comes from that is not there."""
+    return [message(f"evidence.from_{name}") for name, is_there in there.items() if not is_there]

@@ -1,1 +1,0 @@
-"""Checks between an answer and its reader."""

@@ -1,0 +1,114 @@
+"""What of a record certainly bears on what is shown: allergies and listed interactions, both sides quoted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from localmed.answering import citations
+from localmed.domain import Kind
+from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
+from localmed.library.graph import Relation, Source
+from localmed.text import measures, medicines
+from localmed.text.publications import level, named
+from localmed.workflows.ebm import allergies, interactions
+from tests.values import evidence, quotation
+
+METFORMIN = evidence("1", "Metformin is the usual first medicine.", "Diabetes in adults")
+
+
+def record(kind: EntryKind, *texts: str) -> PatientRecord:
+    return PatientRecord(entries=tuple(RecordEntry(kind, text, f"The record has {text}.") for text in texts))
+
+
+@pytest.mark.parametrize(
+    ("allergy", "text", "named"),
+    [
+        ("penicillin (rash)", "Amoxicillin 500 mg three times a day.", "amoxicillin"),
+        ("sulfa", "Co-trimoxazole twice a day.", "co-trimoxazole"),
+        ("Tylenol", "Paracetamol 1 g.", "paracetamol"),
+        ("penicillin", "Do not give amoxicillin.", "amoxicillin"),
+        ("青霉素", "阿莫西林500毫克口服。", "阿莫西林"),
+        ("磺胺", "可用复方新诺明。", "复方新诺明"),
+    ],
+)
+def test_an_allergy_to_what_is_shown_is_told_with_both_quotations(allergy: str, text: str, named: str) -> None:
+    statement = quotation(evidence("1", text), 0, len(text))
+    (warning,) = allergies(record(EntryKind.ALLERGY, allergy), (statement,))
+    assert (warning.allergy.text, warning.named, warning.statements) == (allergy, (named,), (statement,))
+
+
+@pytest.mark.parametrize(
+    ("allergy", "text"),
+    [
+        ("penicillin", "Doxycycline 200 mg."),
+        ("latex", "Amoxicillin."),
+        ("amoxicillin", "Give cefuroxime."),  # a related class: not judged
+        ("aspirin", "Ibuprofen 400 mg."),
+    ],
+)
+def test_anything_weaker_is_not_judged(allergy: str, text: str) -> None:
+    statement = quotation(evidence("1", text), 0, len(text))
+    assert list(allergies(record(EntryKind.ALLERGY, allergy), (statement,))) == []
+
+
+def test_what_is_withheld_and_what_is_no_allergy_warns_of_nothing() -> None:
+    statement = quotation(evidence("1", "Give amoxicillin."), 0, 17)
+    withheld = citations.shown((replace(statement, withheld=True),))  # what ``ebm`` looks at
+    assert list(allergies(record(EntryKind.ALLERGY, "penicillin"), withheld)) == []
+    assert list(allergies(record(EntryKind.NAMED, "penicillin"), (statement,))) == []
+
+
+def relation(one: str, other: str, predicate: str = "interacts_with") -> Relation:
+    return Relation("a", one, predicate, "b", other, "", Source("file", "onc", "ONC", "2020"))
+
+
+def test_interactions_from_the_graph() -> None:
+    known = record(EntryKind.MEDICINE, "Coumadin 3 mg daily", "metformin 500 mg")
+    (part,) = interactions(known, "amiodarone", (relation("amiodarone", "warfarin"),))
+    assert (part.entry.text, part.named, part.source) == ("Coumadin 3 mg daily", "amiodarone", "onc")
+    assert list(interactions(known, "aspirin", (relation("aspirin", "ibuprofen"),))) == []
+    assert list(interactions(known, "aspirin", (relation("aspirin", "warfarin", "similar_to"),))) == []
+    named_only = record(EntryKind.NAMED, "warfarin")
+    assert list(interactions(named_only, "amiodarone", (relation("amiodarone", "warfarin"),))) == []
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("types", "kind", "expected"),
+    [
+        (("Journal Article", "Meta-Analysis"), Kind.LITERATURE, ("meta-analysis", 1)),
+        (("Randomized Controlled Trial",), Kind.LITERATURE, ("randomized controlled trial", 2)),
+        (("Review", "Systematic Review"), Kind.LITERATURE, ("systematic review", 1)),
+        (("Case Reports",), Kind.LITERATURE, ("case reports", 4)),
+        (("Retracted Publication", "Meta-Analysis"), Kind.LITERATURE, ("retracted publication", 0)),
+        (("Journal Article",), Kind.LITERATURE, ("literature", 0)),
+        ((), Kind.GUIDELINE, ("guideline", 1)),
+        ((), Kind.BOOK, ("book", 5)),
+        ((), Kind.OTHER, ("unknown", 0)),
+    ],
+)
+def test_the_level_of_a_source(types: tuple[str, ...], kind: Kind, expected: tuple[str, int]) -> None:
+    assert level(replace(METFORMIN, publication_types=types, kind=kind)) == expected
+    assert named(expected[0], "zh") != named(expected[0], "en")
+
+
+def test_measures_convert_and_refuse() -> None:
+    creatinine = measures.by_name("creatinine")
+    assert measures.converted(creatinine, "2", "mg/dl") == pytest.approx(176.84)
+    assert measures.converted(creatinine, "2", "") is None, "a bare number may be in either unit"
+    assert measures.coded("Glucose [Mass/volume] in Urine", "", 5, "mmol/L") is None
+    assert measures.coded("", "2345-7", 100, "mg/dL") is not None
+    assert list(measures.measured("urine glucose 20 mmol/L")) == []
+
+
+def test_classes_of_medicines() -> None:
+    assert medicines.classes("ramipril and losartan 50 mg") == {
+        "ACE inhibitors": "ramipril",
+        "angiotensin receptor blockers": "losartan",
+    }
+    assert medicines.classes("氯沙坦、二甲双胍") == {"angiotensin receptor blockers": "氯沙坦", "metformin": "二甲双胍"}
+    assert medicines.classes("Walk daily.") == {}

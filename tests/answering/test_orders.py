@@ -1,0 +1,275 @@
+"""The roles of an order: by rule over a small library, and on a chat model whose replies are not believed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from localmed.answering.chat import ChatRoles
+from localmed.answering.orders import (
+    MEDICAL_TERMS,
+    PLAIN_ORDER,
+    RETRIEVAL_QUESTION,
+    OrderInput,
+    OrderTerm,
+    PlainInput,
+    RetrievalInput,
+    names_in,
+    without_identity,
+)
+from localmed.answering.orders_rules import defines, definition_of, names_for, names_of, retrieval_question, terms
+from localmed.answering.roles import Role
+from localmed.domain.errors import Rejected
+from tests.scripted import ScriptedChat
+from tests.values import evidence, passage
+
+ORDER = "Start metformin 500 mg PO BID. Hold for 2 days."
+PATIENT = "Name: Jane Zyxwvut\nMRN 00417712\nProblems: rheumatic heart disease"
+TERMS = (OrderTerm("metformin", 6, 15, "medicine"), OrderTerm("rheumatic heart disease", 0, 23, "condition"))
+TWO = (*TERMS, OrderTerm("aspirin", 20, 27, "medicine"))
+
+
+def perform(role: Role, task: Any, *script: Any) -> Any:
+    return ChatRoles(ScriptedChat(script)).perform(role, task)
+
+
+# --- on a chat model --------------------------------------------------------------------------------------------------
+
+
+def test_terms_keep_the_place_where_they_stand() -> None:
+    terms = perform(MEDICAL_TERMS, OrderInput(ORDER), {"terms": ["metformin", "PO", "BID"]})
+    assert [(term.text, ORDER[term.start : term.end]) for term in terms] == [
+        (text, text) for text in ("metformin", "PO", "BID")
+    ]
+
+
+@pytest.mark.parametrize("named", [["Metformin"], ["aspirin"]])
+def test_a_term_that_is_not_written_so_is_not_believed(named: list[str]) -> None:
+    with pytest.raises(Rejected):
+        perform(MEDICAL_TERMS, OrderInput(ORDER), {"terms": named}, {"terms": named})
+
+
+def test_terms_come_in_the_order_of_the_order_each_once_whatever_the_model_makes_of_it() -> None:
+    named = ["布洛芬", "暂停", "布洛芬", "阿司匹林", "服阿司匹林"]
+    terms = perform(MEDICAL_TERMS, OrderInput("服阿司匹林\n暂停布洛芬"), {"terms": named})
+    assert [term.text for term in terms] == ["服阿司匹林", "暂停", "布洛芬"]
+
+
+def test_a_plain_line_that_loses_or_adds_something_is_left_to_the_rules() -> None:
+    lines = ("Metformin 500 mg PO BID", "Hold for 2 days", "Do not take aspirin", "Take it with food", "Ramipril 5 mg")
+    replies = (
+        "The order says to take metformin, 500 mg, by mouth, twice a day.",
+        "The order says to take it for 2 days.",
+        "The order says to take aspirin.",
+        "The order says to take it with food, not without.",
+        "The order says to take enalapril, 5 mg.",
+    )
+    assert perform(PLAIN_ORDER, PlainInput(lines), {"lines": list(replies)}) == (replies[0], "", "", "", "")
+
+
+@pytest.mark.parametrize(
+    "question", ["Will Jane Zyxwvut inherit it?", "Is 00417712 inherited?", "它会遗传吗？它会遗传吗？"]
+)
+def test_a_question_that_names_the_patient_is_not_taken(question: str) -> None:
+    task = RetrievalInput("Will my child inherit it?", PATIENT, ORDER, TERMS)
+    with pytest.raises(Rejected):
+        perform(RETRIEVAL_QUESTION, task, {"question": question}, {"question": question})
+
+
+# --- by rule ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "alone"),
+    [
+        ("Will this disease be inherited by my child?", "Will rheumatic heart disease be inherited by my child?"),
+        ("When should I take this medicine?", "When should I take metformin?"),
+        ("What if I forget it?", "What if I forget it?"),
+        ("Does metformin upset the stomach?", "Does metformin upset the stomach?"),
+        ("I am Jane Zyxwvut. Can I stop this drug?", "Can I stop metformin?"),
+        ("Jane Zyxwvut asks, tel 555-123-4567: is this condition serious?",
+         "asks, : is rheumatic heart disease serious?"),
+    ],
+)  # fmt: skip
+def test_a_follow_up_question_is_made_to_stand_alone(question: str, alone: str) -> None:
+    assert retrieval_question(RetrievalInput(question, PATIENT, ORDER, TERMS)) == alone
+
+
+def test_a_chinese_follow_up_question() -> None:
+    terms = (OrderTerm("二甲双胍", 0, 4, "medicine"), OrderTerm("糖尿病", 5, 8, "condition"))
+    for question, alone in (
+        ("这个病会遗传吗？", "糖尿病会遗传吗？"),
+        ("我叫张三，这个药饭前吃吗？", "二甲双胍饭前吃吗？"),
+        ("可以喝酒吗？", "可以喝酒吗？"),
+    ):
+        assert retrieval_question(RetrievalInput(question, "", "", terms)) == alone
+
+
+def test_of_two_medicines_none_is_chosen() -> None:
+    question = "When should I take this medicine?"
+    assert retrieval_question(RetrievalInput(question, PATIENT, ORDER, TWO)) == question
+
+
+def test_what_identifies_is_found() -> None:
+    assert names_in("Name: Jane Q Zyxwvut, 54. Seen by Dr. Smith") == ("Jane Q Zyxwvut", "Zyxwvut", "Smith", "Jane")
+    assert names_in("姓名：张三丰，男") == ("张三丰",)
+    assert "Zyxwvut" not in without_identity("Mr Zyxwvut, born 12/03/1950, a@b.org", PATIENT)
+    assert "1950" not in without_identity("Mr Zyxwvut, born 12/03/1950, a@b.org", PATIENT)
+    assert without_identity("metformin 500 mg") == "metformin 500 mg"
+
+
+def test_a_definition_is_quoted_and_a_mention_is_not() -> None:
+    mention = evidence("1", "Tell us if you take metformin. Store it in the dark.", "Scans")
+    defines = evidence("2", "Metformin lowers the sugar in your blood. Take it with food.", "Diabetes")
+    (statement,) = definition_of(("metformin",), (mention, defines))
+    assert statement.text == "Metformin lowers the sugar in your blood."
+    assert statement.citations[0].marker == "2"
+    assert definition_of(("metformin",), (mention,)) == ()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "names"),
+    [
+        ("Lisinopril is a tablet for high blood pressure.", ["ramipril", "tablet"]),
+        ("Tell us before you take amoxicillin.", ["amoxicillin"]),
+        ("A corticosteroid is a medicine that calms inflammation.", ["prednisolone"]),
+        ("Amoxicillin clavulanate is a combination.", ["amoxicillin"]),
+        ("Warfarin is not suitable in pregnancy.", ["warfarin"]),
+        ("Metformin is the first choice; start with 500 mg a day.", ["metformin"]),
+        ("Furosemide: take in the morning.", ["furosemide"]),
+        ("华法林是否适合您，请问医生。", ["华法林"]),
+        ("服用华法林时是需要化验的。", ["华法林"]),
+    ],
+)
+def test_a_sentence_about_another_or_of_another_kind_defines_nothing(sentence: str, names: list[str]) -> None:
+    assert not defines(sentence, names)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "names"),
+    [
+        ("An anticoagulant is a medicine that makes blood clot more slowly.", ["anticoagulant"]),
+        ("Furosemide (a water tablet) is a medicine.", ["Lasix", "furosemide"]),
+        ("The INR is a blood test that says how long blood takes to clot.", ["INR"]),
+        ("Aspirin in a low dose keeps blood platelets from sticking together.", ["aspirin"]),
+        ("小剂量阿司匹林能防止血小板聚在一起。", ["阿司匹林"]),
+        ("Furosemide: a water tablet.", ["furosemide"]),
+        ("Furosemide - a water tablet.", ["furosemide"]),
+    ],
+)
+def test_a_definition_begins_with_the_very_term(sentence: str, names: list[str]) -> None:
+    assert defines(sentence, names)
+
+
+@pytest.mark.parametrize(
+    ("text", "headings", "defined"),
+    [
+        ("Makes blood take longer to clot.", ("Words", "Aspirin"), True),
+        ("75 mg a day.", ("Words", "Aspirin"), False),
+        ("Makes blood take longer to clot.", ("Words", "Ibuprofen"), False),
+        ("For demonstration, not for clinical use.", ("Aspirin",), False),
+    ],
+    ids=["a glossary's", "a list of doses", "another's", "under the title"],
+)
+def test_what_stands_under_a_heading_of_that_name_defines_it(
+    text: str, headings: tuple[str, ...], defined: bool
+) -> None:
+    piece = evidence("1", text, headings[0])
+    piece = replace(piece, passage=replace(piece.passage, headings=headings))
+    assert bool(definition_of(("aspirin",), (piece,))) is defined
+
+
+def test_a_row_of_a_glossary_defines_its_term() -> None:
+    rows = "Term: Furosemide; Meaning: a water tablet\nTerm: INR; Meaning: how long blood takes to clot"
+    glossary = evidence("1", rows, "Words")
+    glossary = replace(glossary, passage=replace(glossary.passage, table=True))
+    assert [one.text for one in definition_of(("furosemide",), (glossary,))] == [rows.splitlines()[0]]
+    assert definition_of(("warfarin",), (glossary,)) == ()
+    doses = evidence("2", "Medicine: Furosemide; Dose: 40 mg", "Doses")
+    assert definition_of(("furosemide",), (replace(doses, passage=replace(doses.passage, table=True)),)) == ()
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Diuretic (water tablet, furosemide)",
+        "Furosemide – water tablet",
+        "Furosemide; bumetanide",
+        "Lasix or furosemide",
+        "Furosemide",
+    ],
+)
+def test_a_heading_of_a_glossary_may_give_several_names(heading: str) -> None:
+    piece = evidence("1", "Makes you pass more urine.", "Words")
+    piece = replace(piece, passage=replace(piece.passage, headings=("Words", heading)))
+    assert definition_of(("furosemide",), (piece,))
+
+
+def test_names() -> None:
+    assert names_for(OrderTerm("阿莫西林", 0, 4, "medicine"), "zh") == ()
+    assert names_for(OrderTerm("CBC", 0, 3), "en") == ("full blood count",)
+    assert names_for(OrderTerm("Lasix", 0, 5, "medicine"), "en") == ("furosemide",)
+    assert names_for(OrderTerm("PT", 0, 2), "en") == (), "an abbreviation with several meanings has none"
+    assert {"full blood count", "cbc"} <= names_of(passage("x", "Full blood count (CBC)"))
+    assert "inr" in names_of(passage("x", "Laboratory guide: INR"))
+
+
+def test_terms_are_medicines_and_known_names_exactly_as_written() -> None:
+    order = "Start Lasix 40 mg; chest x-ray. Co-amoxiclav 625 mg, no chest pain"
+    medical_terms = terms(order, {"chest x-ray", "chest"}.__contains__)
+    assert [(term.text, term.kind) for term in medical_terms] == [
+        ("Lasix", "medicine"), ("chest x-ray", "term"), ("Co-amoxiclav", "medicine"), ("chest", "term"),
+    ]  # fmt: skip
+    assert all(order[term.start : term.end] == term.text for term in medical_terms)
+    assert [term.text for term in terms("停用阿司匹林，复查血常规", {"血常规"}.__contains__)] == ["阿司匹林", "血常规"]
+
+
+@pytest.mark.parametrize("unit", ["a", "高血压", "1.2.", "a@", "1-", '"'])
+def test_identity_is_taken_out_of_any_text_in_linear_time(unit: str) -> None:
+    text = (unit * 80_000)[:80_000]
+    began = time.process_time()
+    without_identity(text)
+    assert time.process_time() - began < 2
+
+
+def test_an_address_is_taken_out_whatever_it_stands_beside() -> None:
+    assert (
+        without_identity("Write to li.na+ward@hospital.example, or 电话：13800138000li@b.example.")
+        == "Write to … or ……"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("NBM from midnight", "The order says: Nothing by mouth from midnight."),
+        ("Aspirin 75 mg OD", "The order says: Aspirin 75 mg once a day."),
+        ("Metoprolol 25 mg PO od", "The order says: Metoprolol 25 mg by mouth once a day."),
+        ("O2 2 L/min, target SpO2 > 92%", "The order says: Oxygen 2 L/min, target oxygen in the blood above 92%."),
+        ("Amoxicillin 500 mg PO TDS 5/7", "The order says: Amoxicillin 500 mg by mouth three times a day for 5 days."),
+    ],
+)
+def test_a_good_plain_line_is_kept(line: str, plain: str) -> None:
+    assert perform(PLAIN_ORDER, PlainInput((line,)), {"lines": [plain]}) == (plain,)
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("Aspirin 75 mg OD", "The order says: Aspirin 75 mg twice a day."),
+        ("O2 2 L/min", "The order says: Oxygen 4 L/min."),
+        ("Amoxicillin 500 mg PO TDS 5/7", "The order says: Amoxicillin 500 mg by mouth three times a day for 7 days."),
+        ("Warfarin 5 mg PO", "The order says: Warfarin 5 mg by mouth, not into a vein."),
+    ],
+)
+def test_a_plain_line_with_a_fact_of_its_own_is_not(line: str, plain: str) -> None:
+    assert perform(PLAIN_ORDER, PlainInput((line,)), {"lines": [plain]}) == ("",)
+
+
+def test_an_amount_is_no_term() -> None:
+    task = OrderInput("Amoxicillin 500 mg PO 5/7")
+    reply = {"terms": ["Amoxicillin", "500 mg", "PO", "5/7"]}
+    assert [term.text for term in perform(MEDICAL_TERMS, task, reply)] == ["Amoxicillin", "PO"]

@@ -1,0 +1,177 @@
+"""M-Eval over a file of answers: reading, counting, going on after an interruption; and stances inside M-Eval."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localmed.answering.answer_file import VerifyInput
+from localmed.cli.common import plain
+from localmed.domain import Answer, AnswerStatus
+from localmed.domain.errors import InputError
+from localmed.domain.parts import AlertPart, ClaimPart, Label, ResponsePart, Titled
+from localmed.domain.ports import Stance
+from localmed.lab import claims
+from localmed.lab.claims import ClaimsReport, Inside, Item, by_claim
+from localmed.lab.stance import Labelled, PairSet
+from localmed.messages import render
+from tests.values import PROVENANCE
+
+THREE = ("entailment", "neutral", "contradiction")
+LINES = (
+    '{"id": "a", "question": "Q?", "answer": "One secretword.", "label": "correct"}\n'
+    '{"answer": "Two."}\n\n{"id": 3, "answer": "Three.", "label": "Mistaken"}\n'
+)
+
+
+def verified(verify_input: VerifyInput) -> Answer:
+    """Correct if it says One, mistaken if Two, else neither."""
+    labels = {"One": Label.CORRECT, "Two": Label.MISTAKEN}
+    label = next((name for word, name in labels.items() if word in verify_input.text), Label.NOT_ENOUGH)
+    claim = {Label.CORRECT: Label.SUPPORTED, Label.MISTAKEN: Label.CONTRADICTED}.get(label, label)
+    alerts = (AlertPart((("retracted", Titled("A trial")),)),) if "Two" in verify_input.text else ()
+    parts = (ResponsePart(label, ((claim, 1),)), ClaimPart("Claim", claim, (1, 0, 0), 1.0), *alerts)
+    return Answer(
+        AnswerStatus.ANSWERED, verify_input.question, "en", (), (), (), PROVENANCE, workflow="verify", parts=parts
+    )
+
+
+def items(folder: Path, text: str = LINES) -> tuple[Item, ...]:
+    file = folder / "answers.jsonl"
+    file.write_text(text, "utf-8")
+    return claims.load(file)
+
+
+def silent(done: float, doing: str) -> None:
+    del done, doing
+
+
+def test_lines_and_a_list_are_read(tmp_path: Path) -> None:
+    loaded = items(tmp_path)
+    assert [(item.id, item.gold) for item in loaded] == [("a", "correct"), ("2", ""), ("3", "mistaken")]
+    as_list = json.dumps([json.loads(line) for line in LINES.splitlines() if line])
+    assert items(tmp_path, as_list) == loaded
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", "[1]", '{"answer": 1}', '{"answer": "x", "label": "perhaps"}', '{"id": 1, "answer": "x"}\n' * 2],
+    ids=range(7),
+)
+def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError):
+        items(tmp_path, text)
+
+
+def report(results: Sequence[claims.Result]) -> ClaimsReport:
+    return claims.report("answers.jsonl", "judge", results)
+
+
+def test_the_counts_by_hand(tmp_path: Path) -> None:
+    outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
+    assert outcome.responses == {"correct": 1, "mistaken": 1, "not_enough": 1, "not_judged": 0}
+    assert outcome.claims == {"supported": 1, "contradicted": 1, "not_enough": 1, "not_judged": 0}
+    assert (outcome.recall, outcome.specificity, outcome.accuracy) == (1.0, 0.0, 0.5)
+    assert outcome.alerts == 1
+    assert claims.as_csv(outcome).splitlines()[1].startswith("a,correct,correct,1,0,0,")
+    assert "secretword" not in json.dumps(plain(outcome)) + claims.as_csv(outcome) + repr(claims.facts(outcome))
+
+
+def test_undefined_is_undefined(tmp_path: Path) -> None:
+    outcome = report(claims.run(items(tmp_path, '{"answer": "One."}'), verified, silent, None, resume=False))
+    assert (outcome.recall, outcome.specificity, outcome.accuracy) == (None, None, None)
+    assert "accuracy undefined" in " ".join(render(fact, "en") for fact in claims.facts(outcome))
+    assert report(()).answers == 0
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    texts: list[str] = []
+
+    def stopping(verify_input: VerifyInput) -> Answer:
+        if len(texts) == 2:
+            raise KeyboardInterrupt
+        texts.append(verify_input.text)
+        return verified(verify_input)
+
+    with pytest.raises(KeyboardInterrupt):
+        claims.run(items(tmp_path), stopping, silent, tmp_path, resume=False)
+    kept = tmp_path / claims.RESULTS
+    kept.write_text(kept.read_text("utf-8") + '{"id": "3", "key"', "utf-8")  # a line that was cut
+    texts.clear()
+
+    def counting(verify_input: VerifyInput) -> Answer:
+        texts.append(verify_input.text)
+        return verified(verify_input)
+
+    resumed = claims.run(items(tmp_path), counting, silent, tmp_path, resume=True)
+    assert texts == ["Three."]
+    fresh = claims.run(items(tmp_path), verified, silent, None, resume=False)
+    assert [replace(row, seconds=0) for row in resumed] == [replace(row, seconds=0) for row in fresh]
+    claims.run(items(tmp_path), counting, silent, tmp_path, resume=True)
+    assert texts == ["Three."], "nothing that was finished is lost behind the line that was cut"
+
+
+def test_a_changed_answer_is_verified_again(tmp_path: Path) -> None:
+    claims.run(items(tmp_path), verified, silent, tmp_path, resume=False)
+    changed = items(tmp_path, LINES.replace("Two.", "Three two."))
+    texts: list[str] = []
+
+    def noting(verify_input: VerifyInput) -> Answer:
+        texts.append(verify_input.text)
+        return verified(verify_input)
+
+    claims.run(changed, noting, silent, tmp_path, resume=True)
+    assert texts == ["Three two."]
+
+
+class Words:
+    """Judges by a word, and keeps what it was given."""
+
+    name, languages = "words", ("en",)
+
+    def __init__(self) -> None:
+        self.premises: list[str] = []
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        self.premises += [premise for premise, _ in pairs]
+        return [Stance(0.45, 0.3, 0.25) if "weak" in premise else Stance(0.1, 0.1, 0.8) for premise, _ in pairs]
+
+
+def test_inside_m_eval_only_sure_stances_vote() -> None:
+    words = Words()
+    text = "Background stands here. Aspirin did not prevent stroke. Ships sail."
+    pairs = [
+        (text, "Aspirin prevents stroke."),
+        ("A weak aspirin hint.", "Aspirin prevents stroke."),
+        ("Dogs.", "Aspirin."),
+    ]
+    stances = Inside(words).judge(pairs)
+    assert words.premises == ["Aspirin did not prevent stroke.", "A weak aspirin hint."]
+    assert stances == [Stance(0, 0, 1), Stance(0, 1, 0), Stance(0, 1, 0)]
+
+
+def test_claims_by_vote_by_hand() -> None:
+    votes = [("a", "entailment", 1), ("a", "entailment", -1), ("a", "contradiction", -1), ("b", "neutral", 0),
+            ("c", "contradiction", 1)]  # fmt: skip
+    pair_set = PairSet("x", tuple(Labelled("p", claim, label) for claim, label, _ in votes), THREE)
+    stances = [Stance(float(vote == 1), float(vote == 0), float(vote == -1)) for _, _, vote in votes]
+    assert by_claim(pair_set, stances) == {
+        (Label.SUPPORTED, Label.CONTRADICTED): 1,
+        (Label.NOT_ENOUGH, Label.NOT_ENOUGH): 1,
+        (Label.CONTRADICTED, Label.SUPPORTED): 1,
+    }
+
+
+@pytest.mark.extra("eval")
+def test_the_plot_is_drawn_and_said_in_words(tmp_path: Path) -> None:
+    from localmed.lab import plot
+
+    outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
+    files = plot.draw_claims(outcome, tmp_path)
+    assert all(file.stat().st_size > 1000 for file in files)
+    assert "Responses: correct 1, mistaken 1" in render(claims.alternative(outcome), "en")
+    plot.draw_claims(report(()), tmp_path)

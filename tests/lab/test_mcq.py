@@ -1,0 +1,374 @@
+"""Multiple choice: reading the sets, orders and averages, rows that survive, and figures worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.domain import Answer, AnswerStatus, Provenance
+from localmed.domain.errors import InputError, ModelError, TooLong, UsageError
+from localmed.domain.ports import UNWATCHED, Stance
+from localmed.lab import mcq, mcq_files, mcq_report, multiple_choice, plot
+from localmed.lab.mcq import Bench, McqRow, Meter
+from localmed.lab.mcq_files import McqQuestion, McqSet
+from localmed.lab.multiple_choice import LETTERS
+from tests.scripted import ScriptedChat
+from tests.values import evidence
+
+QUESTION = McqQuestion("1", "Which vitamin prevents scurvy?", ("A1", "B12", "C", "D3"), 2)
+
+FILES = {
+    "jsonl": '{"realidx": 7, "question": "Q?", "options": {"A": "x", "B": "y", "C": "z"}, "answer_idx": "C"}\n',
+    "medqa": '{"question": "Q?", "answer": "z", "options": {"A": "x", "B": "y", "C": "z", "D": "", "E": "v"},'
+    ' "answer_idx": "C"}\n',
+    "medmcqa": "".join(
+        json.dumps({"id": f"m{n}", "question": "Q?", "opa": "x", "opb": "y", "opc": "z", "opd": "v", "cop": n}) + "\n"
+        for n in (3, 4)
+    ),
+    "pubmedqa": '{"123": {"QUESTION": "Q?", "CONTEXTS": ["secret"], "final_decision": "maybe"}}',
+    "mmlu": '"Q?",x,y,z,v,C\n',
+    "cmmlu": ",Question,A,B,C,D,Answer\n0,问？,x,y,z,v,C\n",
+    "afrimedqa": 'sample_id,question,answer_options,correct_answer\na1,Q?,"{""option1"": ""x"", ""option2"": ""y"", '
+    '""option3"": ""z""}",option3\na2,Q?,"{""option1"": ""x"", ""option2"": ""y""}","option1,option2"\n',
+    "medbullets": "question,opa,opb,opc,opd,ope,answer_idx\nQ?,x,y,z,v,w,C\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(mcq_files.formats()))
+def test_every_public_format_is_read(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.txt"
+    file.write_text(FILES[name], "utf-8")
+    questions = mcq_files.load(file, mcq_files.format_named(name))
+    first = questions.questions[0]
+    assert first.answer == 2
+    assert first.options[2] == ("maybe" if name == "pubmedqa" else "z")
+    assert questions.left_out == (1 if name == "afrimedqa" else 0), "several right options are no single choice"
+    assert "secret" not in str(first.text)
+    assert "Q?" not in repr(first), "no log shows a question"
+
+
+def test_a_manifest_describes_another_layout(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(
+        '[format]\nlayout = "lines"\nquestion = "stem"\noptions = "choices"\nanswer = "right"\ngives = "text"\n'
+    )
+    file = tmp_path / "own.jsonl"
+    file.write_text(
+        '{"stem": "Q?", "choices": ["x", "y"], "right": "y"}\n{"stem": "Q2?", "choices": ["x"], "right": "x"}\n'
+    )
+    questions = mcq_files.load(file, mcq_files.format_named(str(tmp_path / "own.toml")))
+    assert [question.answer for question in questions.questions] == [1]
+    assert questions.left_out == 1
+
+
+@pytest.mark.parametrize(
+    ("cops", "first"),
+    [((0, 1, 2, 3), 0), ((1, 2, 3, 4), 1), ((4, 1), 1), ((0, 3), 0), ((1, 2, 3), None), ((0, 4), None)],
+)
+def test_options_are_counted_as_the_file_shows_or_not_at_all(
+    cops: tuple[int, ...], first: int | None, tmp_path: Path
+) -> None:
+    record = {"question": "Q?\ud800", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
+    file = tmp_path / "medmcqa.json"
+    file.write_text("".join(json.dumps(record | {"id": str(cop), "cop": cop}) + "\n" for cop in cops))
+    if first is None:
+        with pytest.raises(InputError) as refused:
+            mcq_files.load(file, mcq_files.format_named("medmcqa"))
+        assert refused.value.message.code == "evaluation.mcq_numbers"
+    else:
+        questions = mcq_files.load(file, mcq_files.format_named("medmcqa")).questions
+        assert [question.answer for question in questions] == [cop - first for cop in cops]
+
+
+@pytest.mark.parametrize("answer", ["²", "--1", "9" * 5000, "", None, [1], 9])
+def test_an_answer_that_is_no_place_is_left_out(answer: Any, tmp_path: Path) -> None:
+    record = {"question": "Q?", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
+    rows = [{**record, "id": "a", "cop": 4}, {**record, "id": "b", "cop": answer}, {**record, "id": "c", "cop": 1.0}]
+    file = tmp_path / "m.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    questions = mcq_files.load(file, mcq_files.format_named("medmcqa"))
+    assert [(row.id, row.answer) for row in questions.questions] == [("a", 3), ("c", 0)]
+    assert questions.left_out == 1
+
+
+def test_a_question_of_more_options_than_letters_is_not_asked_without_some(tmp_path: Path) -> None:
+    file = tmp_path / "m.jsonl"
+    rows = [{"id": name, "question": "Q?", "options": list(options), "answer_idx": "A"}
+            for name, options in (("a", "xyz"), ("b", "abcdefghijkl"))]  # fmt: skip
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    questions = mcq_files.load(file, mcq_files.format_named("medqa"))
+    assert [row.id for row in questions.questions] == ["a"]
+    assert questions.left_out == 1
+
+
+def test_what_is_no_set_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text("no json\n")
+    (tmp_path / "empty.jsonl").write_text('{"question": "Q?"}\n')
+    (tmp_path / "own.toml").write_text('[format]\nlayout = "lines"\n')
+    for name in ("x.jsonl", "empty.jsonl"):
+        with pytest.raises(InputError):
+            mcq_files.load(tmp_path / name, mcq_files.format_named("jsonl"))
+    with pytest.raises(InputError):
+        mcq_files.format_named(str(tmp_path / "own.toml"))
+    with pytest.raises(UsageError):
+        mcq_files.format_named("medqb")
+
+
+# --- the choice -------------------------------------------------------------------------------------------------------
+
+
+def test_each_option_stands_equally_often_in_each_place() -> None:
+    orders = multiple_choice.orders(5, "1 set q")
+    assert [sorted(column) for column in zip(*orders, strict=True)] == [sorted([*range(5)] * 2)] * 5
+    assert orders == multiple_choice.orders(5, "1 set q")
+    assert orders != multiple_choice.orders(5, "2 set q")
+
+
+@pytest.mark.parametrize(("count", "every", "shown"), [(2, False, 2), (3, False, 6), (4, True, 24)])
+def test_where_every_order_is_shown_no_seed_decides(count: int, every: bool, shown: int) -> None:
+    """A model that likes what follows the option that it likes least: rotations of three alone would differ."""
+
+    def answer(messages: Any) -> dict[str, float]:
+        lines = [line[3:] for line in messages[-1].content.split("\n") if line[1:3] == ". "]
+        after = dict(pairwise(lines))
+        liked = LETTERS[lines.index(after.get("o1", "o0"))]
+        return {letter: 0.1 + 0.5 * (letter == liked) for letter in LETTERS[:count]}
+
+    options = [f"o{place}" for place in range(count)]
+    seeds = [multiple_choice.orders(count, seed, every) for seed in "12345"]
+    assert {len(set(orders)) for orders in seeds} == {shown}
+    chosen = [multiple_choice.choose(ScriptedChat(answer), "Q?", options, orders) for orders in seeds]
+    assert len({tuple(round(value, 9) for value in row.probabilities) for row in chosen}) == 1
+
+
+def leaning(place: float) -> ScriptedChat:
+    """A model that knows the answer a little and gives the letter A ``place`` besides."""
+
+    def answer(messages: Any) -> dict[str, float]:
+        lines = messages[-1].content.split("\n")
+        right = next(line[0] for line in lines if line.endswith(". C"))
+        return {letter: 0.1 + 0.2 * (letter == right) + place * (letter == "A") for letter in "ABCD"}
+
+    return ScriptedChat(answer)
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+def test_a_liking_for_a_place_cancels_out_and_is_reported(seed: str) -> None:
+    chosen = multiple_choice.choose(leaning(0.6), QUESTION.text, QUESTION.options, multiple_choice.orders(4, seed))
+    assert chosen.best == 2, "by single orders it would mostly be whatever stands first"
+    assert chosen.flips == 0.75
+    assert sum(chosen.probabilities) == pytest.approx(1)
+    others = {round(value, 9) for place, value in enumerate(chosen.probabilities) if place != 2}
+    assert len(others) == 1, "what the place got is spread evenly"
+    assert chosen.places[0] > 0.5
+    fair = multiple_choice.choose(leaning(0.0), QUESTION.text, QUESTION.options, multiple_choice.orders(4, seed))
+    assert fair.places == pytest.approx((0.25,) * 4)
+    assert fair.flips == 0
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def nothing_found(question: str, arm: str) -> Answer:
+    provenance = Provenance("0001", "starter", (), (), "0")
+    return Answer(AnswerStatus.ABSTAINED, question, "en", (), (), (), provenance)
+
+
+def bench(chat: Any) -> Bench:
+    return Bench(Meter(chat), nothing_found, lambda _text, _evidence: True, 1)
+
+
+SET = McqSet("vitamins", tuple(replace(QUESTION, id=str(number)) for number in range(3)), 0)
+
+
+class Stopping(ScriptedChat):
+    """Ends the process, so to speak, at the third choice."""
+
+    asked_of = 0
+
+    def choose(self, *arguments: Any, **others: Any) -> Any:
+        self.asked_of += 1
+        if self.asked_of == 3:
+            raise KeyboardInterrupt
+        return super().choose(*arguments, **others)
+
+
+def test_what_is_finished_is_not_asked_again(tmp_path: Path) -> None:
+    file, arms = tmp_path / "rows.jsonl", ("chat", "retrieval")
+    made = mcq.made_with([SET], arms, 1)
+    done = mcq.begin(file, made, False)
+    with pytest.raises(KeyboardInterrupt):
+        list(mcq.run(bench(Stopping({"": "A"})), [SET], arms, file, done, lambda *_: None))
+    with file.open("a") as lines:
+        lines.write('{"set": "vitamins", "id": "2", "ar')  # cut off
+    done = mcq.begin(file, made, True)
+    assert len(done) == 2
+    chat = Stopping({"": "A"})
+    chat.asked_of = 10
+    rows = list(mcq.run(bench(chat), [SET], arms, file, done, lambda *_: None))
+    assert chat.asked_of == 14, "four rows were missing, and four were asked for"
+    keys = [(row["id"], row["arm"]) for row in map(json.loads, file.read_text().splitlines()[1:])]
+    assert sorted(keys) == sorted({(row.id, row.arm) for row in rows})
+    assert len(keys) == 6
+    assert "scurvy" not in file.read_text()
+    with pytest.raises(UsageError):
+        mcq.begin(file, mcq.made_with([SET], arms, 2), True)
+
+
+def test_going_on_never_empties_the_rows(tmp_path: Path) -> None:
+    """Whenever the process is killed, the finished rows are whole: another name of the old file shows that."""
+    file, made = tmp_path / "rows.jsonl", mcq.made_with([SET], ("chat",), 1)
+    list(mcq.run(bench(ScriptedChat({"": "A"})), [SET], ("chat",), file, mcq.begin(file, made, False), lambda *_: None))
+    file.write_text(file.read_text() + '{"set": "cut o')
+    old = tmp_path / "old.jsonl"
+    old.hardlink_to(file)
+    before = old.read_text()
+    assert len(mcq.begin(file, made, True)) == 3
+    assert old.read_text() == before
+    assert file.read_text() + '{"set": "cut o' == before
+
+
+def test_costs_are_counted_and_a_thought_goes_before_the_choice() -> None:
+    seen: list[str] = []
+
+    def answer(messages: Any) -> str:
+        seen.append(messages[-1].content)
+        return "Citrus fruit holds it." if "step by step" in messages[0].content else "A"
+
+    row = bench(ScriptedChat(answer)).row("vitamins", QUESTION, "cot")
+    assert row.calls == 2
+    assert row.tokens_out == 4
+    assert row.tokens_in > 30
+    assert "Citrus fruit holds it." in seen[-1]
+    assert row.abstained is False
+    assert bench(ScriptedChat({"": "A"})).row("vitamins", QUESTION, "retrieval").abstained
+
+
+def test_evidence_that_speaks_against_a_choice_is_told_and_it_is_taken_again() -> None:
+    shown: list[str] = []
+
+    def answer(messages: Any) -> str:
+        shown.append(messages[-1].content)
+        return "A"
+
+    def context(question: str, arm: str) -> Answer:
+        return replace(
+            nothing_found(question, arm), status=AnswerStatus.ANSWERED, evidence=(evidence("1", "Ascorbic acid."),)
+        )
+
+    judged: list[str] = []
+
+    def agrees(text: str, _evidence: Any) -> bool:
+        judged.append(text)
+        return False
+
+    chat = Meter(ScriptedChat(answer))
+    row = Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "mairag")
+    assert row.regenerated
+    assert row.calls == 2
+    assert "speak against" in shown[-1]
+    assert len(judged) == 1
+    assert not Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "mairag-without-coherence").regenerated
+    assert not Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "retrieval").regenerated
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def row(set_name: str, name: str, arm: str, right: bool, sure: float = 0.7, abstained: bool = False) -> McqRow:
+    rest = (1 - sure) / 3
+    choice = 0 if right else 1
+    return McqRow(set_name, name, arm, 0, choice, (sure, rest, rest, rest), (0.4, 0.2, 0.2, 0.2), 0.25, True, abstained,
+                  False, 0, 1, 100, 0, 2.0, 1.5, 0.4, {}, {})  # fmt: skip
+
+
+@pytest.mark.extra("eval")
+def test_the_report_by_hand() -> None:
+    rows = [row("one", str(n), "chat", n < 4, sure=0.4 if n >= 4 else 0.9) for n in range(10)]
+    rows += [row("one", str(n), "mairag", n < 8, abstained=n >= 8) for n in range(10)]
+    rows += [row("two", str(n), arm, n < 5) for n in range(10) for arm in ("chat", "mairag")]
+    report = mcq_report.report(rows, {"one": 0, "two": 0}, {}, seed=1)
+    chat, mairag, *_ = report.scores
+    assert (chat.accuracy, mairag.accuracy, mairag.abstained, mairag.answered) == (0.4, 0.8, 0.2, 1.0)
+    assert chat.low is not None
+    assert chat.low < 0.4 < (chat.high or 0)
+    assert chat.p is None
+    assert mairag.p is not None
+    assert 0.05 < mairag.p < 0.2, "four of four differences one way: p = 0.125"
+    assert chat.auroc == 1.0, "the wrong ones were all less sure"
+    assert mairag.auroc == 0.5
+    assert chat.bias == pytest.approx(0.15)
+    assert chat.overhead == pytest.approx(0.05)
+    assert report.ranks == {"chat": 1.75, "mairag": 1.25}, "second and a tie; first and a tie"
+    assert report.agreement[0][:3] == ("one", "chat", "mairag")
+    assert report.agreement[0][3] == pytest.approx(0.6)
+
+
+def test_entropy_and_auroc() -> None:
+    assert mcq_report.entropy((0.25,) * 4) == pytest.approx(1)
+    assert mcq_report.entropy((1.0, 0.0)) == 0
+    assert mcq_report.auroc([0.9, 0.1, 0.5], [True, False, True]) == 1.0
+    assert mcq_report.auroc([0.5, 0.5], [True, False]) == 0.5
+    assert mcq_report.auroc([0.5], [True]) is None
+
+
+def test_a_first_call_may_say_resume(tmp_path: Path) -> None:
+    """The file is made empty before the work, to see that it can be written."""
+    (tmp_path / "rows.jsonl").touch()
+    assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
+    assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
+
+
+@pytest.mark.extra("eval")
+def test_chains_of_thought_that_disagree_are_told_by_the_judge() -> None:
+    """Two sentences against two samples; what a sample leaves open does not count."""
+    temperatures: list[float] = []
+
+    class Drawing(ScriptedChat):
+        def complete(self, request: Any, watch: Any = UNWATCHED) -> Any:
+            temperatures.append(request.temperature)
+            return super().complete(request, watch)
+
+    stances = [Stance(1.0, 0.0, 0.0), Stance(0.0, 1.0, 0.0), Stance(0.25, 0.5, 0.25), Stance(0.0, 0.0, 0.0)]
+    read: list[tuple[str, str]] = []
+
+    def judge(pairs: Any) -> list[Stance]:
+        read.extend(pairs)
+        return stances
+
+    chat = Drawing(lambda messages: "Zinc helps. Iron does not." if "step by step" in messages[0].content else "A")
+    row = replace(bench(chat), judge=judge, samples=2).row("vitamins", QUESTION, "cot")
+    assert row.agreement == 0.75
+    assert len(read) == 4
+    assert temperatures == [0.0, 0.7, 0.7]
+    assert bench(chat).row("vitamins", QUESTION, "cot").agreement is None
+    rows = [replace(row, id=str(n), answer=n % 2, choice=0, agreement=0.9 if n % 2 == 0 else 0.2) for n in range(4)]
+    (score,) = mcq_report.report(rows, {}, {}, 1).scores
+    assert score.luq_auroc == 1.0
+
+
+def test_a_question_that_does_not_fit_ends_no_batch_and_evidence_gives_way() -> None:
+    class Short(ScriptedChat):
+        def choose(self, prefix: Any, branches: Any, labels: Any, watch: Any = UNWATCHED) -> Any:
+            if sum(self.count([message.content for message in prefix])) > self.identity.context:
+                raise TooLong("chat.decision_too_long", context=1, needed=2)
+            return super().choose(prefix, branches, labels, watch)
+
+    assert bench(Short({"": "A"}, context=5)).row("vitamins", QUESTION, "chat").choice == -1
+    long = replace(nothing_found("Q?", "retrieval"), evidence=(evidence("1", "Zinc. " * 400),))
+    chat = Short({"": "A"}, context=150)
+    row = replace(bench(chat), context=lambda _question, _arm: long).row("vitamins", QUESTION, "retrieval")
+    assert row.choice >= 0, "the evidence was left out"
+    assert not row.too_long
+    failing = ScriptedChat([])  # says nothing: a model that fails ends the batch
+    with pytest.raises(ModelError):
+        bench(failing).row("vitamins", QUESTION, "chat")
+
+
+def test_an_interval_that_begins_at_nought_is_drawn() -> None:
+    assert plot.spread(0.25, 0.0, 0.5) == [[0.25], [0.25]]
+    assert plot.spread(0.25, None, None) == [[0.0], [0.0]]

@@ -1,0 +1,221 @@
+"""Human review: blinding, controls, reading what spreadsheets make of a form, and figures known from elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from localmed.domain.errors import InputError, UsageError
+from localmed.lab import agreement
+from localmed.lab import review_sheets as review
+from localmed.lab.review_sheets import Rating
+from localmed.messages import LANGUAGES, render
+
+pytestmark = pytest.mark.extra("eval")
+
+CASES = "".join(
+    json.dumps({"id": f"q{n}", "question": f"Question {n}?", "answers": {"localmed": f"Yes {n} [1].", "alone": "No."}})
+    + "\n"
+    for n in range(8)
+)
+CONTROL = json.dumps(
+    {"id": "c", "question": "Is water wet?", "answers": {"localmed": "Bananas.", "alone": "Yes."},
+     "control": {"localmed": {"relevance": -1}}}
+) + "\n"  # fmt: skip
+
+
+def exported(text: str = CASES, reviewers: tuple[str, ...] = ("r1", "r2"), **others: Any) -> Any:
+    return review.blinded(review.cases(text, "cases.jsonl", "clinician"), reviewers, "clinician", 1, **others)
+
+
+def filled(sheet: review.Sheet, value: Any, delimiter: str = ",") -> str:
+    """The form of ``sheet``, every cell ``value(code, dimension)``."""
+    rows = list(csv.DictReader(io.StringIO(review.sheet_csv(sheet, "clinician"))))
+    names = [dimension.name for dimension in review.FORMS["clinician"]]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(row | {name: value(row["code"], name) for name in names} for row in rows)
+    return text.getvalue()
+
+
+def test_a_form_tells_nothing_of_the_systems_and_each_has_its_own_order() -> None:
+    sheets, key = exported()
+    for sheet in sheets:
+        text = review.sheet_csv(sheet, "clinician")
+        assert "localmed" not in text
+        assert "[1]" not in text, "only one system cites"
+        assert sorted(block.question for block in sheet.blocks) == [f"Question {n}?" for n in range(8)]
+    assert [block.question for block in sheets[0].blocks] != [block.question for block in sheets[1].blocks]
+    first = Counter(entry.system for entry in key.entries if entry.code.endswith("-a"))
+    assert 0 < first["localmed"] < 16, "neither system always comes first"
+    assert exported() == (sheets, key), "the same seed gives the same forms"
+
+
+def test_markers_stay_where_they_are_to_stay() -> None:
+    sheets, _ = exported(markers=True)
+    assert "[1]" in review.sheet_csv(sheets[0], "clinician")
+
+
+@pytest.mark.parametrize("text", ["A [1].", "A [1, 2].", "A［1］。", "A【1】。", "A [1-3]."])
+def test_markers_of_every_form_are_taken_out(text: str) -> None:
+    assert review.without_markers(text) in ("A.", "A。")
+    assert review.without_markers("[Na+] is 140 mmol/L") == "[Na+] is 140 mmol/L"
+
+
+@pytest.mark.parametrize("code", ["utf-8-sig", "utf-16", "gb18030", "big5"])
+def test_a_form_comes_back_in_whatever_code_a_spreadsheet_saved_it(code: str) -> None:
+    """Spreadsheet programs set to Chinese save GBK; what is read of a form is ASCII in all of them."""
+    text = CASES.replace("Question", "血壓").replace("Yes", "能，目標")
+    sheets, key = exported(text)
+    content = filled(sheets[0], lambda _code, _dimension: 1, "\t" if code == "utf-16" else ",").encode(code)
+    read = review.ratings(review.decoded(content), "r1.csv", key)
+    assert len(read) == 16
+    assert {value for values in read.values() for value in values.values()} == {1}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_form_comes_back_from_any_spreadsheet(delimiter: str) -> None:
+    (sheet, _), key = exported()
+    values = review.ratings(filled(sheet, lambda *_: "1.0", delimiter), "r1.csv", key)
+    assert len(values) == 16
+    assert all(set(row.values()) == {1} for row in values.values())
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        (lambda text: text.replace("code", "kode", 1), "review.table"),
+        (lambda text: text + text.partition("\n")[2], "review.code"),
+        (lambda text: text.replace("1-1-a", "9-9-a"), "review.code"),
+        (lambda text: text.replace(",1,1,1,1,1,1,1,1,1", ",1,1,0,1,1,1,1,1,1", 1), "review.value"),
+    ],
+)
+def test_a_form_that_is_none_is_refused(changed: Any, code: str) -> None:
+    (sheet, _), key = exported()
+    text = changed(filled(sheet, lambda *_: "1").replace("\r\n", "\n"))
+    with pytest.raises(InputError) as refused:
+        review.ratings(text, "r1.csv", key)
+    assert refused.value.message.code == code
+
+
+def test_who_misses_a_control_is_left_out_and_controls_are_in_no_result() -> None:
+    sheets, key = exported(CASES + CONTROL)
+    right = {entry.code for entry in key.entries if entry.control}
+
+    def honest(code: str, name: str) -> str:
+        return "-1" if code in right and name == "relevance" else "1"
+
+    forms = [review.ratings(filled(sheets[0], honest), "1", key),
+             review.ratings(filled(sheets[1], lambda *_: "1"), "2", key)]  # fmt: skip
+    ratings, left_out = review.merged(forms, key)
+    assert left_out == ("r2",)
+    assert {rating.reviewer for rating in ratings} == {"r1"}
+    assert {rating.case for rating in ratings} == {f"q{n}" for n in range(8)}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "review.cases"),
+        ("{}\n", "review.line"),
+        ('{"id": "1", "question": "Q", "answers": {"a": ""}}', "review.line"),
+        ('{"id": "1", "question": "Q", "answers": {"a": "x"}}', "review.systems"),
+        (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x", "b": "y"}}', "review.systems"),
+        (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x"}, "control": {"a": {"s": 1}}}', "review.control"),
+        (CASES + '{"id": "x", "question": "Q", "answers": {"a": "x"}, "control": {"a": "s"}}', "review.line"),
+        (CASES + '{"id": "x", "question": "\\ud800", "answers": {"a": "x"}}', "review.line"),
+    ],
+)  # fmt: skip
+def test_cases_that_cannot_be_reviewed_are_refused(text: str, code: str) -> None:
+    with pytest.raises(InputError) as refused:
+        review.cases(text, "cases.jsonl", "clinician")
+    assert refused.value.message.code == code
+
+
+@pytest.mark.parametrize("seed", ["1e400", "1"])
+def test_a_key_that_is_none_is_refused(seed: str) -> None:
+    entry = '{"code": "a", "reviewer": "r", "case": "c", "system": "s", "control": 5}'
+    with pytest.raises(InputError):
+        review.key_of(f'{{"form": "lay", "seed": {seed}, "entries": [{entry}]}}', "key.json")
+
+
+def test_lines_of_one_system_each_become_a_case() -> None:
+    text = "".join(
+        json.dumps({"id": "1", "question": "Q?", "system": name, "answer": name.upper()}) + "\n" for name in "ab"
+    )
+    (case,) = review.cases(text, "cases.jsonl", "lay")
+    assert case.answers == {"a": "A", "b": "B"}
+
+
+def test_a_reviewer_twice_is_refused() -> None:
+    with pytest.raises(UsageError):
+        exported(reviewers=("r1", "r1"))
+
+
+def test_every_dimension_and_option_has_its_words() -> None:
+    for form in review.FORMS.values():
+        for dimension in form:
+            assert dimension.values == tuple(sorted(dimension.values)), "worst first"
+            for language in LANGUAGES:
+                assert render(dimension.question, language)
+
+
+# --- figures known from elsewhere -------------------------------------------------------------------------------------
+
+KNOWN = {"A": "*****3412113" + "3*3", "B": "1*213343*******", "C": "**21344*21133*4"}
+
+
+def test_alpha_is_the_published_one() -> None:
+    """The example of three coders and fifteen units that the literature on alpha prints: nominal 0.691."""
+    table = {
+        coder: {f"{place:02}": int(mark) for place, mark in enumerate(marks) if mark != "*"}
+        for coder, marks in KNOWN.items()
+    }
+    assert agreement.alpha(table, (1, 2, 3, 4)) == pytest.approx(0.807, abs=0.001), "ordinal"
+    import krippendorff
+    import numpy as np
+
+    data = [[float(row.get(f"{place:02}", np.nan)) for place in range(15)] for row in table.values()]
+    assert krippendorff.alpha(data, level_of_measurement="nominal") == pytest.approx(0.691, abs=0.001)
+
+
+def test_kappa_is_the_textbook_one() -> None:
+    """50 proposals, two readers: both yes 20, both no 15, yes/no 5, no/yes 10: kappa 0.4."""
+    pairs = [(1, 1)] * 20 + [(-1, -1)] * 15 + [(1, -1)] * 5 + [(-1, 1)] * 10
+    one = {str(place): first for place, (first, _) in enumerate(pairs)}
+    other = {str(place): second for place, (_, second) in enumerate(pairs)}
+    assert agreement.kappa(one, other) == pytest.approx(0.4)
+    assert agreement.kappa({"1": 1}, {"1": 1}) is None, "chance alone would agree"
+    assert agreement.kappa({"1": 1}, {"2": 1}) is None
+
+
+def test_what_cannot_be_taken_is_undefined() -> None:
+    assert agreement.kruskal([[1, 1], [1, 1]]) is None
+    assert agreement.alpha({"r1": {"u": 1}}, (-1, 1)) is None
+    assert agreement.wilcoxon_p([]) is None
+    assert agreement.wilcoxon_p([0.0, 0.0]) == 1.0
+
+
+def test_a_better_system_is_seen() -> None:
+    ratings = [
+        Rating(reviewer, f"q{case}", system, "helpfulness", 1 if system == "good" or case % 5 == 0 else -1)
+        for reviewer in ("r1", "r2", "r3") for case in range(20) for system in ("good", "poor")
+    ]  # fmt: skip
+    report = agreement.report(ratings, "lay", (), seed=1)
+    (contrast,) = report.contrasts
+    assert (contrast.first, contrast.second, contrast.cases) == ("good", "poor", 20)
+    assert contrast.difference == pytest.approx(1.6)
+    assert contrast.p is not None
+    assert contrast.p < 0.001
+    (agreed,) = report.agreements
+    assert (agreed.alpha, agreed.kappa) == (1.0, 1.0)
+    good, poor = report.scores
+    assert [good.mean, poor.mean, poor.best] == pytest.approx([1.0, -0.6, 0.2])
+    assert poor.low is not None
+    assert poor.low < -0.6 < (poor.high or 0)

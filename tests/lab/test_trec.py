@@ -1,0 +1,143 @@
+"""TREC files: what is read, what is refused with its line, and which document a name means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.domain import SearchFilter, message
+from localmed.domain.errors import InputError
+from localmed.lab import trec
+from localmed.library.library import Library
+
+SECRET = "Zyxwvut Patientname"
+ANY = SearchFilter()
+
+
+def written(folder: Path, name: str, text: str | bytes) -> Path:
+    file = folder / name
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return file
+
+
+def test_questions(tmp_path: Path) -> None:
+    file = written(tmp_path, "q.tsv", "\ufeff1\tWhat is gout?\r\n\n2\tA question\twith a tab\n")
+    assert [(query.id, query.text) for query in trec.read_queries(file)] == [
+        ("1", "What is gout?"),
+        ("2", "A question\twith a tab"),
+    ]
+
+
+def test_judgements(tmp_path: Path) -> None:
+    file = written(tmp_path, "r.txt", "1 0 a 1\n1\t0\tb\t-2\n\n2 Q0 c 3\r\n")
+    assert [(qrel.line, qrel.question, qrel.document, qrel.gain) for qrel in trec.read_qrels(file)] == [
+        (1, "1", "a", 1),
+        (2, "1", "b", 0),  # below 0 is junk
+        (4, "2", "c", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("1 no tab\n2\tfine\n", "1"),
+        ("1\tfine\n1\tagain\n", "2"),
+        ("a b\tblank in the id\n", "1"),
+        ("\tno id\n", "1"),
+        ("1\t\n2\t \n3\tfine", "1, 2"),
+    ],
+)
+def test_bad_questions_are_named_by_line_and_not_repeated(tmp_path: Path, text: str, lines: str) -> None:
+    file = written(tmp_path, "q.tsv", text.replace("fine", SECRET))
+    with pytest.raises(InputError, match=rf": {lines}\. ") as error:
+        trec.read_queries(file)
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "line", ["1 0 a", "1 0 a 1 more", "1 0 a good", "1 0 a 1.5", "1 0 a 101", "1 0 a 99999999999", "1 0 a ¹"]
+)
+def test_bad_judgements_are_named_by_line(tmp_path: Path, line: str) -> None:
+    with pytest.raises(InputError, match=r"1 line .*: 2\. "):
+        trec.read_qrels(written(tmp_path, "r.txt", f"1 0 a 1\n{line}\n1 0 b 0\n"))
+
+
+def test_of_many_bad_lines_the_first_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"50 lines .*: 1, 2, 3, .* 20 ... .\+30.\. "):
+        trec.read_qrels(written(tmp_path, "r.txt", "wrong\n" * 50))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe1\t2"])
+def test_empty_and_foreign_files(tmp_path: Path, content: bytes) -> None:
+    file = written(tmp_path, "f", content)
+    for read in (trec.read_queries, trec.read_qrels):
+        with pytest.raises(InputError, match=r"is empty|is not UTF-8"):
+            read(file)
+
+
+@pytest.mark.parametrize("name", ["missing.tsv", "."])
+def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        trec.read_queries(tmp_path / name)
+
+
+def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    file = written(tmp_path, "q.tsv", "1\tx\n")
+    with file.open("r+b") as opened:
+        opened.truncate(trec.MOST_GRADE * 2**30)  # sparse
+    with pytest.raises(InputError, match="larger than"):
+        trec.read_queries(file)
+
+
+def loaded(folder: Path, library: Library, qrels: str, search_filter: SearchFilter = ANY) -> dict[str, dict[str, int]]:
+    queries = written(folder, "q.tsv", "1\tasthma\n2\tgout\n")
+    question_set = trec.load(queries, written(folder, "r.txt", qrels), library, search_filter)
+    return {question: dict(judged) for question, judged in question_set.judgements.items()}
+
+
+@pytest.mark.parametrize("name", ["n3", "pmid:1003", "1003"])
+def test_a_document_by_its_names(tmp_path: Path, library: Library, ids: dict[str, str], name: str) -> None:
+    assert loaded(tmp_path, library, f"1 0 {name} 2\n") == {"1": {ids["n3"]: 2}}
+
+
+def test_a_document_by_its_id_key_and_file(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
+    (key,) = (document.key for document in library.catalogue.documents() if document.id == ids["n3"])
+    gloves = next(document.id for document in library.catalogue.documents() if document.source.endswith("gloves.txt"))
+    assert loaded(tmp_path, library, f"1 0 {ids['n3']} 2\n2 0 gloves 1\n1 0 {key} 1\n") == {
+        "1": {ids["n3"]: 2},  # the highest of two judgements counts
+        "2": {gloves: 1},
+    }
+
+
+def test_a_passage_stands_for_its_document(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
+    passage = next(passage_.id for passage_ in library.lexical.all_passages() if passage_.document_id == ids["n5"])
+    assert loaded(tmp_path, library, f"1 0 {passage} 3\n") == {"1": {ids["n5"]: 3}}
+
+
+@pytest.mark.parametrize("name", ["notes", "shared:1", "1"])
+def test_a_name_of_several_documents_is_an_error(tmp_path: Path, library: Library, name: str) -> None:
+    with pytest.raises(InputError, match=r"the name in 1 line fits several documents: 2\. "):
+        loaded(tmp_path, library, f"1 0 n1 1\n1 0 {name} 1\n")
+
+
+def test_what_is_not_in_the_library_is_left_out_and_counted(tmp_path: Path, library: Library) -> None:
+    queries, qrels = written(tmp_path, "q.tsv", "1\tx\n"), written(tmp_path, "r.txt", "1 0 n1 1\n1 0 a 1\n1 0 b 0\n")
+    question_set = trec.load(queries, qrels, library, ANY)
+    assert message("evaluation.note.lost", count=2) in question_set.notes
+    with pytest.raises(InputError, match="none of the 1 judged documents"):
+        loaded(tmp_path, library, "1 0 nowhere 1\n")
+    with pytest.raises(InputError, match="none of the 1 judged documents"):
+        loaded(tmp_path, library, "1 0 n1 1\n", SearchFilter(collections=("other",)))
+
+
+def test_judged_questions_that_are_not_asked(tmp_path: Path, library: Library) -> None:
+    with pytest.raises(InputError, match=r"2 lines judge questions that are not in q\.tsv: 2, 3\. "):
+        loaded(tmp_path, library, "1 0 n1 1\n3 0 n1 1\n4 0 n1 1\n")
+
+
+def test_the_leading_measure_follows_the_grades(tmp_path: Path, library: Library) -> None:
+    queries = written(tmp_path, "q.tsv", "1\tx\n")
+    for grade, measure in ((1, "MRR@10"), (2, "nDCG@10")):
+        qrels = written(tmp_path, "r.txt", f"1 0 n1 {grade}\n")
+        assert trec.load(queries, qrels, library, ANY).measure == measure

@@ -1,0 +1,145 @@
+"""Abbreviations of orders: what each usually means, and that nothing is chosen where there is more than one meaning."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from localmed.text.abbreviations import abbreviations, meaning
+from localmed.text.tables import table
+
+
+def read(text: str, language: str = "en") -> dict[str, tuple[str, ...]]:
+    matches = abbreviations(text, language)
+    assert all(text[one.start : one.end] == one.written for one in matches)
+    return {one.written: one.meanings for one in matches}
+
+
+def test_usual_meanings() -> None:
+    assert read("Amoxicillin 500 mg PO B.I.D., q4-6h prn.") == {
+        "PO": ("by mouth",),
+        "B.I.D.": ("twice a day",),
+        "q4-6h": ("every 4 to 6 hours",),
+        "prn": ("only when needed",),
+    }
+    assert read("0.5g tid 静滴，q8h", "zh") == {
+        "tid": ("每日三次",),
+        "静滴": ("通过输液滴入静脉",),
+        "q8h": ("每8小时一次",),
+    }
+    assert read("IV/PO and f/u") == {
+        "IV": ("into a vein",), "PO": ("by mouth",), "f/u": ("follow-up visit",),
+    }  # fmt: skip
+    assert (meaning("CBC", "en"), meaning("PT", "en")) == ("full blood count", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "both"),
+    [
+        ("D/C Foley", "D/C", ("stop", "leave the hospital")),
+        ("Furosemide 40 mg OD", "OD", ("once a day", "the right eye")),
+        ("Insulin at HS", "HS", ("at bedtime", "half strength")),
+        ("MS 4 mg IV", "MS", ("morphine sulfate", "magnesium sulfate", "multiple sclerosis")),
+        (
+            "Hold if SBP < 100",
+            "SBP",
+            ("systolic blood pressure, the upper number", "an infection of the belly's lining"),
+        ),
+    ],
+)
+def test_several_meanings_are_all_given(line: str, written: str, both: tuple[str, ...]) -> None:
+    assert read(line)[written] == both
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "meanings"),
+    [
+        ("Enoxaparin 40 mg SC od", "od", ("once a day", "the right eye")),
+        ("Furosemide 40mg od", "od", ("once a day", "the right eye")),
+        ("take one tablet om", "om", ("every morning", "infection of the middle ear", "bone infection")),
+        ("Morphine 5 mg im stat", "im", ("into a muscle", "internal medicine")),
+        ("Prednisolone 30 mg daily then STOP", "STOP", ("leave it out from now on",)),
+        ("Hold metformin until seen", "Hold", ("leave it out for now",)),
+        ("Paracetamol 1 g, max 4 g in 24 hours", "max", ("at most",)),
+    ],
+)
+def test_what_an_order_says_in_small_letters_or_its_own_words_is_told(
+    line: str, written: str, meanings: tuple[str, ...]
+) -> None:
+    assert read(line)[written] == meanings
+
+
+@pytest.mark.parametrize("line", ["im going home", "Hold the inhaler upright", "meet at the bus stop", "Max Miller"])
+def test_ordinary_words_are_none(line: str) -> None:
+    assert read(line) == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Stage IV cancer",
+        "She is on the top of it, or in a pet shop",
+        "HOLD IT AND MS ON TOP",  # all capitals: capitals say nothing
+        "5-FU and 5-ASA",
+        "AC joint",
+        "CAP treated",
+        "mastoid, tidy, bidder",
+        "sit up and stop",
+        "5/7 then x3",
+    ],
+)
+def test_what_is_written_like_one_and_is_none_is_left(line: str) -> None:
+    assert read(line) == {}
+
+
+def test_a_roman_four_in_chinese_is_no_vein() -> None:
+    assert read("心功能IV级，不要肌注", "zh") == {"肌注": ("注射入肌肉",)}
+
+
+def test_the_exact_case_decides_where_it_tells() -> None:
+    assert len(read("eGFR 30")["eGFR"]) == 1
+    assert len(read("EGFR positive, not all capitals")["EGFR"]) == 2
+
+
+def test_the_table_is_whole() -> None:
+    data = table("abbreviations")
+    for pair in (*data["usual"].values(), *data["chinese"].values()):
+        assert len(pair) == 2
+        assert all(pair)
+    for key, pairs in data["several"].items():
+        assert len(pairs) > 1, key
+        assert key not in data["usual"]
+        assert len({english for english, _ in pairs}) == len(pairs)
+    known = {*data["usual"], *data["several"]}
+    assert {*data["written"]["capitals"], *data["written"]["lower"]} <= known
+
+
+@pytest.mark.parametrize("run", ["bid ", "静滴", "q", "q 8 ", "a/", "I.V.", "stage "])
+def test_time_is_linear(run: str) -> None:
+    began = time.process_time()
+    abbreviations(run * (80_000 // len(run)), "en")
+    assert time.process_time() - began < 5
+
+
+def test_cap_in_capitals_is_no_capsule() -> None:
+    assert meaning("cap", "en") == "capsule"
+    assert meaning("CAP", "en") == "", "community-acquired pneumonia, mostly"
+
+
+@pytest.mark.parametrize(
+    ("line", "english", "chinese"),
+    [
+        ("Prednisolone 30 mg PO x5/7", "for 5 days", "共5天"),
+        ("Doxycycline 100 mg × 2/52", "for 2 weeks", "共2周"),
+        ("Vitamin D x 1/12", "for 1 month", "共1个月"),
+    ],
+)
+def test_how_long(line: str, english: str, chinese: str) -> None:
+    for language, wording in (("en", english), ("zh", chinese)):
+        assert wording in [one.meanings[0] for one in abbreviations(line, language)]
+
+
+@pytest.mark.parametrize("line", ["review on 5/7", "give 5/7 of it", "x5/70", "Rx5/7", "x5/7/2026", "x3"])
+def test_what_is_no_length_of_time(line: str) -> None:
+    assert not [one for one in abbreviations(line, "en") if one.meanings[0].startswith("for ")]

@@ -1,0 +1,301 @@
+"""Backups: whole, while others write, small where little has changed; restored whole or not at all, newest wins."""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.config import BackupSettings, LibrarySettings, RefreshSettings, Settings
+from localmed.domain import SearchFilter, message
+from localmed.domain.errors import Busy, Damaged, LibraryError, LocalmedError, UnknownName, UsageError
+from localmed.domain.nights import UNCHANGED
+from localmed.library import generations
+from localmed.library.library import Library
+from localmed.nightly.refresh import refresh
+from localmed.process.hooks import SILENT
+from localmed.site import alerts, canary_gate, changes, stored, uploads
+from localmed.site.audit import Audit
+from localmed.site.session import Session
+from localmed.upkeep import backup, packs
+from localmed.upkeep.restore import restore
+from tests.fakes import HashedWords, described, documents, import_into, opened, overwrite, verify, write
+from tests.site.publishing import Publisher
+
+QUESTION = "Should antibiotics be given within one hour in sepsis?"
+TEXTS = {
+    "sepsis.txt": "Sepsis\n\nIn sepsis antibiotics should be given within one hour.\n",
+    "fever.txt": "Fever\n\nParacetamol is given for fever.\n",
+}
+
+
+@pytest.fixture
+def filled(settings: Settings, corpus: Path) -> Settings:
+    import_into(settings, write(corpus, TEXTS))
+    with opened(settings, HashedWords()) as session:
+        changes.set_access(session, "secret", ["doctors"])
+    return settings
+
+
+@pytest.fixture
+def session(filled: Settings) -> Iterator[Session]:
+    with opened(filled, HashedWords()) as session:
+        yield session
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "backups"
+
+
+def restored(folder: Path, tmp_path: Path, settings: Settings) -> Settings:
+    """A new data folder from the newest backup, whole."""
+    data = tmp_path / "restored"
+    restore(folder, data, "", False, SILENT)
+    verify(data)
+    assert not stored.of_generation(data, None)
+    assert [fault.what for fault in stored.beside(data)] == []
+    return replace(settings, data=data)
+
+
+@pytest.mark.slow
+def test_a_restored_library_answers_the_same(session: Session, filled: Settings, folder: Path, tmp_path: Path) -> None:
+    (filled.data / "canaries.toml").write_text(
+        f'[[canary]]\nid = "hour"\nquestion = "{QUESTION}"\nmust = "cite"\ndocuments = ["sepsis.txt"]\n'
+    )
+    before = session.ask(QUESTION, SearchFilter())
+    made = backup.make(session, folder, SILENT)
+    assert not list(backup.damaged(folder, made))
+    with opened(restored(folder, tmp_path, filled), HashedWords()) as again:
+        after = again.ask(QUESTION, SearchFilter())
+        assert (after.statements, after.evidence) == (before.statements, before.evidence)
+        assert canary_gate.standing(again).after["hour"].passed
+        assert dict(again.access.all()) == {"secret": frozenset({"doctors"})}
+
+
+def test_what_is_there_already_is_not_written_again(session: Session, folder: Path) -> None:
+    first = backup.make(session, folder, SILENT)
+    second = backup.make(session, folder, SILENT)
+    assert first.added_bytes > 100_000
+    assert second.added_bytes < first.added_bytes / 2, "the log has grown by the first, the library has not"
+
+
+def test_only_the_newest_stay_with_what_they_name(filled: Settings, folder: Path, corpus: Path) -> None:
+    few = replace(filled, backup=BackupSettings(keep=2))
+    with opened(few, HashedWords()) as session:
+        names = [backup.make(session, folder, SILENT).name for _ in range(4)]
+    assert backup.backups(folder) == names[2:]
+    named = {block for name in names[2:] for file in backup.read(folder, name).files for block in file.blocks}
+    assert {path.name for path in (folder / "blocks").glob("*/*")} == named
+
+
+def test_a_backup_while_others_withdraw_is_whole(
+    session: Session, filled: Settings, folder: Path, tmp_path: Path
+) -> None:
+    ended, document = threading.Event(), documents(filled)["fever.txt"]
+
+    def toggle() -> None:
+        with opened(filled, HashedWords()) as other:
+            state = False
+            while not ended.is_set():
+                state = not state
+                changes.withdraw(other, document, state, "again")
+
+    busy = threading.Thread(target=toggle)
+    busy.start()
+    try:
+        for number in range(3):
+            backup.make(session, folder, SILENT)
+            assert restored(folder, tmp_path / f"{number}", filled)
+    finally:
+        ended.set()
+        busy.join(60)
+
+
+def test_a_block_that_has_decayed_is_written_again(session: Session, folder: Path) -> None:
+    first = backup.make(session, folder, SILENT)
+    largest = max(first.files, key=lambda file: file.bytes)
+    block = folder / "blocks" / largest.blocks[0][:2] / largest.blocks[0]
+    content = bytearray(block.read_bytes())
+    content[len(content) // 2] ^= 1
+    block.write_bytes(content)
+    assert largest.path in list(backup.damaged(folder, first))
+    again = backup.make(session, folder, SILENT)
+    assert not list(backup.damaged(folder, first))
+    assert not list(backup.damaged(folder, again))
+
+
+def test_what_is_being_read_is_not_removed(
+    filled: Settings, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup is made, of which only the newest stay, while an older one is restored."""
+    one = replace(filled, backup=BackupSettings(keep=1))
+    with opened(one, HashedWords()) as session:
+        first, write = backup.make(session, folder, SILENT), backup.write
+        made: list[backup.Backup] = []
+
+        def meanwhile(*arguments: Any) -> None:
+            if not made:
+                changes.set_access(session, "other", ["nurses"])
+                made.append(backup.make(session, folder, SILENT))
+            write(*arguments)
+
+        monkeypatch.setattr(backup, "write", meanwhile)
+        restore(folder, tmp_path / "restored", first.name, False, SILENT)
+        assert backup.backups(folder) == [first.name, made[0].name]
+        last = backup.make(session, folder, SILENT)
+    assert backup.backups(folder) == [last.name], "once nobody reads it"
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "remove", "manifest"])
+def test_a_damaged_backup_is_refused(session: Session, folder: Path, tmp_path: Path, harm: str) -> None:
+    made = backup.make(session, folder, SILENT)
+    largest = max(made.files, key=lambda file: file.bytes)
+    block = folder / "blocks" / largest.blocks[0][:2] / largest.blocks[0]
+    path = folder / f"{made.name}.json" if harm == "manifest" else block
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    if harm == "remove":
+        path.unlink()
+    elif harm == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        path.write_bytes(content)
+    with pytest.raises(Damaged):
+        restore(folder, tmp_path / "restored", "", False, SILENT)
+    assert not (tmp_path / "restored").exists()
+    assert not (tmp_path / "restored.restoring").exists()
+    if harm != "manifest":
+        assert list(backup.damaged(folder, made))
+        with pytest.raises(UnknownName):
+            restore(folder, tmp_path / "restored", "19990101T000000", False, SILENT)
+
+
+def test_what_was_withdrawn_since_stays_withdrawn(session: Session, filled: Settings, folder: Path) -> None:
+    backup.make(session, folder, SILENT)
+    changes.withdraw(session, documents(filled)["sepsis.txt"], True, "wrong dose")
+    session.site.close()
+    with pytest.raises(UsageError):
+        restore(folder, filled.data, "", False, SILENT)
+    result = restore(folder, filled.data, "", True, SILENT)
+    assert result.kept_log
+    assert Path(result.beside).is_dir()
+    with opened(filled, HashedWords()) as again:
+        assert not [one for one in again.ask(QUESTION, SearchFilter()).evidence if one.document_title == "Sepsis"]
+        with closing(Audit(filled.data)) as log:
+            assert "withdraw" in [entry.action for entry in log.entries()]
+            assert not log.verify()
+
+
+def test_withdrawals_of_a_lost_log_are_put_in_force_again(session: Session, filled: Settings, folder: Path) -> None:
+    backup.make(session, folder, SILENT)
+    changes.withdraw(session, documents(filled)["sepsis.txt"], True, "wrong dose")
+    session.site.close()
+    (filled.data / "audit.sqlite").write_bytes(b"nothing of a log")
+    result = restore(folder, filled.data, "", True, SILENT)
+    assert (result.kept_log, result.withdrawn) == (False, 1)
+    with opened(filled, HashedWords()) as again:
+        assert not [one for one in again.ask(QUESTION, SearchFilter()).evidence if one.document_title == "Sepsis"]
+
+
+def test_what_is_in_use_is_not_replaced(session: Session, filled: Settings, folder: Path) -> None:
+    backup.make(session, folder, SILENT)
+    with Library.open(filled.data), pytest.raises(Busy):
+        restore(folder, filled.data, "", True, SILENT)
+    assert generations.current(filled.data).exists()
+
+
+def test_a_full_disk_leaves_no_backup(session: Session, folder: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, before[1]))
+    try:
+        with pytest.raises(LocalmedError):
+            backup.make(session, folder, SILENT)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not backup.backups(folder)
+    assert backup.make(session, folder, SILENT).name in backup.backups(folder)
+
+
+def test_a_folder_that_is_a_file_is_told(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(LibraryError):
+        backup.make(session, tmp_path / "file", SILENT)
+    with pytest.raises(UsageError):
+        backup.make(session, session.data / "backups", SILENT)
+
+
+def test_the_night_mends_from_the_backup(filled: Settings, folder: Path) -> None:
+    nightly = replace(
+        filled,
+        refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1),
+        backup=BackupSettings(folder=str(folder)),
+    )
+    with opened(nightly, HashedWords()) as session:
+        alerts.tell(nightly, "refresh", message("hold.standing", count=1))
+        assert refresh(session).backup in backup.backups(folder)
+        restored_state = restored(folder, folder.parent, nightly)
+        assert not alerts.alerts(restored_state.data), "what was over is not brought back"
+        served = generations.current(filled.data)
+        original = next((filled.data / "files").iterdir())
+        for path in (next((served / "lexical").glob("*.store")), original):
+            content, times = bytearray(path.read_bytes()), path.stat()
+            content[len(content) // 2] ^= 1
+            path.chmod(0o600)
+            overwrite(path, bytes(content))
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        night = refresh(session)
+        assert (len(night.faults), len(night.mended)) == (2, 2)
+        assert session.ask(QUESTION, SearchFilter()).evidence
+    verify(filled.data)
+    shutil.rmtree(folder)
+
+
+def test_uploads_and_packs_come_back_and_the_next_night_finds_them(
+    tmp_path: Path, session_of_packs: Session, ours: Publisher, folder: Path
+) -> None:
+    session = session_of_packs
+    packs.import_pack(session, ours.pack("one"))
+    changes.put_collection(session, described("sent").collection)
+    waiting = uploads.accept(session, "sent", "fever.txt", io.BytesIO(TEXTS["fever.txt"].encode()))
+    uploads.note_look(session, waiting, message("hold.standing", count=1), True)
+    uploads.publish(session, uploads.upload(session, waiting.id), SILENT)
+    left = uploads.accept(session, "sent", "gout.txt", io.BytesIO(b"Gout\n\nColchicine.\n"))
+    backup.make(session, folder, SILENT)
+    session.site.close()
+    shutil.rmtree(session.data)
+    restore(folder, session.data, "", False, SILENT)
+    night = refresh(session)
+    assert (night.outcome, night.errors, night.faults) == (UNCHANGED, (), ())
+    assert uploads.file_of(session, uploads.upload(session, left.id)).read_text() == "Gout\n\nColchicine.\n"
+    assert packs.import_pack(session, ours.pack("two", 2))
+    with pytest.raises(LocalmedError):
+        packs.import_pack(session, tmp_path / "publisher" / "one")
+
+
+@pytest.fixture
+def session_of_packs(tmp_path: Path, ours: Publisher) -> Iterator[Session]:
+    settings = Settings(
+        tmp_path / "data",
+        library=LibrarySettings(writer_memory_bytes=15_000_000),
+        refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1),
+    )
+    with opened(settings, HashedWords()) as session:
+        packs.trust_root(session, ours.root)
+        yield session
+
+
+def test_a_restored_folder_does_not_warn_of_a_backup(session: Session, folder: Path, tmp_path: Path) -> None:
+    alerts.tell(session.settings, "backup", message("backup.failed", kind="28"))
+    backup.make(session, folder, SILENT)
+    settings = restored(folder, tmp_path, session.settings)
+    assert "backup" not in {one.kind for one in alerts.alerts(settings.data)}

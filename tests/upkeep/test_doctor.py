@@ -1,0 +1,363 @@
+"""The doctor: for each thing that can be wrong, make it so, and see the line that says it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from localmed.answering import self_test
+from localmed.config import ChatSettings, Settings
+from localmed.domain import Document, message
+from localmed.domain.errors import LibraryError
+from localmed.domain.ports import ChatIdentity
+from localmed.ingest.ocr import child as ocr
+from localmed.library import generations
+from localmed.library.state import Quarantined, State
+from localmed.library.withdrawals import Withdrawals
+from localmed.models.registry import tested
+from localmed.models.registry.manifests import FOLDER
+from localmed.models.registry.registry import Registry
+from localmed.process.environment import OFFLINE
+from localmed.site.audit import Audit
+from localmed.upkeep import doctor
+from localmed.upkeep.check import Check, Level, Site, ok, size
+from localmed.upkeep.fit import Gpu, Machine
+from tests.fakes import import_into, write
+from tests.models import model_files as files
+from tests.models.model_files import make
+from tests.words import phrase, said
+
+GIB = 2**30
+NOW = datetime.fromisoformat("2027-01-15T12:00:00+01:00")
+CLEAN = {"PATH": "/bin"}
+BIG = Machine(64 * GIB, 60 * GIB, 8, (Gpu("Card", "550", 48 * GIB, 47 * GIB),))
+
+
+@pytest.fixture
+def site(settings: Settings) -> Site:
+    registry = Registry(settings.data / "models", FOLDER)
+    return Site(settings, registry, BIG, CLEAN, NOW)
+
+
+@pytest.fixture
+def full_site(site: Site, corpus: Path) -> Site:
+    """With a library of two generations, an audit entry and a model."""
+    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n"})
+    import_into(site.settings, corpus)
+    write(corpus, {"b.txt": "Fever\n\nParacetamol is given.\n"})
+    import_into(site.settings, corpus)
+    log = Audit(site.settings.data)
+    log.append("import", "ward", "finished")
+    log.close()
+    site.registry.add(make(corpus.parent / "Qwen3-8B-Q4_K_M.gguf", files.gguf()), "x")
+    site.registry.use("chat", "qwen3-8b")
+    tested.keep(site.registry.folder, ChatIdentity("qwen3-8b", "", 0), (), self_test.questions())
+    return dataclasses.replace(site, now=datetime.now().astimezone())
+
+
+def lines(site: Site, name: str) -> list[Check]:
+    checks = [check for check in doctor.examine(site) if check.name == name]
+    assert checks, name
+    return checks
+
+
+def levels(site: Site) -> dict[str, Level]:
+    """The worst level by name."""
+    worst: dict[str, Level] = {}
+    for check in doctor.examine(site):
+        worst[check.name] = max(worst.get(check.name, Level.OK), check.level, key=list(Level).index)
+    return worst
+
+
+def only(site: Site, name: str, level: Level) -> str:
+    """What the doctor says of ``name``, which is at ``level``, while all else is ok."""
+    assert {part: state for part, state in levels(site).items() if state is not Level.OK} == {name: level}
+    [check] = [line for line in lines(site, name) if line.level is level]
+    assert check.remedy
+    return check.says
+
+
+def test_nothing_imported_yet(site: Site) -> None:
+    assert set(levels(site).values()) == {Level.OK}
+    assert not site.settings.data.exists()  # nothing was made
+
+
+def test_all_well(full_site: Site) -> None:
+    assert set(levels(full_site).values()) == {Level.OK}
+    assert set(levels(dataclasses.replace(full_site, full=True)).values()) == {Level.OK}
+    assert "0002 is in use, 2 kept" in lines(full_site, "library")[0].says
+
+
+@pytest.mark.parametrize(
+    ("chat", "says"),
+    [
+        (ChatSettings(server="http://a:1", server_model="m"), "not listed in chat.servers"),
+        (ChatSettings(server="http://a:1", servers=("http://a:1",)), "chat.server_model is not"),
+    ],
+)
+def test_a_chat_server_that_is_not_set_up(site: Site, chat: ChatSettings, says: str) -> None:
+    assert says in only(_with(site, chat), "models", Level.PROBLEM)
+
+
+def test_a_chat_server_that_is_set_up(site: Site) -> None:
+    chat = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
+    assert "m at http://a:1 has not run" in only(_with(site, chat), "models", Level.WARNING)
+    identity, questions = ChatIdentity("m at http://a:1", "", 0), self_test.questions()
+    tested.keep(site.registry.folder, identity, [], {**questions, "relevance": "what an earlier version asked"})
+    [outdated] = [line.says for line in lines(_with(site, chat), "models") if line.level is Level.WARNING]
+    assert "served by rules: relevance" in outdated
+    tested.keep(site.registry.folder, identity, ["relevance", "check"], questions)
+    [unfit] = [line.says for line in lines(_with(site, chat), "models") if line.level is Level.WARNING]
+    assert unfit == said("doctor.chat_unfit.what", name="m at http://a:1", roles=("check",))
+    tested.keep(site.registry.folder, identity, ["relevance"], questions)
+    assert [line.says for line in lines(_with(site, chat), "models")] == [said("doctor.server", server="http://a:1")]
+
+
+def _with(site: Site, chat: ChatSettings) -> Site:
+    return dataclasses.replace(site, settings=dataclasses.replace(site.settings, chat=chat))
+
+
+# --- the data folder -----------------------------------------------------------------------------------------------
+
+
+def test_others_may_read(full_site: Site) -> None:
+    full_site.settings.data.chmod(0o750)
+    assert "mode 750" in only(full_site, "rights", Level.PROBLEM)
+
+
+def test_another_owner(full_site: Site) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may give a folder away")
+    os.chown(full_site.settings.data, 12345, -1)
+    assert "another account" in only(full_site, "rights", Level.PROBLEM)
+
+
+def file_of(site: Site, generation: str, name: str) -> Path:
+    [path] = (site.settings.data / "generations" / generation).rglob(name)
+    return path
+
+
+def test_a_damaged_generation_that_is_served(full_site: Site) -> None:
+    path = file_of(full_site, "0002", "library.sqlite")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    for full in (False, True):  # the size is as it was, but the file was touched since it was hashed
+        assert "sha256 differs" in only(dataclasses.replace(full_site, full=full), "library", Level.PROBLEM)
+    path.write_bytes(content[:-1])
+    assert "bytes, not" in only(full_site, "library", Level.PROBLEM)
+
+
+def test_a_damaged_generation_that_is_kept(full_site: Site) -> None:
+    file_of(full_site, "0001", "library.sqlite").unlink()
+    assert "0001" in only(full_site, "library", Level.WARNING)
+
+
+def test_a_generation_without_its_manifest(full_site: Site) -> None:
+    file_of(full_site, "0002", generations.MANIFEST).write_text("{")
+    assert levels(full_site)["library"] is Level.PROBLEM
+
+
+def test_a_link_that_leads_nowhere(full_site: Site) -> None:
+    link = full_site.settings.data / "current"
+    link.unlink()
+    link.symlink_to("generations/0099")
+    assert levels(full_site)["library"] is Level.PROBLEM
+
+
+def test_somebody_is_writing(full_site: Site) -> None:
+    with generations.lock_writer(full_site.settings.data):
+        assert f"process {os.getpid()}" in only(full_site, "writer", Level.WARNING)
+    assert levels(full_site)["writer"] is Level.OK
+
+
+def test_a_withdrawal_that_cannot_be_read(full_site: Site) -> None:
+    document = Document("id", "ward", "a", "t", "en", "s", "f", "c", "text/plain")
+    Withdrawals(full_site.settings.data).append(document, True, "x", "y")
+    assert "1 entry" in lines(full_site, "withdrawals")[0].says
+    path = full_site.settings.data / "withdrawals"
+    path.write_bytes(path.read_bytes().replace(b'"id"', b'"ie"', 1))
+    assert "line 1" in only(full_site, "withdrawals", Level.PROBLEM)
+    path.unlink()
+    assert "missing" in only(full_site, "withdrawals", Level.PROBLEM)
+
+
+def test_an_audit_log_that_was_altered(full_site: Site) -> None:
+    with sqlite3.connect(full_site.settings.data / "audit.sqlite") as database:
+        database.execute("UPDATE entries SET entry = replace(entry, 'finished', 'Finished')")
+    database.close()
+    assert "entry 1 was altered" in only(full_site, "audit", Level.PROBLEM)
+
+
+def test_an_audit_log_that_is_no_database(full_site: Site) -> None:
+    (full_site.settings.data / "audit.sqlite").write_bytes(b"not a database, not at all" * 100)
+    assert levels(full_site)["audit"] is Level.PROBLEM
+
+
+def test_refused_files(full_site: Site) -> None:
+    refused = [
+        Quarantined("ward", "/x/a.pdf", message("reader.line", number=number), "s", "r", message("reader.deep"))
+        for number in (1, 2)
+    ]
+    with State(full_site.settings.data) as state:
+        state.requarantine("ward", "/x/a.pdf", refused)
+    assert only(full_site, "quarantine", Level.WARNING).startswith("1 file was")
+
+
+@pytest.mark.parametrize(("free", "level"), [(2**19, Level.PROBLEM), (GIB, Level.WARNING)])
+def test_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
+    usage = type("Usage", (), {"free": free})
+    monkeypatch.setattr("localmed.upkeep.doctor.shutil.disk_usage", lambda path: usage)
+    only(full_site, "disk", level)
+
+
+# --- the machine and the software ----------------------------------------------------------------------------------
+
+
+def test_clocks(full_site: Site) -> None:
+    only(dataclasses.replace(full_site, now=full_site.now - timedelta(hours=2)), "clock", Level.PROBLEM)
+    early = dataclasses.replace(full_site, now=datetime.fromisoformat("1970-01-01T00:00:01+00:00"))
+    assert [line.level for line in lines(early, "clock")] == [Level.PROBLEM, Level.PROBLEM]
+    assert levels(dataclasses.replace(full_site, now=full_site.now - timedelta(minutes=1)))["clock"] is Level.OK
+
+
+def test_little_memory_and_no_gpu(site: Site) -> None:
+    small = dataclasses.replace(site, machine=Machine(2 * GIB, GIB, 1, (), message("doctor.no_smi")))
+    assert "2.0 GiB" in only(small, "memory", Level.WARNING)
+    workstation = dataclasses.replace(small.settings, profile="workstation")
+    assert levels(dataclasses.replace(small, settings=workstation))["gpu"] is Level.WARNING
+
+
+def test_who_reads_scans(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    off = dataclasses.replace(site.settings, read=dataclasses.replace(site.settings.read, ocr=False))
+    assert "read.ocr is off" in lines(dataclasses.replace(site, settings=off), "scans")[0].says
+    monkeypatch.setattr(ocr, "PACKAGES", ("no_such_package",))
+    assert "localmed[ocr]" in lines(site, "scans")[0].says
+
+
+def test_the_environment(site: Site) -> None:
+    wrong = dataclasses.replace(site, environment={**CLEAN, "HF_HUB_OFFLINE": "0"})
+    assert "HF_HUB_OFFLINE" in only(wrong, "offline", Level.WARNING)
+    proxy = dataclasses.replace(site, environment={**CLEAN, **OFFLINE, "HTTPS_PROXY": "http://user:secret@proxy"})
+    says = only(proxy, "offline", Level.WARNING)
+    assert "HTTPS_PROXY" in says
+    assert "secret" not in says
+
+
+@pytest.mark.parametrize(
+    ("requirement", "says"),
+    [
+        ("click==0.0.1", "not 0.0.1"),
+        ("no-such-thing==1.0", "no-such-thing is missing"),
+        ('click==0.0.1; extra == "x"', "not 0.0.1"),
+        ('no-such-thing==1.0; extra == "x"', ""),
+        ("pytest>=2", ""),
+    ],
+)
+def test_libraries(site: Site, monkeypatch: pytest.MonkeyPatch, requirement: str, says: str) -> None:
+    monkeypatch.setattr("localmed.upkeep.doctor.metadata.requires", lambda name: [requirement])
+    [check] = lines(site, "libraries")
+    assert check.level is (Level.PROBLEM if says else Level.OK)
+    assert says in check.says
+
+
+# --- models --------------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_model(full_site: Site) -> None:
+    path = full_site.registry.folder / "qwen3-8b" / "Qwen3-8B-Q4_K_M.gguf"
+    path.chmod(0o600)
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    assert "sha256 differs" in only(full_site, "model files", Level.PROBLEM)
+    path.unlink()
+    assert "missing" in only(full_site, "model files", Level.PROBLEM)
+
+
+def test_a_model_that_lies_there_unregistered(full_site: Site) -> None:
+    (full_site.registry.folder / "mine").mkdir()
+    assert "mine" in only(full_site, "model files", Level.WARNING)
+
+
+def test_a_registry_that_cannot_be_read(full_site: Site) -> None:
+    (full_site.registry.folder / "registry.json").write_text("{}")
+    by_name = levels(full_site)
+    assert by_name["models chosen"] is by_name["models whole"] is Level.PROBLEM
+    assert by_name["library"] is by_name["audit"] is Level.OK  # the rest is looked at all the same
+
+
+def test_the_workstation_without_its_models(site: Site) -> None:
+    site = dataclasses.replace(site, settings=dataclasses.replace(site.settings, profile="workstation"))
+    faults = [line.says for line in lines(site, "models") if line.level is Level.PROBLEM]
+    assert faults == ["bge-m3 for encoder is missing", "bge-reranker-v2-m3 for reranker is missing"]
+    (site.registry.folder / "bge-m3").mkdir(parents=True)
+    assert phrase("doctor.model_unregistered.what") in lines(site, "models")[0].says
+
+
+def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> None:
+    settings = dataclasses.replace(full_site.settings, profile="workstation")
+    site = dataclasses.replace(full_site, settings=settings)
+    by_text = {line.says: line for line in lines(site, "models")}
+    assert by_text[said("doctor.starter_judges.what", judge="nli-deberta-v3-base")].level is Level.WARNING
+    site.registry.assign("entailment", "chat")
+    assert not any(phrase("doctor.starter_judges.what") in line.says for line in lines(site, "models"))
+
+
+def test_what_was_chosen_counts_not_the_profile(full_site: Site) -> None:
+    full_site.registry.assign("encoder", "bge-m3")
+    assert only(full_site, "models", Level.PROBLEM) == "bge-m3 for encoder is missing"
+    full_site.registry.assign("encoder", "default")
+    assert set(levels(full_site).values()) == {Level.OK}
+
+
+def test_a_model_that_does_not_fit(full_site: Site) -> None:
+    none = dataclasses.replace(full_site, machine=Machine(3 * GIB, GIB, 2))
+    assert any(line.level is Level.PROBLEM for line in lines(none, "model fit"))
+    slow = Machine(64 * GIB, 60 * GIB, 2, (Gpu("Card", "550", GIB, GIB),))
+    only(dataclasses.replace(full_site, machine=slow), "model fit", Level.WARNING)
+
+
+# --- the list of checks --------------------------------------------------------------------------------------------
+
+
+def test_a_check_that_fails_is_a_line(site: Site) -> None:
+    def known(site: Site) -> Iterator[Check]:
+        raise LibraryError("library.none", data="x")
+
+    def unknown(site: Site) -> Iterator[Check]:
+        raise PermissionError("somebody's text")
+
+    checks = list(doctor.examine(site, [known, unknown, lambda site: iter([ok("last", "fine")])]))
+    assert [(check.name, check.level) for check in checks] == [
+        ("known", Level.PROBLEM), ("unknown", Level.PROBLEM), ("last", Level.OK),
+    ]  # fmt: skip
+    assert checks[0].remedy.startswith(phrase("library.none.command"))
+    assert "somebody" not in checks[1].says
+    assert doctor.worst(checks) is Level.PROBLEM
+    assert doctor.worst([]) is Level.OK
+
+
+def test_sizes_for_people() -> None:
+    assert [size(count) for count in (0, 5 * 2**20, 3 * GIB // 2)] == ["0 MiB", "5 MiB", "1.5 GiB"]
+
+
+@pytest.mark.slow
+def test_nothing_heavy_is_loaded(full_site: Site) -> None:
+    script = (
+        "import sys, json, contextlib\nfrom localmed.cli.main import main\n"
+        "with contextlib.suppress(SystemExit):  # another encoder made the library: that is a problem, and told\n"
+        f"    main.main(['--data', {str(full_site.settings.data)!r}, 'doctor', '--json'], standalone_mode=False)\n"
+        "print('loaded', sorted(set(sys.modules) & {'torch', 'transformers', 'llama_cpp', 'lancedb', 'onnxruntime'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    text, _, loaded = done.stdout.rpartition("loaded ")
+    assert loaded.strip() == "[]"
+    assert json.loads(text)["worst"]
