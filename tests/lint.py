@@ -2,7 +2,7 @@
 
 Import arrows between rooms are contracts of import-linter in ``pyproject.toml``. Here: import cycles between modules,
 heavy libraries in one room only, message codes in both languages, branches on a message's code, generations that are
-read without a lease, the README's tree, and tests named by other files.
+read without a lease, files read without a bound, the README's tree, and tests named by other files.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ MAKERS = {"message": 0, "say": 0, "text": 0, "confirm": 0, "ok": 1, "warning": 1
 NOT_PARAMETERS = {"err", "colour", "bold", "count"}
 UNLEASED = {"current", "path_of"}  # of ``library.generations``: a folder that a prune may remove while it is read
 HOLDERS = {"library/generations.py", "library/pruning.py"}  # they make the leases, or hold the writer lock
-# What is decided is a class or an enumeration. Still decided by the code of a note: an answer without a word to search
-# for, what a replay leaves out, and pages that OCR failed on. A review's entries have codes of their own.
-BY_CODE = {"presentation/answer.py", "workflows/recording.py", "ingest/reading.py", "lab/review_sheets.py"}
+# What is decided is a class or an enumeration. Still decided by the code of a note: what a replay leaves out, and pages
+# that OCR failed on. A review's entries have codes of their own.
+BY_CODE = {"workflows/recording.py", "ingest/reading.py", "lab/review_sheets.py"}
 TYPES = {"bool", "int", "float", "str"}  # named in a message about a setting
 NOT_USED_BY_NAME = {"literal"}  # words of an older version, shown as they are
 ENDS = ("", ".what", ".remedy", ".command")  # a remedy that names a command is a ``.command``: pages show another text
@@ -231,6 +231,14 @@ def leases(source: Source) -> Iterator[str]:
                 yield f"localmed/{path}:{node.lineno}: generations.{one} gives a folder without a lease"
 
 
+def unbounded(source: Source) -> Iterator[str]:
+    """Files that a command reads without a bound; the steps of the proof of egress read their own."""
+    for path, tree in source.modules.items():
+        for node in ast.walk(tree) if path.startswith("cli/") and path != "cli/egress_steps.py" else ():
+            if isinstance(node, ast.Attribute) and node.attr in ("read_text", "read_bytes"):
+                yield f"localmed/{path}:{node.lineno}: reads a file without a bound; use process/files.py"
+
+
 def readme(source: Source) -> Iterator[str]:
     """Paths in the README's tree that do not exist, and rooms of the package that it does not show."""
     block = (source.root / "README.md").read_text("utf-8").split("## Where things are", 1)[1].split("```")[1]
@@ -260,7 +268,7 @@ def main(root: Path) -> int:
     source = Source(root)
     faults = [
         fault
-        for check in (cycles, libraries, messages, outcomes, leases, readme, named_tests)
+        for check in (cycles, libraries, messages, outcomes, leases, unbounded, readme, named_tests)
         for fault in check(source)
     ]
     print(*faults, *([] if faults else ["lint: no faults"]), sep="\n")

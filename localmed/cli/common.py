@@ -83,7 +83,15 @@ def bytes_of(path: str | Path, most: int, unreadable: str) -> bytes:
         raise InputError(unreadable, reason=reason(error)) from None
 
 
-question_argument = click.argument("question", nargs=-1, required=True, callback=text_callback)
+def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str:
+    """The question; raise ``UsageError`` for one without a word to search for."""
+    typed = text_callback(ctx, parameter, value)
+    if not language.words(typed):
+        raise UsageError("workflow.no_words")
+    return typed
+
+
+question_argument = click.argument("question", nargs=-1, required=True, callback=_question)
 
 
 def settings_of(ctx: click.Context) -> Settings:

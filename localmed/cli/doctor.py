@@ -65,13 +65,13 @@ def page(proof: Proof) -> str:
     """The report that the security office keeps."""
     from localmed.presentation.report import Table, report
 
-    names = [text(f"egress.column_{name}") for name in ("step", "exit", "seconds", "processes", "calls", "beyond")]
+    names = [text(f"column.{name}") for name in ("step", "exit", "seconds", "processes", "calls", "beyond")]
     steps = [
         (text(f"egress.name_{step.name}"), step.exit_code, step.seconds, step.processes,
          sum(count for _, count in step.calls), step.beyond)
         for step in proof.steps
     ]  # fmt: skip
-    columns = [text(f"egress.column_{name}") for name in ("call", "family", "address", "port", "times", "beyond")]
+    columns = [text(f"column.{name}") for name in ("call", "family", "address", "port", "times", "beyond")]
     tables = [Table(text("egress.steps"), names, steps)]
     for step in proof.steps:
         rows = [

@@ -92,10 +92,10 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
     values["status"] = status_word(record.status)
     for name, value in (values | values.pop("governance") | {"review_overdue": late and text("cli.yes")}).items():
         if value:
-            _fact(text(f"documents.field_{name}"), value)
+            _fact(text(f"column.{name}"), value)
     for name, linked in (("supersedes", links.older), ("superseded_by", links.newer)):
         for link in linked:
-            _fact(text(f"documents.field_{name}"), _link_line(link))
+            _fact(text(f"column.{name}"), _link_line(link))
     rows = [
         (passage.id[:12], passage.page or "-", " > ".join(passage.headings)[:60], len(passage.text))
         for passage in passages
@@ -324,7 +324,7 @@ def set_fields(ctx: click.Context, /, documents: tuple[str, ...], **options: str
         before = tuple({it.id: it for it in (lookups.document(session, name) for name in documents)}.values())
         changes.govern(session, [Change(before, values)])
         after = [lookups.document(session, it.id) for it in before]
-    fields = tuple(message(f"documents.field_{name}") for name in values)
+    fields = tuple(message(f"column.{name}") for name in values)
     for it in after:
         say("documents.fields_set", title=it.title, fields=fields, status=status_message(it.status))
 

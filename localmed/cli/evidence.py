@@ -57,13 +57,13 @@ def _index(values: Mapping[str, Any]) -> Made:
         (text(f"evidence.part_{name}"), text("evidence.here") if there else text(f"evidence.from_{name}"))
         for name, there in values.items()
     ]
-    columns = [text("evidence.column_part"), text("evidence.column_state")]
+    columns = [text("column.part"), text("column.state")]
     outcome = text("evidence.outcome", count=sum(values.values()), parts=len(values))
     return outcome, [text("evidence.verify")], [(text("evidence.title_index"), columns, rows)]
 
 
 def _hazards(values: Mapping[str, Any]) -> Made:
-    columns = [text(f"evidence.column_{name}") for name in ("hazard", "cause", "control", "risk", "remains", "tests")]
+    columns = [text(f"column.{name}") for name in ("hazard", "cause", "control", "risk", "remains", "tests")]
     rows: list[tuple[object, ...]] = [
         (f"{row['id']} {row['hazard']}", row["cause"], row["control"], f"{row['severity']} x {row['likelihood']}",
          row["remains"], "\n".join(row["tests"]))
@@ -76,14 +76,14 @@ def _hazards(values: Mapping[str, Any]) -> Made:
 
 
 def _attributes(values: Mapping[str, Any]) -> Made:
-    columns = [text(f"evidence.column_{name}") for name in ("place", "attribute", "value")]
+    columns = [text(f"column.{name}") for name in ("place", "attribute", "value")]
     rows: list[tuple[object, ...]] = [(row["place"], row["name"], row["value"]) for row in values["attributes"]]
     outcome = text("evidence.reviewed", day=values["date"], count=len(rows))
     return outcome, [], [(text("evidence.title_attributes"), columns, rows)]
 
 
 def _card(values: Mapping[str, Any]) -> Made:
-    columns = [text(f"evidence.column_{name}") for name in ("part", "value")]
+    columns = [text(f"column.{name}") for name in ("part", "value")]
     rows: list[tuple[object, ...]] = [(row["part"], row["value"]) for row in values["card"]]
     outcome = text("evidence.reviewed", day=values["date"], count=len(rows))
     return outcome, [], [(text("evidence.title_card"), columns, rows)]

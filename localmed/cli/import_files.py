@@ -126,12 +126,12 @@ def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> N
     echo(text("preview.title", name=collection), bold=True)
     for row in ordered[:ROWS_SHOWN]:
         passages = sum(document["passages"] for document in row["documents"])
-        tell_file(f"preview.outcome_{row['outcome']}", row["path"], passages, _why(row))
+        tell_file(f"file.outcome_{row['outcome']}", row["path"], passages, _why(row))
     if len(rows) > ROWS_SHOWN:
         say("cli.more", count=len(rows) - ROWS_SHOWN)
     counts = Counter(row["outcome"] for row in rows)
     sums = tuple(
-        message("preview.count", outcome=message(f"preview.outcome_{outcome}"), count=counts[outcome])
+        message("preview.count", outcome=message(f"file.outcome_{outcome}"), count=counts[outcome])
         for outcome in sorted(counts)
     )
     echo(joined(map(words, sums), ASIDE) or text("preview.no_files"))
@@ -260,7 +260,7 @@ def tell(report: Report) -> None:
     lines.sort(key=lambda line: (line.outcome == "read", line.outcome))
     echo(text("import.title", name=report.collection), bold=True)
     for line in lines[:SHOWN]:
-        tell_file(f"import.outcome_{line.outcome}", line.path, line.passages, line.detail or "")
+        tell_file(f"file.outcome_{line.outcome}", line.path, line.passages, line.detail or "")
     if len(lines) > SHOWN:
         say("cli.more", count=len(lines) - SHOWN)
     counts = report.counts

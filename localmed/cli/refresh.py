@@ -55,7 +55,7 @@ def listed(ctx: click.Context, as_json: bool) -> None:
         outcome = text(f"refresh.outcome_{night.outcome}")
         return night.number, moment(night.started), outcome, night.generation or "-"
 
-    _list(ctx, nights.nights, "refresh.list", ("number", "started", "outcome", "generation"), row, as_json)
+    _list(ctx, nights.nights, "web.library.refreshes", ("number", "started", "outcome", "generation"), row, as_json)
 
 
 @command.command("show")
@@ -135,7 +135,7 @@ def _show(night: Night, as_json: bool) -> None:
         echo(words(line), colour="red")
     changes = [file for file in night.files if file.change != "note"]
     for file in changes[:SHOWN]:
-        tell_file(f"refresh.change_{file.change}", file.path, 0, file.detail or "")
+        tell_file(f"file.outcome_{file.change}", file.path, 0, file.detail or "")
     if len(changes) > SHOWN:
         say("cli.more", count=len(changes) - SHOWN)
     for part in night_page.summary(night):

@@ -62,11 +62,11 @@ def command(
         shown = cited.text[slice(*marked)]
     echo(f"{evidence.document_title} ({evidence.edition or text('answer.no_date')})", bold=True)
     if evidence.status is not Status.CURRENT:
-        echo(text(f"search.standing_{evidence.status.value}"), colour="red")
+        echo(text(f"documents.status_{evidence.status.value}"), colour="red")
     for line in since:
         echo(words(line), colour="red")
     if evidence.overdue:
-        echo(text("search.overdue_since", date=evidence.overdue), colour="red")
+        echo(text("answer.overdue", date=evidence.overdue), colour="red")
     if removed:
         echo(text("search.gone"), colour="red")
     echo(_source(evidence))

@@ -229,7 +229,7 @@ def _metric(name: str, value: float | None) -> Message:
 
 def label_of(label: str) -> Message:
     """A label as people read it."""
-    return Message(f"evaluation.label_of.{label}")
+    return Message(f"verify.label_of.{label}")
 
 
 def alternative(report: ClaimsReport) -> Message:

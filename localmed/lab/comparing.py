@@ -185,7 +185,7 @@ def table(result: Comparison) -> tuple[tuple[Message, ...], list[tuple[str, ...]
          f"{score.seconds:.1f}")
         for score in result.scores
     ]  # fmt: skip
-    return tuple(Message(f"training.column.{name}") for name in names), shown
+    return tuple(Message(f"column.{name}") for name in names), shown
 
 
 def _figure(value: float | None) -> str:

@@ -216,7 +216,7 @@ def accuracy_table(result: McqReport) -> tuple[tuple[Message | str, ...], Sequen
          f"{score.flips:.1%}", shown(score.auroc), shown(score.luq_auroc))
         for score in result.scores
     ]  # fmt: skip
-    return tuple(Message(f"evaluation.mcq_column.{name}") for name in names), rows
+    return tuple(Message(f"column.{name}") for name in names), rows
 
 
 def cost_table(result: McqReport) -> tuple[tuple[Message | str, ...], Sequence[tuple[str, ...]]]:
@@ -228,7 +228,7 @@ def cost_table(result: McqReport) -> tuple[tuple[Message | str, ...], Sequence[t
          _sources(score))
         for score in result.scores
     ]  # fmt: skip
-    return tuple(Message(f"evaluation.mcq_column.{name}") for name in names), rows
+    return tuple(Message(f"column.{name}") for name in names), rows
 
 
 def _sources(score: ArmScore) -> str:

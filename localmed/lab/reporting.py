@@ -54,7 +54,7 @@ def _refused(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
+        raise InputError("file.unwritable", file=str(out), reason=reason(error)) from None
 
 
 @contextmanager

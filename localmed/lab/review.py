@@ -92,7 +92,7 @@ def _write(out: Path, contents: dict[str, str]) -> None:
         for name, content in contents.items():
             files.replace(out / name, content.encode())
     except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
+        raise InputError("file.unwritable", file=str(out), reason=reason(error)) from None
 
 
 def _text(file: str) -> str:
@@ -143,20 +143,20 @@ def _tell(result: ReviewReport, out: Path | None) -> None:
          f"{row.best:.1%}")
         for row in result.scores
     ]  # fmt: skip
-    names = [text(f"review.column.{name}") for name in ("dimension", "system", "ratings", "mean", "interval", "best")]
+    names = [text(f"column.{name}") for name in ("dimension", "system", "ratings", "mean", "interval", "best")]
     reporting.table(message("review.scores", form=result.form), names, scores)
     tests = [
         (row.dimension, f"{row.first} - {row.second}", row.cases, f"{row.difference:+.3f}", shown(row.p),
          shown(row.p_holm))
         for row in result.contrasts
     ]  # fmt: skip
-    names = [text(f"review.column.{name}") for name in ("dimension", "systems", "cases", "difference")]
+    names = [text(f"column.{name}") for name in ("dimension", "systems", "cases", "difference")]
     reporting.table(message("review.tests"), [*names, "p", "p (Holm)"], tests)
     agreed = [
         (row.dimension, shown(row.h), shown(row.p), shown(row.alpha), shown(row.kappa), shown(row.lowest_kappa))
         for row in result.agreements
     ]
-    names = [text(f"review.column.{name}") for name in ("dimension", "kruskal", "p", "alpha", "kappa", "lowest")]
+    names = [text(f"column.{name}") for name in ("dimension", "kruskal", "p", "alpha", "kappa", "lowest")]
     reporting.table(message("review.agreements"), names, agreed)
     facts = [message("review.facts", cases=result.cases, reviewers=result.reviewers, seed=result.seed)]
     facts += [message("review.left_out", reviewers=result.left_out)] if result.left_out else []

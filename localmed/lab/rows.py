@@ -80,7 +80,7 @@ def writable(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError("cli.out", reason=reason(error), out=str(file)) from None
+        raise InputError("file.unwritable", reason=reason(error), file=str(file)) from None
 
 
 # --- a batch of badges ------------------------------------------------------------------------------------------------

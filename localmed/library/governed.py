@@ -80,7 +80,7 @@ class Governed:
         lapsed = "approver" in fields - self.of(document).keys()
         dated = [date_ for date_ in DATES if date_ in fields] if before and before.content != document.content else []
         notes = [message("governance.lapsed")] if lapsed else []
-        fields_set = tuple(message(f"governance.field_{name}") for name in dated)
+        fields_set = tuple(message(f"column.{name}") for name in dated)
         return notes + ([message("governance.dated", fields=fields_set)] if dated else [])
 
     def over(self, document: Document) -> Document:

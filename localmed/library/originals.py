@@ -179,6 +179,6 @@ def _pieces(source: Path, opened: Opener = open_regular) -> Iterator[bytes]:
                 yield piece
             after = os.fstat(reading.fileno())
     except OSError as error:
-        raise InputError("file.not_read", name=source.name, kind=reason(error)) from None
+        raise InputError("file.unreadable", file=source.name, reason=reason(error)) from None
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise InputError("library.source_changed", name=source.name)

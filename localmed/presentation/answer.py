@@ -87,8 +87,7 @@ def _nothing_found(answer: Answer) -> bool:
 def headline(answer: Answer, language: str) -> str:
     """How a question ended, or who wrote the sentences."""
     if _nothing_found(answer):
-        wordless = any(note.code == "workflow.no_words" for note in answer.notes)
-        return words(message("answer.no_question" if wordless else "answer.abstained"), language)
+        return words(message("answer.abstained"), language)
     if answer.status is AnswerStatus.SECTIONS:
         return words(message("answer.sections"), language)
     statements = answer.all_statements if answer.workflow == "departments" else answer.statements
@@ -105,7 +104,7 @@ def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
 
 def searched(answer: Answer, language: str) -> str:
     """What was searched in vain; "" where something was found."""
-    if not _nothing_found(answer) or any(note.code == "workflow.no_words" for note in answer.notes):
+    if not _nothing_found(answer):
         return ""
     if not answer.searched:
         return words(message("answer.searched_nothing"), language)
@@ -249,7 +248,7 @@ def _metric(link_counts: LinkCounts, name: str) -> Message:
 
 def citation_set(part: LinkSetPart, language: str) -> PartView:
     """A set by its number: whether it carries its statement, and which of its citations it needs for that."""
-    outcome = {True: "cli.yes", False: "cli.no", None: "column.not_judged"}[part.correct]
+    outcome = {True: "cli.yes", False: "cli.no", None: "verify.label_of.not_judged"}[part.correct]
     needed = joined((f"[{one_line(marker)}]" for marker in part.irreplaceable), language)
     rows = [
         Row(words(message("links.citations"), language), str(part.citations)),
@@ -288,7 +287,7 @@ def source(part: SourcePlanPart, language: str) -> PartView:
     label = words(message("plan.query"), language)
     queries = tuple(Row(label, one_line(query)) for query in part.queries)
     passages = Row(words(message("column.passages"), language), str(part.passages))
-    return PartView(words(message(f"plan.source.{part.source}"), language), (*queries, passages))
+    return PartView(words(message(f"source.kind.{part.source}"), language), (*queries, passages))
 
 
 def concept(part: ConceptPart, language: str) -> PartView:

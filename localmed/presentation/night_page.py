@@ -39,7 +39,7 @@ def groups(night: Night) -> list[tuple[str, list[object]]]:
 
 def summary(night: Night) -> Iterator[Message]:
     """The lines below the files: counts, withdrawals, scans, canaries, what was checked, times, disk, backup."""
-    counts = tuple(message("refresh.count", change=message(f"refresh.change_{name}"), number=number)
+    counts = tuple(message("refresh.count", change=message(f"file.outcome_{name}"), number=number)
                    for name, number in night.counts if number)  # fmt: skip
     yield message("refresh.files", counts=counts)
     if night.withdrawn:

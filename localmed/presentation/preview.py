@@ -136,8 +136,8 @@ class PreviewPage:
         yield from iter(lambda: self._body.read(2**16), "")
         yield after
 
-    def _say(self, name: str, /, **parameters: Parameter) -> str:
-        return render(message(f"preview_page.{name}", **parameters), self._language)
+    def _say(self, code: str, /, **parameters: Parameter) -> str:
+        return render(message(code, **parameters), self._language)
 
     def _words(self, line: Message | None) -> str:
         return render(line, self._language) if line else ""
@@ -209,8 +209,8 @@ def _facts(document: Document) -> Iterator[tuple[str, str]]:
         "pages": str(document.pages or ""),
         "owner": governance.owner,
         "approver": governance.approver,
-        "effective": governance.effective_from,
-        "review": governance.review_by,
+        "effective_from": governance.effective_from,
+        "review_by": governance.review_by,
     }
     return ((name, text) for name, text in facts.items() if text)
 

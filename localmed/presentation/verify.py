@@ -74,7 +74,7 @@ def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
         spread = message("verify.spread", q=part.q, tau2=part.tau2, voters=part.voters)
         yield _row("verify.heterogeneity", spread, language)
     if part.unjudged:
-        yield _row("column.not_judged", message("verify.unjudged_studies", count=part.unjudged), language)
+        yield _row("verify.label_of.not_judged", message("verify.unjudged_studies", count=part.unjudged), language)
     for code, studies in (("verify.main", part.main), ("verify.dropped", part.dropped)):
         if studies:
             yield Row(

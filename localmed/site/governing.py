@@ -56,7 +56,7 @@ def problem(field: str, value: str) -> Message | None:
     if field in KEPT and not value:
         return message(f"governance.{field}")
     if field in DATES and value and not is_date(value):
-        return message("governance.no_date", field=message(f"documents.field_{field}"))
+        return message("governance.no_date", field=message(f"column.{field}"))
     if len(value) > LONGEST or not value.isprintable():
         return message("governance.long", field=field, most=LONGEST)
     return None

@@ -148,7 +148,7 @@ def _other(name: str, pinned: str, extra: str | None) -> Message | None:
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        return None if extra else message("doctor.library_missing", name=name)
+        return None if extra else message("file.missing", file=name)
     if version.partition("+")[0] == pinned.partition("+")[0]:
         return None
     return message("doctor.library_version", name=name, version=version, pinned=pinned)

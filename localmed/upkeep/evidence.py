@@ -60,7 +60,7 @@ def write(session: Session, out: Path, attached: Sequence[Path], key: Path | Non
     Raise ``UsageError`` for a folder that is there, ``InputError`` for an attachment that is no part.
     """
     if out.exists():
-        raise UsageError("file.folder_exists", folder=str(out))
+        raise UsageError("file.exists", file=str(out))
     signer = signing.load_key(key) if key else None
     try:
         out.mkdir(mode=0o755)

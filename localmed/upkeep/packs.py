@@ -111,7 +111,7 @@ class Imported:
 def build(source: Path, out: Path, roots: Sequence[Path], keys: Sequence[Path], version: int, days: int) -> int:
     """Make ``out`` of what is arranged in ``source``, good for ``days``; return its number of files."""
     if out.exists():
-        raise UsageError("file.folder_exists", folder=str(out))
+        raise UsageError("file.exists", file=str(out))
     described = _description(files.contents(source / DESCRIPTION))
     signers = [signing.load_key(key) for key in keys]
     _check_source(source)

@@ -286,7 +286,7 @@ def search(visit: Program, body: SearchBody) -> Response:
     """The sections that speak of a question, as it was read."""
     text, filters = clean(body.question).strip()[:TYPED], SearchFilter((body.collection,) if body.collection else ())
     if not text:
-        raise UsageError("web.ask.empty")
+        raise UsageError("workflow.no_words")
     return JSONResponse(finding_value(visit.session.search(text, filters, body.limit, body.as_written)))
 
 
@@ -307,7 +307,7 @@ def concept(visit: Program, body: ConceptBody) -> Response:
     """What the concept graph says of a term."""
     text = clean(body.term).strip()[:TYPED]
     if not text:
-        raise UsageError("web.ask.empty")
+        raise UsageError("workflow.no_words")
     card = asdict(visit.session.concept(text, clean(body.question)[:TYPED]))
     return JSONResponse({**card, "notes": pages.lines(card["notes"], visit)})
 

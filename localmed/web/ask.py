@@ -14,7 +14,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from starlette.responses import PlainTextResponse, Response
 
-from localmed.domain import Answer, SearchFilter, message
+from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import LimitExceeded, UsageError
 from localmed.nightly import nights
@@ -29,9 +29,10 @@ from localmed.process.hooks import Hooks
 from localmed.retrieval.suggesting import suggestions
 from localmed.site import lookups, orders, page_images, uploads
 from localmed.text.identifiers import MASK, identifiers
-from localmed.text.language import clean
+from localmed.text.language import clean, words
 from localmed.web import pages, sources, streams
 from localmed.web.admission import Queue
+from localmed.web.failures import wants_json
 from localmed.web.streams import Event, Work
 from localmed.web.visits import Asking, Visit
 
@@ -42,21 +43,21 @@ LAST = 3  # answers of before that stand below the empty box
 TYPED = 100  # characters of what is being typed; a longer text is a question, and suggests nothing
 
 
-def form_page(visit: Visit) -> Response:
-    """The page with the form to ask."""
-    box = box_of(visit)
+def form_page(visit: Visit, typed: str = "", fault: Message | None = None) -> Response:
+    """The page with the form to ask, with what was ``typed`` and not asked for ``fault``."""
+    box = box_of(visit, typed)
     if not box["collections"]:
         return pages.page(visit, "no_library.html")
     text = pages.texts(visit.language)
     starred, newest = lookups.first_documents(visit.session, visit.language)
     asked = {kept.asked_text: path_of(kept) for kept in reversed(history.listing(visit.session, LOOKED)[0])}
     lists: dict[str, Any] = {
-        "last": [(path, words, "") for words, path in reversed(asked.items())][:LAST],
+        "last": [(path, asked_text, "") for asked_text, path in reversed(asked.items())][:LAST],
         "favourites": [(f"/documents/{it.id}", it.title, it.edition) for it in starred],
         "newest": [(f"/documents/{it.id}", it.title, it.edition) for it in newest],
         "beside_ways": [(place.path, text(place.code), "") for place in _ways_beside(visit)],
     }
-    return pages.page(visit, "ask.html", **box, **lists, **_morning(visit))
+    return pages.page(visit, "ask.html", 400 if fault else 200, fault=fault, **box, **lists, **_morning(visit))
 
 
 def _morning(visit: Visit) -> dict[str, Any]:
@@ -93,7 +94,13 @@ def ask(
     as_written: Annotated[bool, Form()] = False,
 ) -> Response:
     """Answer ``question``; ``after`` names the answer that it follows, ``as_written`` reads it as nothing else."""
-    text, session = question_of(visit, question), visit.session
+    session = visit.session
+    try:
+        text = question_of(visit, question)
+    except UsageError as error:
+        if wants_json(request):
+            raise
+        return form_page(visit, question, error.full_message)
     before = history.kept(session, after) if after else None
     earlier = (*before.earlier, before.asked_text) if before else ()
     filters = SearchFilter((collection,) if collection else ())
@@ -112,18 +119,18 @@ def suggested(visit: Asking, question: Annotated[str, Form()] = "") -> list[str]
 
 
 @router.post("/ask/identifiers")
-def named(visit: Asking, question: Annotated[str, Form()] = "") -> Response:
+def patient_names(visit: Asking, question: Annotated[str, Form()] = "") -> Response:
     """A warning of what names a patient in a question that is being typed, empty without; nothing is kept."""
-    words = identifiers(clean(question)[: visit.site.settings.web.question_characters])
-    text = neutral.words(message("web.ask.identifiers", words=words), visit.language) if words else ""
+    named = identifiers(clean(question)[: visit.site.settings.web.question_characters])
+    text = neutral.words(message("web.ask.identifiers", words=named), visit.language) if named else ""
     return PlainTextResponse(text)
 
 
 def question_of(visit: Visit, typed: str) -> str:
-    """What was typed as a question; raise ``UsageError`` for nothing, ``LimitExceeded`` for too much."""
+    """What was typed as a question; raise ``UsageError`` without a word, ``LimitExceeded`` for too much."""
     text, most = clean(typed).strip(), visit.site.settings.web.question_characters
-    if not text:
-        raise UsageError("web.ask.empty")
+    if not words(text):
+        raise UsageError("workflow.no_words")
     if len(text) > most:
         raise LimitExceeded("web.ask.long", most=most)
     return text

@@ -84,7 +84,7 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
     del request
     typed = [clean(one.words).strip() for one in body.messages if one.role == "user"]
     if not typed or body.messages[-1].role != "user":
-        raise UsageError("web.ask.empty")
+        raise UsageError("workflow.no_words")
     text, earlier = question_of(visit, typed[-1]), tuple(question for question in typed[:-1] if question)
 
     def work(hooks: Hooks) -> Answer:

@@ -48,14 +48,14 @@ class Place(NamedTuple):
 
 BESIDE = (  # ways to ask that stand under the box of the first page, not in the bar
     Place("/practice", "web.nav.practice", Right.ASK),
-    Place("/search", "web.nav.search", Right.ASK),
+    Place("/search", "workflow_name.search", Right.ASK),
     Place("/concepts", "web.nav.concepts", Right.ASK),
 )
 NAVIGATION = (
     # work of the ward
-    Place("/", "web.nav.ask", Right.ASK),
+    Place("/", "workflow_name.ask", Right.ASK),
     Place("/orders", "web.nav.orders", Right.ASK),
-    Place("/departments", "web.nav.departments", Right.ASK),
+    Place("/departments", "workflow_name.departments", Right.ASK),
     Place("/history", "web.nav.history", Right.ASK),
     # work of librarians
     Place("/library/documents", "web.nav.library", Right.LIBRARY),

@@ -68,7 +68,7 @@ def _section(piece: Evidence) -> ShownSection:
 def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, provenance: Provenance) -> Answer:
     searched = tuple(name for source in SOURCES if gathered.plan.queries(source) for name in getattr(sources, source))
     missing = [source for source in (*SOURCES, GRAPH) if source not in sources.names]
-    names = tuple(Message(f"plan.source.{source}") for source in missing)
+    names = tuple(Message(f"source.kind.{source}") for source in missing)
     notes += (message("plan.not_there", names=names),) if missing else ()
     language = gathered.sample.language if gathered.sample else detect(question)
     answer = Answer(AnswerStatus.ABSTAINED, question, language, (), (), searched, provenance, notes=notes)

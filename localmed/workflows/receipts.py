@@ -65,7 +65,7 @@ def receipts(
         AnswerStatus.ABSTAINED, text, detect(text), (), (), searched, provenance, notes=notes, workflow=workflow
     )
     if not searched or not words(text):
-        return replace(answer, notes=(*notes, NO_WORDS if searched else NO_TIER))
+        return replace(answer, searched=(), notes=(*notes, NO_WORDS if searched else NO_TIER))
     found: Finding = yield Find(text, filters, max(PASSAGES, sections), sections, as_written, earlier)
     both = (*found.sections, *found.others)
     passages = {passage.id: passage for section in both for passage in section.passages}

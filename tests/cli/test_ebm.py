@@ -12,7 +12,6 @@ from localmed.domain import AnswerStatus
 from localmed.messages import catalogue
 from tests.cli.conftest import Localmed
 from tests.cli.test_privacy import traces
-from tests.words import phrase
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 FILES = {
@@ -101,14 +100,6 @@ def test_effects_of_the_tier_beyond_and_a_given_pico_question(starter: Localmed)
     assert [matter["code"] for matter in part(answer, "matters")["matters"]] == ["ebm.no_record"]
 
 
-@pytest.mark.parametrize("question", ["How is gout treated?", "？？"])
-@pytest.mark.slow
-def test_abstains(starter: Localmed, question: str) -> None:
-    answer = starter.ok("ebm", question, "--json").json
-    assert answer["status"] != AnswerStatus.ANSWERED
-    assert answer["statements"] == []
-
-
 @pytest.mark.slow
 def test_nothing_of_a_record_is_kept(starter: Localmed) -> None:
     ran = starter.ok("ebm", QUESTION, "--patient", "-", "--trace", stdin=RECORD)
@@ -135,8 +126,6 @@ def test_a_recording_holds_a_record_only_with_keep(starter: Localmed, tmp_path: 
     [
         (f"Name: {MARKER}\nName: Other", "more than one patient"),
         (f'{{"resourceType": "Observation", "x": "{MARKER}"}}', "neither a Bundle nor a Patient"),
-        (f"<a>{MARKER}</a>", phrase("record.no_ccda.what")),
-        ("", "empty"),
     ],
 )
 def test_a_record_that_is_refused_leaves_nothing(starter: Localmed, record: str, says: str) -> None:
@@ -144,14 +133,3 @@ def test_a_record_that_is_refused_leaves_nothing(starter: Localmed, record: str,
     assert says in refused
     assert MARKER not in refused
     assert traces(starter.data) == []
-
-
-def test_a_file_that_is_not_there(starter: Localmed) -> None:
-    assert "cannot be read" in starter("ebm", QUESTION, "--patient", f"/nowhere/{MARKER}").failed(3)
-
-
-def test_a_site_can_switch_it_off(starter: Localmed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = tmp_path / "localmed.toml"
-    settings.write_text('[workflows]\noff = ["ebm"]\n')
-    monkeypatch.setenv("LOCALMED_CONFIG", str(settings))
-    assert "switched off" in starter("ebm", QUESTION).failed(2)

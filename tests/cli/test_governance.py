@@ -362,14 +362,14 @@ def test_a_kept_answer_says_what_has_become_of_its_documents(copied: Localmed, t
     )
     show = ("show", marker, "--answer", str(kept))
     before = copied.ok(*show).out
-    assert "This document is" not in before
+    assert said("documents.status_withdrawn") not in before
     assert "no longer in the library" not in before
     copied.ok("documents", "set", document, "--review-by", EARLIER)
-    assert said("search.overdue_since", date=EARLIER) in copied.ok(*show).out
+    assert said("answer.overdue", date=EARLIER) in copied.ok(*show).out
     copied.ok("documents", "supersede", document)
-    assert "This document is superseded" in copied.ok(*show).out
+    assert said("documents.status_superseded") in copied.ok(*show).out
     copied.ok("documents", "withdraw", document, "--reason", "recalled")
-    assert "This document is withdrawn" in copied.ok(*show).out
+    assert said("documents.status_withdrawn") in copied.ok(*show).out
     copied.ok("documents", "remove", document, "--yes")
     output = copied.ok(*show).out
     assert "This document is withdrawn" in output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -132,17 +131,3 @@ def test_a_preset_of_the_settings_is_the_default_and_can_be_set_aside(own: Local
     assert "guidelines" in answer_of(own, QUESTION, "--preset", "")["searched"]
     (own.data / "localmed.toml").write_text('[tiers.presets]\nebm = ["guideline"]\n')
     assert "tiers.presets.ebm" in own("ask", QUESTION).failed(2)
-
-
-def test_the_trace_shows_no_word_of_the_question(tiered: Localmed) -> None:
-    ran = tiered.ok("ask", QUESTION, "--preset", "ebm", "--trace")
-    assert re.search(r"ms  find: sections \d+, others \d+, dense true", ran.err)
-    assert "paracetamol" not in ran.err.lower()
-
-
-@pytest.mark.parametrize("question", ["of the and", "?!", "，。？", "x " * 9_000 + "y" * 2_000, "的" * 20_000])
-@pytest.mark.slow
-def test_any_question_in_tiers(tiered: Localmed, question: str) -> None:
-    answer = answer_of(tiered, question, "--preset", "ebm")
-    assert answer["statements"] == []
-    assert answer["searched"] == ["guidelines", "papers", "books"]

@@ -205,7 +205,7 @@ def test_the_page_shows_each_page_beside_its_text(settings: Settings, corpus: Pa
     assert {"col", "row"} == {cell["scope"] for cell in seen.all("th")}
     assert len(seen.all("table")) == 3, "the files, and the table on each of its pages"
     assert "bad.txt" in seen.text
-    assert phrase("preview_page.refused") in seen.text
+    assert phrase("file.outcome_refused") in seen.text
     loaded = [value for _, attributes in seen.tags for name, value in attributes.items() if name in ("src", "href")]
     assert loaded == [picture["src"] for picture in pictures]
     headings = [int(tag[1]) for tag, _ in seen.tags if re.fullmatch(r"h\d", tag)]
@@ -221,7 +221,7 @@ def test_the_page_speaks_chinese(settings: Settings, corpus: Path, tmp_path: Pat
     seen = page(settings, tmp_path / "page.html", corpus, language="zh")
     assert seen.all("html") == [{"lang": "zh"}]
     assert "导入预览：Ward" in seen.text
-    assert "拒收：进入隔离区" in seen.text
+    assert phrase("file.outcome_refused", "zh") in seen.text
     assert "阿莫西林" in seen.text
     assert {"lang": "zh"} in seen.all("h3")
 

@@ -95,7 +95,6 @@ def test_where_nothing_is_found_the_page_says_what_was_searched_and_how_the_ques
         assert "Nothing in the library is close to this." in page
         assert "Searched: ward" in page
         assert "Read as: 扑热息痛 = 对乙酰氨基酚" in page
-    assert "no words to search for" in reader.form("/search", question="???").text
 
 
 class Silent(HashedWords):
@@ -124,13 +123,6 @@ def test_while_the_models_are_away_sections_are_found_by_words_and_that_is_told(
             page = reader.form(path, question=PDF_QUESTION).text
             assert "25 mg/kg" in page
             assert phrase("search.words_only") in page
-
-
-def test_copy_and_the_text_carry_the_sections(client: Clients) -> None:
-    page = client("reader").form("/ask", question=PDF_QUESTION).text
-    (text,) = re.findall(r'<textarea id="copied"[^>]*>(.*?)</textarea>', page, re.DOTALL)
-    assert "[1] Vancomycin leaflet · no date · page 2\nVancomycin\nThe loading dose of vancomycin is 25 mg/kg" in text
-    assert "Hypertension guideline" in text
 
 
 def test_without_the_script_the_answer_is_a_page_of_its_own(client: Clients) -> None:
@@ -237,9 +229,7 @@ def test_the_pages_of_a_source_end_with_its_last_one(client: Clients) -> None:
     assert 0 < turned < 20
 
 
-@pytest.mark.parametrize(
-    "path", ["/answers/../admin", "/answers/%2e%2e/x", "/passages/..%2f..%2fetc", "/passages/zz/image"]
-)
+@pytest.mark.parametrize("path", ["/answers/%2e%2e/x", "/passages/..%2f..%2fetc"])
 def test_ids_lead_nowhere_else(client: Clients, path: str) -> None:
     assert client("reader").get(path).status_code in (400, 404)
 
@@ -250,9 +240,15 @@ def test_markup_in_a_question_is_shown_as_it_was_typed(client: Clients) -> None:
     assert "&lt;script&gt;alert(1)" in page.text
 
 
-@pytest.mark.parametrize(("question", "status"), [("", 400), ("   ", 400), ("x" * 30_000, 413)])
-def test_what_is_no_question_is_refused(client: Clients, question: str, status: int) -> None:
-    assert client("reader").form("/ask", question=question).status_code == status
+def test_a_question_without_words_stays_in_the_form_and_is_told_once(client: Clients) -> None:
+    reader = client("reader")
+    page = reader.form("/ask", question="???")
+    assert (page.status_code, page.text.count(phrase("workflow.no_words.what"))) == (400, 1)
+    assert re.search(r"<textarea[^>]*>\?\?\?</textarea>", page.text)
+    headers = {"accept": "text/event-stream"}
+    reply = reader.http.post("/ask", data={"form": reader.token(), "question": " "}, headers=headers)
+    assert reply.json()["error"]["code"] == "workflow.no_words.what", "the script shows it below the form"
+    assert reader.form("/ask", question="x" * 30_000).status_code == 413
 
 
 def test_a_follow_up_knows_the_question_before(client: Clients) -> None:
@@ -338,14 +334,6 @@ def test_what_was_asked_is_audited_as_the_user_without_its_text(copied_clients: 
     assert "paracetamol" not in str(entry)
 
 
-def test_search_and_concepts(client: Clients) -> None:
-    reader = client("reader")
-    assert "4 g in 24 hours" in reader.form("/search", question="paracetamol").text
-    assert reader.form("/concepts", term="nothing known").status_code == 404
-    for path in ("/search", "/concepts", "/history"):
-        assert reader.get(path).status_code == 200
-
-
 @pytest.mark.slow
 def test_an_empty_library_is_filled_by_the_admin(empty_clients: Clients, tmp_path: Path) -> None:
     make_accounts(empty_clients.settings)
@@ -418,4 +406,4 @@ def test_what_is_copied_says_what_was_asked_when_and_that_nobody_checked_it(clie
     assert "What is the blood pressure target in hypertension?" in copied
     assert datetime.now().astimezone().date().isoformat() in copied
     assert "Not checked by a model" in copied
-    assert "Hypertension guideline · no date" in copied
+    assert re.search(r"\[1\] Hypertension guideline · no date\n.*blood pressure target", copied)

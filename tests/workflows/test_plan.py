@@ -120,7 +120,7 @@ def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
     assert answer.workflow == "plan"
     assert answer.searched == ("books", "nice", "who", "pubmed")
     assert {part.source for part in parts_of(answer)} == {"book", "guideline", "research"}
-    missing = tuple(message(f"plan.source.{name}") for name in ("wiki", "leaflet", "local", "graph"))
+    missing = tuple(message(f"source.kind.{name}") for name in ("wiki", "leaflet", "local", "graph"))
     assert message("plan.not_there", names=missing) in answer.notes
 
 

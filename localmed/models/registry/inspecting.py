@@ -79,7 +79,7 @@ def answer(path: Path) -> list[Any]:
     except MemoryError:
         refused = LimitExceeded("model.header_memory", most=MEMORY_BYTES // 2**20)
     except OSError as error:
-        refused = InputError("file.not_read", name=path.name, kind=reason(error))
+        refused = InputError("file.unreadable", file=path.name, reason=reason(error))
     return ["error", errors.as_json(refused)]
 
 

@@ -169,7 +169,7 @@ def _admit(name: str, path: Path) -> None:
     try:
         state = path.stat()
     except OSError as error:
-        raise InputError("file.not_read", name=name, kind=reason(error)) from None
+        raise InputError("file.unreadable", file=name, reason=reason(error)) from None
     if not stat.S_ISREG(state.st_mode):
         raise InputError("model.no_regular_file", name=name)
     if not state.st_size and path.suffix.lower() in INSPECTED:
