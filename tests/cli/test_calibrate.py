@@ -50,8 +50,8 @@ def test_no_limits_are_proposed_where_the_score_is_chance(copied: Localmed, tmp_
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("", 3), ("a,b\n1,2\n", 3), ("question,answered\nWhat?,perhaps\n", 3), ("question,answered\n,yes\n", 3),
-        ("question,answered\nWhat is the dose of paracetamol?,yes\n", 2), ('question,answered\n"What?,yes\n', 3),
+        ("a,b\n1,2\n", 3), ("question,answered\nWhat?,perhaps\n", 3),
+        ("question,answered\nWhat is the dose of paracetamol?,yes\n", 2), ('question,answered\n"What?,yes\n', 3)
     ],
 )  # fmt: skip
 def test_other_lists_are_refused_without_a_question_in_the_line(

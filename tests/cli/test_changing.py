@@ -75,13 +75,6 @@ def test_what_its_source_withdrew_is_marked_by_nobody(copied: Localmed, tmp_path
         assert copied.ok("documents", "show", document, "--json").json["status"] == "withdrawn"
 
 
-def test_remove(copied: Localmed) -> None:
-    document = copied.id_of("Paracetamol")
-    assert "Removed 1 document" in copied.ok("documents", "remove", document, "--yes").out
-    assert "Paracetamol" not in copied.titles("paracetamol")
-    copied("documents", "show", document).failed(2)
-
-
 def test_remove_asks_first(copied: Localmed) -> None:
     document = copied.id_of("Paracetamol")
     assert copied("documents", "remove", document, stdin="n\n").code == 130
@@ -157,35 +150,12 @@ def test_the_first_collection_makes_the_library(tmp_path: Path) -> None:
     assert fresh.ok("search", "anything").out.startswith("Nothing in the library is close to this.")
 
 
-@pytest.mark.parametrize("name", ["", "a b", "../up", "a/b", "-", "x" * 61, "a\nb"])
+@pytest.mark.parametrize("name", ["", "../up", "x" * 61])
 def test_names_that_no_collection_may_have(localmed: Localmed, name: str) -> None:
     localmed("collections", "create", "--", name).failed(2)
 
 
 # --- imports ---------------------------------------------------------------------------------------------------------
-
-
-def test_nothing_changed(copied: Localmed, folder: Path) -> None:
-    report = copied.ok("import", str(folder), "-c", "ward", "--json").json
-    assert report["generation"] == 0
-    assert report["counts"]["unchanged"] == 6
-    assert "Nothing changed" in copied.ok("import", str(folder), "-c", "ward").out
-
-
-def test_a_folder_is_kept_in_step(copied: Localmed, tmp_path: Path) -> None:
-    folder = tmp_path / "more"
-    folder.mkdir()
-    for name in ("one.txt", "two.txt"):
-        (folder / name).write_text(f"The drug of {name} is aspirin.", "utf-8")
-    copied.ok("import", str(folder), "-c", "ward")
-    (folder / "one.txt").write_text("The drug is now clopidogrel.", "utf-8")
-    (folder / "two.txt").unlink()
-    counts = copied.ok("import", str(folder), "-c", "ward", "--json").json["counts"]
-    assert (counts["read"], counts["removed"], counts["unchanged"]) == (1, 1, 0)
-    titles = {row["title"] for row in copied.ok("documents", "list", "--json").json}
-    assert "one" in titles
-    assert "two" not in titles
-    assert "Paracetamol" in titles
 
 
 @pytest.mark.slow
@@ -215,24 +185,12 @@ def test_the_manifest_given_first_is_used_later(copied: Localmed, folder: Path, 
     assert statuses == ["superseded", "superseded"]
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    ["not toml [", "title = 'no name'", MANIFEST.replace('"ward"', '"other"'), MANIFEST + "\n[unknown]\n", None,
-     MANIFEST.replace("priority = 5", 'priority = "high"'), MANIFEST.replace("superseded", "outdated")],
-)  # fmt: skip
+@pytest.mark.parametrize("manifest", ["not toml [", MANIFEST.replace('"ward"', '"other"'), None])
 def test_a_bad_manifest_is_refused(copied: Localmed, folder: Path, tmp_path: Path, manifest: str | None) -> None:
     file = tmp_path / "manifest.toml"
     if manifest is not None:
         file.write_text(manifest, "utf-8")
     copied("import", str(folder), "-c", "ward", "--manifest", str(file)).failed(2 if manifest is not None else 3)
-
-
-@pytest.mark.parametrize("kind", ["fields = 3", "options = 3", "documents = 3", "[documents]\nx = 3", "priority = true",
-                                  "[fields]\ntitle = 3"])  # fmt: skip
-def test_a_manifest_with_values_of_the_wrong_kind(copied: Localmed, folder: Path, tmp_path: Path, kind: str) -> None:
-    file = tmp_path / "manifest.toml"
-    file.write_text(f'name = "ward"\n{kind}\n', "utf-8")
-    copied("import", str(folder), "-c", "ward", "--manifest", str(file)).failed(2)
 
 
 def test_importing_what_is_not_there(copied: Localmed, tmp_path: Path) -> None:

@@ -43,10 +43,6 @@ def test_a_card_for_scripts(graph: Localmed) -> None:
     assert card["ordered_by"] == "words"
 
 
-def test_no_definition_is_said(graph: Localmed) -> None:
-    assert "no definition in the graph" in graph.ok("concept", "Alphadrug").out
-
-
 def test_by_meaning(graph: Localmed) -> None:
     card = graph.ok("concept", "alphadrug", "-q", "with gammadrug?", "--by-meaning", "--json").json
     assert "cosine of multilingual-e5-small" in card["ordered_by"]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Localmed
 from tests.cli.test_privacy import MARKER, traces
-from tests.words import phrase, said
+from tests.words import said
 
 ORDER = f"Patient: {MARKER} Smith\n1. Paracetamol 1 g PO QID, max 4 g/day\n2. Do not take aspirin.\n3. Lactate in AM\n"
 QUESTION = "What is the maximum dose of this medicine in adults?"
@@ -59,13 +59,9 @@ def test_a_leaflet_is_written_once_for_its_owner(localmed: Localmed, order: Path
     ("data", "code"),
     [
         (b"", 3),
-        (b" \n\t", 3),
         (b"12 34 ... !", 3),
-        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", 3),
         (b"PK\x03\x04\x14\x00\x06\x00" + bytes(range(256)) * 20, 3),
-        (bytes(range(256)) * 40, 3),
         ("Принимать по одной таблетке три раза в день".encode(), 3),
-        ("تناول قرصا واحدا ثلاث مرات في اليوم".encode(), 3),
         (b"take 5 mg daily\n" * 80_000, 3),
     ],
 )
@@ -79,18 +75,6 @@ def test_control_characters_are_blanks(localmed: Localmed) -> None:
     out = localmed.ok("explain", "-", stdin="Warfarin\x07 5 mg\x1b[31m PO\x00 daily").out
     assert "5 mg" in out
     assert not {"\x07", "\x1b", "\x00"} & set(out)
-
-
-def test_a_missing_file_and_a_long_order(localmed: Localmed, tmp_path: Path) -> None:
-    assert "cannot be read" in localmed("explain", str(tmp_path / "nothing")).failed(3)
-    thirty_pages = "".join(f"{number}. Warfarin {number} mg PO daily at noon.\n" for number in range(1, 2300))
-    out = localmed.ok("explain", "-", stdin=thirty_pages).out
-    assert phrase("explain.order_cut") in out
-
-
-def test_a_site_can_switch_it_off(copied: Localmed, order: Path) -> None:
-    (copied.data / "localmed.toml").write_text('[workflows]\noff = ["explain"]\n', "utf-8")
-    assert "switched off" in copied("explain", str(order)).failed(2)
 
 
 def test_nothing_of_a_patient_is_left(copied: Localmed, order: Path, tmp_path: Path) -> None:

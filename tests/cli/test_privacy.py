@@ -47,9 +47,7 @@ def test_the_search_for_traces_finds_them(tmp_path: Path) -> None:
     assert len(traces(tmp_path)) == 2
 
 
-@pytest.mark.parametrize(
-    "arguments", [("ask", QUESTION, "-c", "nowhere"), ("search", QUESTION, "--from", "x"), ("ask", CHINESE, "-c", "x")]
-)
+@pytest.mark.parametrize("arguments", [("ask", QUESTION, "-c", "nowhere"), ("ask", CHINESE, "-c", "x")])
 def test_a_refused_question_leaves_nothing(copied: Localmed, arguments: tuple[str, ...]) -> None:
     assert MARKER not in copied(*arguments).failed(2)
     assert traces(copied.data) == []

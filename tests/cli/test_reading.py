@@ -50,12 +50,8 @@ def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
     [
         ((), {"2024-05"}),
         (("--status", "superseded"), {"2019-03"}),
-        (("--status", "superseded", "--status", "current"), {"2019-03", "2024-05"}),
-        (("--from", "2024"), {"2024-05"}),
         (("--to", "2024-04"), set()),
         (("--to", "2019", "--status", "superseded"), {"2019-03"}),
-        (("--from", "2019-04", "--status", "superseded"), set()),
-        (("--language", "zh"), set()),
         (("--language", "en", "-c", "ward"), {"2024-05"}),
     ],
 )
@@ -63,10 +59,6 @@ def test_search_filters(localmed: Localmed, options: tuple[str, ...], expected: 
     sections = localmed.ok("search", "blood pressure target", *options, "--json").json["sections"]
     editions = {found["edition"] for found in sections if "Hypertension" in found["title"]}
     assert editions == expected
-
-
-def test_search_limit(localmed: Localmed) -> None:
-    assert len(localmed.titles("dose", "-n", "2")) == 2
 
 
 def test_the_number_of_results_can_be_set(copied: Localmed) -> None:
@@ -190,21 +182,6 @@ def test_documents_list_and_show(localmed: Localmed) -> None:
     assert set(shown) == {*Document.__slots__, "passage_ids", "chain", "overdue"}
     assert len(shown["passage_ids"]) == shown["passages"] > 0
     assert documents[0]["id"] in localmed.ok("documents", "show", documents[0]["id"]).out
-
-
-@pytest.mark.parametrize("command", [("documents",), ("documents", "list")])
-def test_lists_show_ids_that_can_be_copied(localmed: Localmed, command: tuple[str, ...]) -> None:
-    printed = localmed.ok(*command).out
-    for document in localmed.ok("documents", "list", "--json").json:
-        assert document["id"][:12] in printed
-
-
-def test_collections(localmed: Localmed) -> None:
-    ward = localmed.ok("collections", "list", "--json").json["ward"]
-    assert ward["title"] == "Ward documents"
-    assert ward["priority"] == 5
-    assert ward["documents"] == 6
-    assert "ward" in localmed.ok("collections").out
 
 
 def test_quarantine(localmed: Localmed) -> None:

@@ -88,16 +88,6 @@ def test_an_own_answer_of_sections_claims_nothing(library: Localmed, tmp_path: P
     assert not library.ok("ask", "What does warfarin prevent?", "--check", "--json").json["parts"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [(("verify", "missing.txt"), 3), (("verify",), 2), (("eval", "claims"), 2),
-     (("eval", "claims", "--questions", "missing"), 3), (("eval", "claims", "--pairs", "x", "--resume"), 2)],
-    ids=range(5),
-)  # fmt: skip
-def test_what_cannot_be_done_is_one_line(localmed: Localmed, arguments: tuple[str, ...], code: int) -> None:
-    localmed(*arguments).failed(code)
-
-
 def test_neither_text_nor_question_is_in_an_error_or_the_audit(library: Localmed) -> None:
     error = library("verify", "-", stdin='{"answer": "Zyxwvut"').failed(3)
     assert "Zyxwvut" not in error

@@ -216,8 +216,6 @@ def test_nothing_that_the_description_allows_is_an_error_of_ours(copied_clients:
     [
         ("/api/v1/ask", {}, ("question", "missing")),
         ("/api/v1/ask", {"question": "x", "colection": "ward"}, ("colection", "not a field")),
-        ("/api/v1/search", {"question": "x", "limit": 1000}, ("limit", "50")),
-        ("/api/v1/answers/x/report", {"opinion": "fine"}, ("opinion", "'good' or 'bad'")),
         (
             "/api/v1/practice",
             {"question": "x", "entries": [{"kind": "pain", "text": "x"}]},

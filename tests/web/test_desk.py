@@ -184,15 +184,6 @@ def test_the_guide_says_what_one_may_do(client: Clients) -> None:
     assert "In the library" in librarian
 
 
-def test_no_screen_of_the_ward_has_more_than_a_line_of_small_print(client: Clients) -> None:
-    reader = client("reader")
-    answer = reader.form("/ask", question=PDF_QUESTION).url.path
-    for path in ("/", answer, "/departments", "/history"):
-        page = reader.get(path).text
-        small = re.findall(r'<(?:p|span)[^>]*class="(?:hint|faint)"', page) + re.findall("<footer>", page)
-        assert len(small) <= 1, (path, small)
-
-
 def test_a_librarian_tries_a_passage_by_a_question(client: Clients) -> None:
     librarian = client("librarian")
     base = source_of(librarian)

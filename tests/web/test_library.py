@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 import threading
 import time
@@ -86,7 +85,7 @@ def test_documents_are_listed_by_collection_status_and_title(client: Clients) ->
     assert librarian.get("/library/documents?collection=nowhere").status_code == 404
 
 
-@pytest.mark.parametrize("path", ["%25", "..%2f..%2fetc%2fpasswd", "zzzz", "-1", "' OR 1=1 --", "%00", "🙂"])
+@pytest.mark.parametrize("path", ["..%2f..%2fetc%2fpasswd", "' OR 1=1 --", "%00"])
 @pytest.mark.slow
 def test_ids_that_are_none_are_no_page(client: Clients, path: str) -> None:
     librarian = client("librarian")
@@ -155,7 +154,7 @@ def test_the_governance_table_sets_what_was_changed(copied_clients: Clients) -> 
     assert lookups.document(session_of(copied_clients), sepsis).governance.owner == "Dr Wu"
 
 
-@pytest.mark.parametrize("row", ["", "[]", "{}", "[1, 2]", "[" * 5000, json.dumps(["x"])])
+@pytest.mark.parametrize("row", ["", "[1, 2]", "[" * 5000])
 def test_a_table_that_no_page_sent_is_refused(client: Clients, row: str) -> None:
     reply = client("librarian").form("/library/governance/ward", **{"row-1": row, "cell-1-1": "x"})
     assert reply.status_code in (200, 400)

@@ -212,14 +212,6 @@ def test_departments(client: Clients) -> None:
     assert said("departments.always") not in rest.partition("<textarea")[0], "told once, before everything else"
 
 
-@pytest.mark.parametrize("path", ["/practice", "/orders", "/departments"])
-@pytest.mark.slow
-def test_the_forms_need_somebody_who_may_ask(client: Clients, path: str) -> None:
-    assert client("reader").get(path).status_code == 200
-    assert client().get(path).url.path == "/login"
-    assert client("reader").http.post(path, data={"question": "x"}).status_code == 403
-
-
 def test_an_abbreviation_with_two_meanings_reaches_no_patient(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
     page = reader.form("/orders", order="Prednisolone 30 mg PO OD, hold if SBP < 90\n")
