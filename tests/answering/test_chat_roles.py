@@ -10,30 +10,25 @@ from typing import Any
 import pytest
 
 from localmed.answering.asking import (
-    COHERENCE,
     KEYWORDS,
-    RELEVANCE,
     SELF_CONTAINED,
-    CoherenceInput,
     FollowUp,
     KeywordsInput,
     QuestionInput,
-    RelevanceInput,
 )
 from localmed.answering.chat import ChatRoles
-from localmed.answering.check import CHECK, SupportInput
 from localmed.answering.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE
 from localmed.answering.evidence import cited
 from localmed.answering.role_table import ROLES
 from localmed.answering.roles import Choosing, Role, Writing
-from localmed.answering.write import WRITE, Block, Covers, WriteInput, Written, blocks, of_evidence, statements
+from localmed.answering.write import WRITE, Block, WriteInput, Written, blocks, of_evidence, statements
 from localmed.domain import Origin, ShownLine, ShownSection
 from localmed.domain import message as left_out
 from localmed.domain.errors import ModelError, Rejected, UsageError
 from localmed.domain.ports import Message
 from localmed.models import structured
 from tests.scripted import ScriptedChat
-from tests.values import evidence, passage
+from tests.values import evidence
 from tests.words import pattern
 
 QUESTION = "What is the dose of adrenaline?"
@@ -83,10 +78,6 @@ def test_a_statement_cites_the_sentences_whose_numbers_it_names() -> None:
     ]
 
 
-def test_no_statements_are_no_answer() -> None:
-    assert answer(reply(covers_patient="not_said")) == Written(Covers.NOT_SAID, ())
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -128,12 +119,6 @@ def test_planted_marks_cannot_close_a_quotation() -> None:
         assert message.rstrip().endswith(">>>")
 
 
-def test_instructions_are_in_the_questions_language() -> None:
-    model = KeepingChat({"questions": []})
-    ChatRoles(model).perform(DECOMPOSITION, QuestionInput("高血压和糖尿病怎么治疗？"))
-    assert "拆成" in model.requests[0][0].content
-
-
 LONG = of_evidence(tuple(evidence(str(number), "word " * 300 + f"end{number}.") for number in range(1, 6)))
 
 
@@ -156,26 +141,6 @@ def test_a_sentence_that_was_left_out_cannot_be_cited() -> None:
 def test_instructions_that_do_not_fit_are_an_error() -> None:
     with pytest.raises(ModelError, match="context"):
         perform(WRITE, WriteInput(QUESTION, GIVEN), reply(), context=950)
-
-
-def test_relevance_is_the_probability_of_its_label_for_each_passage() -> None:
-    passages = (DOSE.passage, passage("The canteen opens at noon."))
-    weights = ({"relevant": 3.0, "irrelevant": 1.0}, "irrelevant")
-    assert perform(RELEVANCE, RelevanceInput(QUESTION, passages), *weights) == (0.75, 0.0)
-    assert perform(RELEVANCE, RelevanceInput(QUESTION, ())) == ()
-
-
-def test_a_check_is_the_three_probabilities_of_each_statement() -> None:
-    pairs = (("Give 500 micrograms.", "The dose is 500 micrograms."), ("Give 500 micrograms.", "It is kept dark."))
-    stances = perform(CHECK, SupportInput(QUESTION, pairs), {"supported": 3.0, "contradicted": 1.0}, "not said")
-    assert [(one.entailment, one.neutral, one.contradiction) for one in stances] == [(0.75, 0.0, 0.25), (0.0, 1.0, 0.0)]
-
-
-def test_coherence_asks_of_each_statement_with_its_sources() -> None:
-    (statement,) = statements(answer(reply(("The dose is 500 micrograms.", [1]))), GIVEN, (DOSE, STORE))
-    task = CoherenceInput(QUESTION, (statement, replace(statement, withheld=True)), (DOSE, STORE))
-    assert perform(COHERENCE, task, "agrees").agrees
-    assert not perform(COHERENCE, task, "conflicts").agrees
 
 
 def test_the_other_roles() -> None:
@@ -256,23 +221,6 @@ def test_a_prompt_that_wants_a_label_shows_each_in_an_example_in_both_languages(
         for label in role.form.labels[language]:
             assert label in example, (language, label)
             assert label in text.rpartition("\n")[2], "the last line says which words are wanted"
-
-
-def test_an_answer_knows_who_asks_and_when_and_of_whom() -> None:
-    model = KeepingChat(reply())
-    task = WriteInput(QUESTION, GIVEN, "patient", "2026-11-22", ("What is anaphylaxis?",), "age: 70")
-    ChatRoles(model).perform(WRITE, task)
-    message = model.requests[0][-1].content
-    assert message.startswith("Asked by: a patient. Date: 2026-11-22.\n")
-    assert message.index("What is anaphylaxis?") < message.index(QUESTION) < message.index("<<<patient\nage: 70\n>>>")
-
-
-def test_what_is_missing_and_to_be_looked_for_is_said_in_few_words() -> None:
-    written = answer(
-        reply(("Give 500 micrograms.", [1]), not_covered=["the dose  in children", "", "the dose in children"]),
-        reply(("Give 500 micrograms.", [1]), not_covered=["the dose  in children"] * 2, look_for=" children "),
-    )
-    assert (written.missing, written.look_for) == (("the dose in children",), "children")
 
 
 def test_a_follow_up_that_names_a_new_medicine_is_not_taken() -> None:

@@ -50,20 +50,6 @@ def test_a_bare_yes_is_a_claim_with_its_question_only() -> None:
     assert claims("Does aspirin prevent stroke?", "No.") == ["Does aspirin prevent stroke? No."]
 
 
-def test_without_a_question_there_is_no_whole() -> None:
-    assert claims("", "Aspirin prevents stroke. Warfarin causes bleeding.") == [
-        "Aspirin prevents stroke.", "Warfarin causes bleeding.",
-    ]  # fmt: skip
-    assert claims("Why?", "") == []
-
-
-def test_chinese() -> None:
-    text = "华法林可预防房颤患者的脑卒中。阿司匹林单用无效。您确定吗？"
-    texts = claims("房颤患者如何预防脑卒中？", text)
-    assert texts[0] == "华法林可预防房颤患者的脑卒中。"
-    assert not any("您确定吗" in claim for claim in texts[:-1])
-
-
 def test_a_claim_says_where_it_stands() -> None:
     first = extract(
         QUESTION, claims_of(ANSWER), likeness(QUESTION, [candidate.text for candidate in candidates(claims_of(ANSWER))])

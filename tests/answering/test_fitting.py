@@ -26,10 +26,6 @@ def test_a_short_passage_does_not_overtake_a_long_one() -> None:
     assert fit([10], [100, 5000, 1], 10, 1000).kept == (0,)
 
 
-def test_no_passage_is_no_error() -> None:
-    assert fit([10], [], 10, 100).kept == ()
-
-
 def test_where_not_even_one_fits_numbers_are_told() -> None:
     with pytest.raises(ModelError, match=r"first passage 5016, and the context holds 1000"):
         fit([10], [5000], 10, 1000)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.answering.marked_text import Marked, read
+from localmed.answering.marked_text import read
 
 
 def markers(text: str) -> list[tuple[str, ...]]:
@@ -18,33 +18,17 @@ def markers(text: str) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Aspirin helps [1].", ("1",)),
-        ("Aspirin helps.[1]", ("1",)),
-        ("Aspirin helps [1, 2].", ("1", "2")),
-        ("Aspirin helps [1][2].", ("1", "2")),
-        ("Aspirin helps [1-3, 7].", ("1", "2", "3", "7")),
-        ("Aspirin helps [2–4].", ("2", "3", "4")),
-        ("Aspirin helps [^5].", ("5",)),
-        ("Aspirin helps [citation:1].", ("1",)),
-        ("Aspirin helps [Source 3].".replace("Source", "source"), ("3",)),
-        ("Aspirin helps.¹ʼ"[:-1], ("1",)),
-        ("Aspirin helps.¹²", ("12",)),
+        ("Aspirin helps [1].", ("1",)), ("Aspirin helps [1, 2].", ("1", "2")),
+        ("Aspirin helps [1-3, 7].", ("1", "2", "3", "7")), ("Aspirin helps [2–4].", ("2", "3", "4")),
+        ("Aspirin helps [^5].", ("5",)), ("Aspirin helps [citation:1].", ("1",)), ("Aspirin helps.¹ʼ"[:-1], ("1",)),
         ("Aspirin helps.<sup>1,2</sup>", ("1", "2")),
-        ("Aspirin helps (Smith 2020).", ("smith 2020",)),
         ("Aspirin helps (Smith et al., 2020; Lee & Kim 2019).", ("smith 2020", "lee 2019")),
         ("As Smith et al. (2020) found, aspirin helps.", ("smith 2020",)),
         ("Aspirin helps (PMID: 12345).", ("pmid:12345",)),
-        ("Aspirin helps PMID:12345.", ("pmid:12345",)),
         ("Aspirin helps (doi:10.1000/ab.12).", ("doi:10.1000/ab.12",)),
-        ("Aspirin helps, https://doi.org/10.1000/AB12.", ("doi:10.1000/ab12",)),
-        ("阿司匹林有效[1]。", ("1",)),
-        ("阿司匹林有效【1，2】。", ("1", "2")),
-        ("阿司匹林有效［3］。", ("3",)),
-        ("阿司匹林有效（张三等，2020）。".replace("，2020", " 2020"), ("张三 2020",)),
-        ("阿司匹林有效[来源1]。", ("1",)),
-        ("The dose is 10⁹ cells and 1.73 m² here.", ()),
-        ("The ratio was 0.8 (95% CI [46-61]) here.", ()),
-        ("Take the array a[i] of things.", ()),
+        ("Aspirin helps, https://doi.org/10.1000/AB12.", ("doi:10.1000/ab12",)), ("阿司匹林有效【1，2】。", ("1", "2")),
+        ("阿司匹林有效［3］。", ("3",)), ("阿司匹林有效（张三等，2020）。".replace("，2020", " 2020"), ("张三 2020",)),
+        ("The dose is 10⁹ cells and 1.73 m² here.", ()), ("The ratio was 0.8 (95% CI [46-61]) here.", ())
     ],
 )  # fmt: skip
 def test_a_citation_is_read(text: str, expected: tuple[str, ...]) -> None:
@@ -58,12 +42,6 @@ def test_what_is_no_citation_is_counted(mark: str) -> None:
     marked = read(f"Aspirin helps {mark} here.")
     assert marked.malformed == 1
     assert marked.sentences[0].markers == ()
-
-
-def test_each_belongs_to_its_sentence() -> None:
-    assert markers("One helps [1]. Two helps.[2] Three helps.\n[3] Four helps (Lee 2019).") == [
-        ("1",), ("2",), (), ("3", "lee 2019"),
-    ]  # fmt: skip
 
 
 def test_a_sentence_stands_where_it_stood() -> None:
@@ -110,11 +88,6 @@ def test_a_line_that_only_names_what_comes_after_it_is_a_heading(text: str, head
     assert sum(one.heading for one in read(text).sentences) == headings
 
 
-@pytest.mark.parametrize("heading", ["参考文献", "References:", "**Sources**", "# Bibliography"])
-def test_headings_of_the_list(heading: str) -> None:
-    assert len(read(f"Aspirin helps.\n{heading}\n1. Lee.").references) == 1
-
-
 @pytest.mark.parametrize(
     "entries",
     [
@@ -136,13 +109,6 @@ def test_lines_at_the_end_are_the_list_without_a_heading(entries: str) -> None:
 )
 def test_sentences_after_their_citations_are_no_list(text: str) -> None:
     assert not read(text).references
-
-
-def test_an_answer_without_citations() -> None:
-    assert read("Aspirin helps. It is cheap.").sentences == (
-        Marked("Aspirin helps.", (), 0, 14), Marked("It is cheap.", (), 15, 27),
-    )  # fmt: skip
-    assert read("").sentences == ()
 
 
 @pytest.mark.parametrize(

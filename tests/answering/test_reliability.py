@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.answering.reliability import ASPECTS, BONUSES, Reliability, bonuses, failed
+from localmed.answering.reliability import ASPECTS, BONUSES, bonuses, failed
 from localmed.domain import Kind
 from localmed.text.publications import base
 
@@ -55,9 +55,3 @@ def test_the_bonus_goes_by_rank_of_the_date() -> None:
 )
 def test_the_aspects(text: str, expected: tuple[str, ...]) -> None:
     assert set(failed("", text)) == set(expected)
-
-
-def test_the_score_by_hand() -> None:
-    assert Reliability(7, 1.0, ()).score == 8.0
-    assert Reliability(6, 0.8, ("blinding",)).score == 6.5
-    assert Reliability(1, 0.0, ASPECTS).score == 0.1, "a weight below 0 would turn the vote round"

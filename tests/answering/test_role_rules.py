@@ -102,14 +102,6 @@ def test_each_text_is_encoded_once_for_each_kind() -> None:
     assert caching.identity == encoder.identity
 
 
-def test_vectors_are_the_encoders_in_the_order_asked_for() -> None:
-    caching = CachingEncoder(HashedWords())
-    caching.encode(["b", "c"], "query")
-    vectors = caching.encode(["a", "b", "a"], "query")
-    assert np.array_equal(vectors, HashedWords().encode(["a", "b", "a"], "query"))
-    assert caching.encode([], "query").shape[0] == 0
-
-
 def test_no_more_texts_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(role_rules, "CACHED", 2)
     encoder = HashedWords()

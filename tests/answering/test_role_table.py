@@ -35,14 +35,6 @@ def test_what_tables_know_costs_no_call_unless_the_settings_say_so(role: str) ->
     assert role_table(only, "chat", {role: "chat"}, rules, Model()).by(EVERY[role]) == "chat"
 
 
-def test_without_a_model_everything_is_rules() -> None:
-    for usual in ("chat", "rules"):
-        served = chosen(usual)
-        assert served.perform(RELEVANCE, 1) == ("rules", 1)
-        assert served.by(SELF_KNOWLEDGE) == "off", "no rule knows anything by itself"
-        assert SELF_KNOWLEDGE.name not in served.on
-
-
 def test_a_model_serves_what_it_is_set_to() -> None:
     served = chosen("chat", {"keywords": "rules"}, Model())
     assert served.perform(RELEVANCE, 1) == ("chat", 1)

@@ -14,7 +14,7 @@ from localmed.answering import self_test
 from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
 from localmed.answering.role_table import ROLES, role_table
-from localmed.answering.roles import Choosing, Role
+from localmed.answering.roles import Role
 from localmed.answering.self_test import LIKE, Case, all_cases, failed, questions
 from localmed.domain.ports import ChatIdentity, Message, Stance
 from localmed.models.registry import tested
@@ -47,12 +47,6 @@ class Weak:
 def test_a_role_that_fails_takes_those_like_it_along() -> None:
     assert failed(Weak(), cases=JUDGED) == frozenset()
     assert failed(Weak("coherence"), cases=JUDGED) == {"coherence", "final_check"}
-
-
-def test_a_role_that_failed_once_is_not_asked_again() -> None:
-    weak = Weak("relevance")
-    failed(weak, cases=JUDGED)
-    assert weak.performed.count("relevance") == 1
 
 
 def test_a_model_that_says_the_same_of_everything_serves_no_role() -> None:
@@ -183,16 +177,3 @@ def test_a_result_is_of_the_very_model_that_was_tested(tmp_path: Path) -> None:
     assert tested.unfit(tested.read(tmp_path), ChatIdentity("m", "sha", 0), questions()) == frozenset()
     for other in (ChatIdentity("m", "other", 0), ChatIdentity("n", "sha", 0), ChatIdentity("m", "", 0)):
         assert tested.unfit(tested.read(tmp_path), other, questions()) is None, "it was not tested"
-
-
-def test_what_is_asked_holds_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, form = dict(questions()), ROLES["relevance"].form
-    assert isinstance(form, Choosing)
-    labels = {**form.labels, "zh": ("相关", "不相关")}
-    other = dataclasses.replace(ROLES["relevance"], form=dataclasses.replace(form, labels=labels))
-    monkeypatch.setattr(self_test, "ROLES", {**ROLES, "relevance": other})
-    questions.cache_clear()
-    try:
-        assert {name for name, now in questions().items() if before[name] != now} >= {"relevance"}
-    finally:
-        questions.cache_clear()

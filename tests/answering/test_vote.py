@@ -20,32 +20,11 @@ def test_the_papers_figure_two() -> None:
     assert (result.main, result.dropped) == ((0, 2, 6), (1, 3, 5))
 
 
-def test_one_review_outweighs_two_letters() -> None:
-    assert outcome((-1, 1, 1), (8.0, 1.2, 1.4)).label is Label.CONTRADICTED
-    assert outcome((1, -1, -1), (8.0, 1.2, 1.4)).label is Label.SUPPORTED
-
-
 def test_a_tie_goes_to_support_also_where_floats_do_not_add_up() -> None:
     result = outcome((1, 1, 1, -1), (0.1, 0.2, 0.3, 0.6))
     assert 0.1 + 0.2 + 0.3 != 0.6, "the sum that a careless comparison would take"
     assert result.label is Label.SUPPORTED
     assert outcome((1, -1), (7.7, 7.7)).label is Label.SUPPORTED
-
-
-def test_no_vote_is_no_support() -> None:
-    for votes in ((), (0,), (0, 0, 0)):
-        result = outcome(votes, (7.0,) * len(votes))
-        assert result.label is Label.NOT_ENOUGH
-        assert result.main == result.dropped == ()
-        assert response([result.label]) is Label.NOT_ENOUGH
-
-
-def test_the_response() -> None:
-    yes, no, none = Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH
-    assert response([yes, yes, yes]) is Label.CORRECT
-    assert response([yes, no, none]) is Label.MISTAKEN
-    assert response([yes, none]) is Label.NOT_ENOUGH
-    assert response([]) is Label.NOT_ENOUGH
 
 
 LABELS = st.sampled_from((Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH))

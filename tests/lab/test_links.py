@@ -14,7 +14,6 @@ from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.lab import link_files, links, plot
 from localmed.lab.link_files import LinkQuestion, LinkRow
 from localmed.messages import render
-from tests.words import pattern
 
 SECRET = "Patientname Zyxwvut"
 MADE = {
@@ -109,12 +108,6 @@ def test_what_is_no_answer_is_refused_without_its_text(tmp_path: Path, record: d
     with pytest.raises(InputError) as error:
         link_files.with_answers(questions, write(tmp_path, "a.jsonl", json.dumps(record)))
     assert "Zyxwvut" not in str(error.value)
-
-
-def test_two_answers_of_one_question_are_refused(tmp_path: Path) -> None:
-    line = json.dumps({"id": "1", "answer": "x"})
-    with pytest.raises(InputError, match=pattern("evaluation.answer_twice.what")):
-        link_files.with_answers((LinkQuestion("1", "One?"),), write(tmp_path, "a.jsonl", f"{line}\n{line}\n"))
 
 
 def test_rows_outlive_an_interruption(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from localmed.ingest.parsed import FieldMapping
 from localmed.lab import medquad, pubmedqa, sets
 from localmed.lab.sets import Question, QuestionSet
 from localmed.library.library import Library
-from localmed.messages import render
 from tests.fakes import described, import_into, write
 from tests.words import pattern
 
@@ -140,13 +139,6 @@ def test_medquad_records_are_told_apart_by_their_folders(folder: Path, documents
         document.id for document in documents
     }
     assert known.notes == ()
-
-
-def test_a_record_that_is_not_stored_stays_in_as_a_miss(folder: Path, documents: list[Document]) -> None:
-    pairs = medquad.questions(folder)
-    known = sets.known_item("m", pairs, medquad.records(documents[1:]), ANY).answerable()
-    assert len(known.questions) == 4
-    assert render(known.notes[0], "en").startswith("1 question asks for a record")
 
 
 def test_none_of_the_records_or_no_question_at_all(folder: Path, tmp_path: Path) -> None:

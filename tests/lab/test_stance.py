@@ -57,13 +57,6 @@ def test_a_golden_file_scored_by_hand(golden: PairSet) -> None:
     assert 0 <= scores.accuracy_interval[0] <= 0.5 <= scores.accuracy_interval[1] <= 1
 
 
-def test_equal_seeds_give_equal_reports_and_progress_is_told(golden: PairSet) -> None:
-    steps: list[float] = []
-    first = stance.report(golden, [Majority(golden.pairs)], 1, lambda done, doing: steps.append(done))
-    assert first == stance.report(golden, [Majority(golden.pairs)], 1)
-    assert sum(steps) == 4
-
-
 def test_the_majority_class(golden: PairSet) -> None:
     (scores,) = stance.report(golden, [Majority(golden.pairs)], seed=1).judges
     assert (scores.accuracy, scores.confusion[0]) == (0.5, (2, 0, 0))

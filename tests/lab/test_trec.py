@@ -21,14 +21,6 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
     return file
 
 
-def test_questions(tmp_path: Path) -> None:
-    file = written(tmp_path, "q.tsv", "\ufeff1\tWhat is gout?\r\n\n2\tA question\twith a tab\n")
-    assert [(query.id, query.text) for query in trec.read_queries(file)] == [
-        ("1", "What is gout?"),
-        ("2", "A question\twith a tab"),
-    ]
-
-
 def test_judgements(tmp_path: Path) -> None:
     file = written(tmp_path, "r.txt", "1 0 a 1\n1\t0\tb\t-2\n\n2 Q0 c 3\r\n")
     assert [(qrel.line, qrel.question, qrel.document, qrel.gain) for qrel in trec.read_qrels(file)] == [
@@ -94,11 +86,6 @@ def loaded(folder: Path, library: Library, qrels: str, search_filter: SearchFilt
     queries = written(folder, "q.tsv", "1\tasthma\n2\tgout\n")
     question_set = trec.load(queries, written(folder, "r.txt", qrels), library, search_filter)
     return {question: dict(judged) for question, judged in question_set.judgements.items()}
-
-
-@pytest.mark.parametrize("name", ["n3", "pmid:1003", "1003"])
-def test_a_document_by_its_names(tmp_path: Path, library: Library, ids: dict[str, str], name: str) -> None:
-    assert loaded(tmp_path, library, f"1 0 {name} 2\n") == {"1": {ids["n3"]: 2}}
 
 
 def test_a_document_by_its_id_key_and_file(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:

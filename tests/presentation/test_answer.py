@@ -25,7 +25,6 @@ from localmed.domain.findings import Reading
 from localmed.domain.parts import SourcePlanPart
 from localmed.presentation.answer import view
 from localmed.presentation.sources import age
-from localmed.workflows.verify import MOST_CHARACTERS
 from tests.values import PROVENANCE, evidence, quotation
 from tests.words import phrase, said
 from tests.workflows.verifying import study, verify
@@ -39,14 +38,6 @@ def answer(**values: object) -> Answer:
         AnswerStatus.ANSWERED, "What dose?", "en", (quotation(SOURCE, 0, 19),), (SOURCE,), ("a",), PROVENANCE
     )
     return replace(begun, **values)  # type: ignore[arg-type]
-
-
-def test_a_chinese_reader_of_a_long_verified_answer_is_told_of_its_characters_not_of_a_patient_record() -> None:
-    """Two notes had one English pattern, and the one about records won."""
-    long = verify("Aspirin prevents stroke. " * (MOST_CHARACTERS // 20))
-    notes = view(long, "zh").notes
-    assert any(str(MOST_CHARACTERS) in note and "字符" in note for note in notes), notes
-    assert not any("病历" in note for note in notes)
 
 
 def test_no_code_is_shown_where_what_is_cited_holds_planted_text() -> None:

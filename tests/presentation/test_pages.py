@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-from jinja2 import UndefinedError
-
 from localmed.presentation.pages import environment, page
 
 
@@ -12,11 +9,6 @@ def test_what_is_filled_in_is_escaped_and_neutralised() -> None:
     template = environment("localmed.presentation").from_string("<p title='{{ title }}'>{{ title }}</p>")
     made = template.render(title="<script>'\x1b[31m5\u202e0 mg")
     assert made == "<p title='&lt;script&gt;&#39;50 mg'>&lt;script&gt;&#39;50 mg</p>"
-
-
-def test_a_missing_value_is_an_error() -> None:
-    with pytest.raises(UndefinedError):
-        environment("localmed.presentation").from_string("{{ nobody }}").render()
 
 
 def test_a_page_loads_nothing() -> None:

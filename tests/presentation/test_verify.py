@@ -72,12 +72,6 @@ def test_a_persons_sentence_is_nobody_elses() -> None:
     assert said("answer.verdict.verbatim") in lines(part_view(SupportPart((statement,)), "en"))
 
 
-def test_spread_is_of_two_studies_at_least() -> None:
-    claim = ClaimPart("Aspirin helps.", Label.SUPPORTED, (1, 0, 0), 7.0, voters=1)
-    assert "Cochran" not in lines(part_view(claim, "en"))
-    assert "Cochran" in lines(part_view(replace(claim, voters=2), "en"))
-
-
 def test_votes_stand_under_the_claims_that_were_judged() -> None:
     judged, unjudged = (ClaimPart(text, label, (1, 0, 0), 7.0) for text, label in
                         (("It helps.", Label.SUPPORTED), ("It harms.", Label.NOT_JUDGED)))  # fmt: skip

@@ -27,11 +27,6 @@ def test_a_score_is_said_in_three_words(score: float, word: Closeness) -> None:
     assert said(score, "any", SearchSettings(close=0.7, near=0.5)) is word
 
 
-def test_nothing_is_said_without_a_score_or_without_limits() -> None:
-    assert said(None, E5, SearchSettings()) is Closeness.UNKNOWN
-    assert said(0.9, "other", SearchSettings()) is Closeness.UNKNOWN
-
-
 def test_few_answered_questions_are_lost_and_few_others_are_called_close() -> None:
     answered = [number / 100 for number in range(40, 100)]
     unanswered = [number / 100 for number in range(10, 70)]

@@ -151,20 +151,10 @@ def test_without_a_question_kind_then_severity(drugs: Graph) -> None:
     assert term.ordered_by == "kind"
 
 
-def test_a_pair_is_shown_from_the_card_s_own_side(drugs: Graph) -> None:
-    assert shown(card(drugs, "betadrug")) == ["Betadrug interacts with Alphadrug non-interruptive"]
-    assert shown(card(drugs, "gammadrug")) == ["Gammadrug interacts with Alphadrug high priority"]
-
-
 def test_a_question_s_words_come_first(drugs: Graph) -> None:
     term = card(drugs, "Alphadrug", "May alphadrug be given with betadrugs?")
     assert shown(term)[0] == "Alphadrug interacts with Betadrug non-interruptive"
     assert term.ordered_by == "words"
-
-
-@pytest.mark.parametrize("question", ["", "???", "and the of", "nothing that matches"])
-def test_a_question_that_says_nothing_leaves_the_order(drugs: Graph, question: str) -> None:
-    assert shown(card(drugs, "Alphadrug", question)) == shown(card(drugs, "Alphadrug"))
 
 
 def test_a_reranker_has_the_last_word(drugs: Graph) -> None:

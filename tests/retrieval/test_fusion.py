@@ -42,23 +42,7 @@ def test_a_weight_of_zero_orders_as_without_the_list(kept: Ranking, dropped: Ran
     assert both == alone
 
 
-@given(RANKING)
-def test_one_list_keeps_the_order_of_documents(ranking: Ranking) -> None:
-    owner = dict(ranking)
-    documents = list(dict.fromkeys(owner[name] for name, _ in fuse([(ranking, 2.0)], 60)))
-    assert documents == list(dict.fromkeys(document for _, document in ranking))
-
-
 def test_ties_by_passage() -> None:
     one, other = [("a", "x")], [("b", "y")]
     assert [name for name, _ in fuse([(one, 1.0), (other, 1.0)], 60)] == ["a", "b"]
     assert [name for name, _ in fuse([(other, 1.0), (one, 1.0)], 60)] == ["a", "b"]
-
-
-def test_both_indexes_beat_one() -> None:
-    fused = fuse([([("a", "x"), ("c", "z")], 1.0), ([("b", "y"), ("c", "z")], 1.0)], 60)
-    assert fused[0][0] == "c"
-
-
-def test_nothing() -> None:
-    assert fuse([], 60) == fuse([([], 1.0), ([], 2.0)], 60) == []

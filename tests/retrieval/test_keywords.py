@@ -61,17 +61,11 @@ def titles(library: Library, keywords: Sequence[str], filters: SearchFilter = AN
     [
         (["septic shock"], {"Sepsis", "Shock"}),
         (["septic shock", "antibiotics"], {"Sepsis"}),
-        (["antibiotics", "septic shock", "lactate"], {"Sepsis"}),
         (["antibiotics", "anaphylactic"], set()),
-        (["paracetamol", "liver"], {"Paracetamol"}),  # a word of the title counts
-        (["SEPTIC", "Antibiotic"], {"Sepsis"}),  # folded and stemmed
-        (["the", "shock"], {"Sepsis", "Shock"}),  # a stop word requires nothing
-        (["对乙酰氨基酚"], {"发热"}),
+        (["SEPTIC", "Antibiotic"], {"Sepsis"}),
+        (["the", "shock"], {"Sepsis", "Shock"}),
         (["热性", "惊厥", "退热"], {"发热"}),
-        (["惊厥", "疫苗"], set()),
-        (["zebra"], set()),
         (["the", "?"], set()),
-        ([""], set()),
         ([], set()),
     ],
 )
@@ -99,21 +93,11 @@ def test_the_least_important_is_dropped_until_something_is_found(search: HybridS
     assert [hit.passage.title for hit in result.hits] == ["Sepsis"]
 
 
-def test_nothing_is_dropped_where_all_are_found(search: HybridSearch) -> None:
-    assert search.search("shock", ANY, 5, ("septic shock",)).keywords == counted((1, 2))
-
-
 def test_the_most_important_is_dropped_in_the_end_if_it_is_nowhere(search: HybridSearch) -> None:
     filters = SearchFilter(language="zh")
     result = search.search("?", filters, 5, ("antibiotics", "惊厥", "退热"))
     assert result.keywords == counted((3, 0), (2, 0), (1, 0), (2, 1))
     assert [hit.passage.title for hit in result.hits] == ["发热"]
-
-
-def test_superseded_passages_are_no_results(search: HybridSearch) -> None:
-    result = search.search("?", ANY, 5, ("antibiotics", "vitamins"))
-    assert result.keywords == counted((2, 0), (1, 1))
-    assert {hit.passage.title for hit in result.hits} == {"Sepsis"}
 
 
 def test_withdrawn_passages_are_no_results(tmp_path: Path) -> None:
@@ -125,20 +109,6 @@ def test_withdrawn_passages_are_no_results(tmp_path: Path) -> None:
         result = HybridSearch(library, HashedWords(), SearchSettings()).search("?", ANY, 5, ("antibiotics", "shock"))
     assert result.keywords == counted((2, 0), (1, 0), (1, 1))
     assert {hit.passage.title for hit in result.hits} == {"Shock"}
-
-
-@pytest.mark.parametrize("keywords", [(), ("zebra",), ("", " ", "?"), ("the", "of"), ("zebra", "giraffe")])
-def test_keywords_that_the_library_does_not_hold_require_nothing(
-    search: HybridSearch, keywords: tuple[str, ...]
-) -> None:
-    result = search.search("septic shock", ANY, 5, keywords)
-    assert result.keywords == ()
-    assert result == search.search("septic shock", ANY, 5)
-
-
-def test_unknown_and_repeated_keywords_cost_no_search(search: HybridSearch) -> None:
-    result = search.search("shock", ANY, 5, ("zebra", "septic shock", "septic shock", "antibiotics"))
-    assert result.keywords == counted((2, 1))
 
 
 def test_keywords_raise_what_holds_them_all(library: Library, search: HybridSearch) -> None:
@@ -189,11 +159,6 @@ def test_ngrams_have_no_stop_word_at_an_edge_and_end_at_punctuation() -> None:
     assert candidates("Type 2.5 mg (daily)") == ["type", "type 2.5", "type 2.5 mg", "2.5", "2.5 mg", "mg", "daily"]
 
 
-def test_chinese_words_whole() -> None:
-    assert "对乙酰氨基酚" in candidates("儿童可以服用多少对乙酰氨基酚？")
-    assert "多少" not in candidates("儿童可以服用多少对乙酰氨基酚？")
-
-
 def test_a_phrase_is_taken_together_where_the_library_does(library: Library) -> None:
     assert library.lexical.binding("septic shock") == 1
     assert library.lexical.binding("shortness of breath") == 1
@@ -208,13 +173,6 @@ def test_rare_words_come_first_and_unseen_ones_are_told(library: Library) -> Non
     result = extracted(library, "Which antibiotics for shock in a zebra?", encoder=None)
     assert result.unknown == ("zebra",)
     assert result.words == ("antibiotics", "shock")
-
-
-def test_at_most_so_many(library: Library) -> None:
-    question = "antibiotics, lactate, liver, heart, paracetamol, breath"
-    assert len(extracted(library, question).words) == 6
-    few = extracted(library, question, most=2).words
-    assert few == extracted(library, question).words[:2]
 
 
 def test_chinese(library: Library) -> None:

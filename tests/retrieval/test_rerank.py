@@ -68,12 +68,6 @@ def test_equal_scores_leave_the_order() -> None:
     assert order(rerank("z", hits("b", "a", "c"), Counting(), weights())) == ["b", "a", "c"]
 
 
-@pytest.mark.parametrize("first", [0, 1, 5])
-def test_any_number_is_read(first: int) -> None:
-    assert sorted(order(rerank("a", hits("b", "a"), Counting(), weights(first, 0.5, 0.5)))) == ["a", "b"]
-    assert rerank("a", (), Counting(), weights(first, 0.5, 0.5)) == ()
-
-
 @given(st.lists(st.floats(-1e6, 1e6), max_size=30), st.integers(0, 40))
 def test_nothing_is_lost_and_the_rest_stays(scores: list[float], first: int) -> None:
     given_hits = tuple(Hit(passage(str(place)), score) for place, score in enumerate(scores))

@@ -93,16 +93,6 @@ def test_the_limit_and_the_filter_hold(search: HybridSearch) -> None:
     assert search.search("paracetamol", SearchFilter(collections=("other",)), 5).hits == ()
 
 
-def test_only_the_beginning_of_a_long_question_counts(search: HybridSearch, encoder: HashedWords) -> None:
-    search.search("asthma " * 3000, EVERYTHING, 1)
-    assert max(map(len, encoder.encoded)) <= SearchSettings().query_characters
-
-
-def test_the_same_every_time(search: HybridSearch) -> None:
-    first = search.search("dose in asthma and sepsis", EVERYTHING, 5)
-    assert all(search.search("dose in asthma and sepsis", EVERYTHING, 5) == first for _ in range(3))
-
-
 def test_another_encoder_is_refused(library: Library) -> None:
     with pytest.raises(WrongEncoder):
         HybridSearch(library, HashedWords("2"), SearchSettings())

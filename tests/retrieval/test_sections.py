@@ -34,6 +34,7 @@ from localmed.text.furniture import states_nothing
 from localmed.workflows.receipts import shown_section
 from tests.fakes import HashedWords, encoded
 from tests.values import PROVENANCE, cited, hit, passage
+from tests.words import phrase
 
 DOSE = "Give adrenaline 0.5 mg into the thigh. Repeat after five minutes. Lay the patient flat."
 MORE = "Call for help early. Give oxygen by mask."
@@ -230,7 +231,7 @@ def test_a_study_that_does_not_say_whom_it_is_about_is_said_not_to() -> None:
     line = ShownLine("1", 0, len(said.text), marked=True)
     without = ShownSection("1", (line,), study=True)
     whole = replace(without, population=(ShownLine("2", 0, len(people.text)),))
-    for section, told in ((without, "was not read"), (whole, people.text)):
+    for section, told in ((without, phrase("finding.no_population")), (whole, people.text)):
         answer = Answer(AnswerStatus.SECTIONS, "q", "en", (), (piece, other), (), PROVENANCE,
                         receipts=Receipts(sections=(section,)))  # fmt: skip
         view = shown.view(answer, "en")

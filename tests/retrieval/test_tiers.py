@@ -50,20 +50,6 @@ def test_what_is_missing_is_skipped_by_its_name() -> None:
     )
 
 
-def test_the_kind_of_an_ordinary_collection_is_not_a_name() -> None:
-    assert by_preset((("",),), THERE, FILLED) == (Tier(("ward",)),)  # the settings refuse an empty name
-
-
-def test_without_a_preset_priority_decides() -> None:
-    assert tiers_of((), THERE, FILLED, ()) == by_priority(THERE, FILLED)
-
-
-def test_only_these_collections_still_in_tiers() -> None:
-    assert tiers_of(EBM, THERE, FILLED, ("books", "nice")) == (Tier(("nice",)), Tier(("books",)))
-    assert tiers_of((), THERE, FILLED, ("books", "nice")) == (Tier(("nice",)), Tier(("books",)))
-    assert tiers_of(EBM, THERE, FILLED, ("empty", "nice")) == (Tier(("nice",)), Tier((), ("empty",)))
-
-
 def test_a_collection_asked_for_by_name_is_searched_even_if_the_preset_does_not_name_it() -> None:
     assert tiers_of(EBM, THERE, FILLED, ("ward",)) == (Tier(("ward",)),)
     assert tiers_of(EBM, THERE, FILLED, ("ward", "pubmed")) == (Tier(("pubmed",)), Tier(("ward",)))

@@ -436,13 +436,6 @@ def test_no_amount_is_shown_where_the_sources_exclude_the_patient(library: Setti
     assert (away in texts(answer)) is (label == "supported")
 
 
-def test_what_is_missing_is_looked_for_once_more_and_four_calls_are_the_most(library: Settings) -> None:
-    model = Model(wrote(missing=["swabs"], look_for="lemon swabs mouth care"))
-    asked(library, "What dose of 3% saline?", model)
-    assert len(model.calls) <= 4
-    assert model.calls.count("write") <= 2
-
-
 def test_a_reply_that_names_a_sentence_that_is_not_there_is_not_used(library: Settings) -> None:
     def reply(numbers: Mapping[str, int]) -> Mapping[str, Any]:
         made = [{"text": "Give 2 mL/kg.", "sentences": [999], "calculated": False}]
@@ -558,13 +551,6 @@ def test_thorough_judges_sections_first_and_writes_from_those_that_help(library:
     known = {piece.marker: piece for piece in answer.evidence}
     titles = {known[one.best].document_title for one in answer.receipts.sections}
     assert titles == {"Hypertonic saline in adults"}
-
-
-def test_json_of_an_answer_comes_back_as_it_was(library: Settings) -> None:
-    from localmed.domain.codec import answer_json, answer_of
-
-    answer = asked(library, "What dose of 3% saline?")
-    assert answer_of(json.loads(json.dumps(answer_json(answer)))) == answer
 
 
 def test_who_asks_is_told_that_a_document_on_this_was_withdrawn(settings: Settings, corpus: Path) -> None:

@@ -23,7 +23,7 @@ from localmed.answering.guidance import (
     check_by_rule,
 )
 from localmed.config import LibrarySettings, Settings
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, message
 from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.findings import Found
 from localmed.domain.ports import NOT_JUDGED, EncoderIdentity, Stance
@@ -368,13 +368,6 @@ def test_thirty_pages_are_cut_but_read_for_warning_signs(starter: Session) -> No
     assert any(note.code == "departments.cut" for note in answer.notes)
 
 
-def test_an_english_complaint_is_answered_in_english_and_a_chinese_one_in_chinese(starter: Session) -> None:
-    for complaint, name in (("My tooth hurts", "Dentistry"), ("牙疼", "口腔科")):
-        answer = starter.departments(complaint)
-        assert parts_of(answer)[0].name == name
-        assert {statement.origin for part in parts_of(answer) for statement in part.statements} == {Origin.EXTRACTIVE}
-
-
 def test_a_hospitals_own_guide_of_another_shape(settings: Settings, tmp_path: Path) -> None:
     folder = write(tmp_path / "own", {
         "bones.md": "# Orthopedics (Outpatient Clinic, 2nd floor)\n\n## Injuries of the hand\n\nBleeding, pain, "
@@ -393,13 +386,3 @@ def test_a_site_can_switch_it_off(settings: Settings, tmp_path: Path) -> None:
     off = replace(settings, workflows=replace(settings.workflows, off=("departments",)))
     with opened(off, HashedWords()) as session, pytest.raises(UsageError, match="switched off"):
         session.departments("My hand hurts")
-
-
-def test_statements_are_never_without_a_citation(starter: Session) -> None:
-    answer = starter.departments("My heart skips beats")
-    statements: list[Statement] = [statement for part in parts_of(answer) for statement in part.statements]
-    assert statements
-    assert all(statement.citations for statement in statements)
-    assert {c.marker for statement in statements for c in statement.citations} == {
-        statement.marker for statement in answer.evidence
-    }

@@ -14,7 +14,7 @@ from localmed.answering.practice import PICO, Pico, PicoInput, by_labels
 from localmed.answering.role_table import role_table
 from localmed.answering.roles import Writing
 from localmed.answering.write import WRITE, Covers, Drafted, Written
-from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Hit, Passage, SearchFilter, Status, message
+from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Hit, Passage, SearchFilter, message
 from localmed.domain.errors import Rejected
 from localmed.domain.findings import Finding
 from localmed.domain.parts import (
@@ -286,14 +286,6 @@ def test_somebody_in_danger_gets_the_sites_message_and_staff_their_evidence() ->
     assert asked.status is AnswerStatus.SECTIONS
 
 
-def test_a_superseded_source_says_so_at_its_section() -> None:
-    def old(hits: tuple[Hit, ...], first: int = 1) -> tuple[Evidence, ...]:
-        return tuple(replace(piece, status=Status.SUPERSEDED) for piece in cited(hits, first))
-
-    answer, _ = run(mint=old)
-    assert "SUPERSEDED" in repr(view(answer).finding)
-
-
 # --- with a model -----------------------------------------------------------------------------------------------------
 
 
@@ -408,11 +400,3 @@ def test_a_labelled_question_passes_the_role_by() -> None:
 
 def titles(parts: Sequence[Any]) -> list[str]:
     return [one.title for one in parts]
-
-
-def test_in_chinese() -> None:
-    source = replace(passage("二甲双胍为首选药物。eGFR低于30时，停用二甲双胍。", "糖尿病"), language="zh")
-    record = replace(RECORD, language="zh", problems=("2型糖尿病",), notes=())
-    answer, _ = run(question="该患者是否应继续使用二甲双胍？", record=record, tiers={"guidelines": source})
-    assert answer.language == "zh"
-    assert "从病历中读取的内容及原文" in titles(view(answer).parts)

@@ -10,7 +10,7 @@ import pytest
 from localmed.answering.asking import RELEVANCE
 from localmed.answering.chat import ChatRoles
 from localmed.answering.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement
-from localmed.answering.linking import FLUENCY, FluencyInput
+from localmed.answering.linking import FLUENCY
 from localmed.answering.role_table import role_table
 from localmed.answering.roles import Performer
 from localmed.domain import Answer, SearchFilter, TraceStep, message
@@ -134,11 +134,6 @@ def test_what_was_retrieved_and_not_cited_is_looked_for_again() -> None:
     assert (counts.references, counts.valid, counts.valid_cited) == (6, 4, 2)
     given = run(replace(cited, retrieved=False), again, chat(*HELPS[:4], *READS), JUDGED)[0]
     assert counts_of(given).references == 4
-
-
-def test_chinese_statements_are_judged_in_chinese() -> None:
-    task = FluencyInput(("可以服用对乙酰氨基酚。",))
-    assert chat("流畅").perform(FLUENCY, task) == (1.0,)
 
 
 def test_no_statement_and_too_many() -> None:

@@ -51,13 +51,6 @@ def test_a_planner_that_fails_leaves_the_chat_model(error: LocalmedError) -> Non
     assert planner.asked == 1
 
 
-def test_a_chat_model_that_fails_leaves_the_planner() -> None:
-    chat, planner = Model("chat", ModelError("chat.stopped")), Model("planner")
-    replies = Driver(services(table(chat, planner), judge=lambda pairs: ["judged"])).part(asked())
-    assert replies == ["planner", "rules", "planner", "rules", "judged"]
-    assert chat.asked == 1
-
-
 def test_a_judge_that_fails_leaves_both() -> None:
     def judge(_: Any) -> Any:
         raise ModelError("chat.stopped")

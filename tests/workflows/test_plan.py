@@ -30,7 +30,7 @@ from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
 from localmed.workflows.plan import plan_sources
 from localmed.workflows.recording import Recording, replay
-from localmed.workflows.strategies import PLANS, STRATEGIES, Gathered, Sources
+from localmed.workflows.strategies import PLANS, Sources
 from tests.fakes import Steps, services
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence, hit
@@ -169,12 +169,6 @@ def test_no_retrieval_is_no_answer() -> None:
     assert message("plan.no_sources") in answer.notes
 
 
-def test_the_original_question_goes_everywhere() -> None:
-    _, finder, requests = drive("original")
-    assert {question for question, _, _ in finder.searches} == {QUESTION}
-    assert "plan" not in [request.name for request in requests]
-
-
 def test_a_pseudo_document_is_searched_beside_the_question() -> None:
     _, finder, _ = drive("query2doc", by={"pseudo_document": lambda task: f"text of a {task.source}"})
     assert [question for question, _, _ in finder.searches] == [
@@ -227,12 +221,6 @@ def test_nothing_found() -> None:
     assert (answer.status, answer.receipts, answer.evidence) == (AnswerStatus.ABSTAINED, None, ())
 
 
-def test_sources_take_turns() -> None:
-    a, b, c = (hit(f"{name}.", name) for name in "abc")
-    gathered = Gathered(SourcePlan(), (("book", (a, b)), ("guideline", (c, a))))
-    assert gathered.best(3) == (a, c, b)
-
-
 # --- on a chat model --------------------------------------------------------------------------------------------------
 
 
@@ -281,7 +269,3 @@ def test_the_other_roles_on_a_model() -> None:
         on_model(FEEDBACK, task, *[{"score": 9, "suggestion": ""}] * 2)
     question = asking.QuestionInput(QUESTION)
     assert on_model(planning.GRAPH_TERMS, question, {"terms": ["asthma", "asthma"]}) == ("asthma",)
-
-
-def test_every_strategy_of_the_paper_is_there() -> None:
-    assert list(STRATEGIES) == ["none", "original", "query2doc", "prompting", "reflexion", "serts"]

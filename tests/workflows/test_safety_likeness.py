@@ -221,8 +221,3 @@ def test_of_staff_only_who_speaks_of_themselves_is_likened(text: str, times: int
 def test_a_clinicians_order_is_not_likened() -> None:
     plan = replace(PATIENT, roles=frozenset({LIKENESS.name}))
     assert drive(screened("1. Paracetamol 1 g QID, max 4 g/day", plan, own_words=False), []) == ("", [])
-
-
-@pytest.mark.parametrize("text", ["x", "zyxwv 12", "qq"])
-def test_a_text_without_one_known_word_is_like_nothing(likeness: SafetyLikeness, text: str) -> None:
-    assert likeness.likened(SafetyInput(text, "patient")) == Screening()

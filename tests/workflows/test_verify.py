@@ -42,7 +42,6 @@ from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.tiers import Tier
 from localmed.workflows import verify as flow_module
 from localmed.workflows.finding import Plan
-from localmed.workflows.m_eval import Bounds
 from tests import standin
 from tests.fakes import HashedWords, opened
 from tests.scripted import ScriptedChat
@@ -133,15 +132,6 @@ def test_an_instruction_hidden_in_a_study_has_no_vote() -> None:
     assert said("verify.alert", why=phrase("verify.standing.planted")) in shown(answer, "Alerts")
 
 
-def test_studies_without_date_or_type() -> None:
-    bare = study("Aspirin", "Aspirin prevents stroke.", (), "")
-    answer = verify(retrieved=(bare,))
-    assert response(answer) == Label.CORRECT
-    (row,) = part(answer, StudiesPart).studies
-    assert (row.study.title, row.reliability, row.base, row.bonus, len(row.failed)) == ("Aspirin", 1.4, 2, 0.0, 2)
-    assert "reliability 1.4 (base 2, date +0.0" in (shown(answer, "Studies"))
-
-
 def test_the_most_reliable_are_kept_and_the_answers_own_always() -> None:
     many = [study(f"Letter {n}", "Aspirin causes stroke.", ("Letter",), "2020") for n in range(12)]
     answer = verify(f"{ANSWER[:-1]} [1].", retrieved=(*many, FOR), known={"1": BESIDE})
@@ -218,12 +208,6 @@ def test_an_answer_written_elsewhere_gets_its_badge() -> None:
     assert unjudged.verification.badge is Badge.NONE, "a badge would guess"
 
 
-def test_two_markers_may_name_one_document() -> None:
-    answer = verify("Aspirin surely prevents most strokes [1][2].", known={"1": FOR, "2": FOR})
-    assert [citation.marker for citation in part(answer, SupportPart).statements[0].citations] == ["1"]
-    assert len(part(answer, StudiesPart).studies) == 1, "and it has one vote"
-
-
 def test_references_by_author_and_those_never_cited() -> None:
     text = "Aspirin prevents stroke (Smith 2020).\n\nReferences\n1. Smith 2020, aspirin.\n2. Lee 2019, dogs."
     answer = verify(text, known={"Smith 2020, aspirin.": FOR, "Lee 2019, dogs.": BESIDE})
@@ -245,11 +229,6 @@ def test_an_answer_without_citations_question_or_sentence() -> None:
         assert "verify.nothing" in codes(answer)
         assert answer.status is AnswerStatus.ABSTAINED
         assert not any(isinstance(one, ResponsePart) for one in answer.parts)
-
-
-def test_a_library_without_literature() -> None:
-    answer = verify(bounds=Bounds(15, 9, (), judge="words"))
-    assert "verify.no_literature" in codes(answer)
 
 
 @pytest.mark.slow
