@@ -12,14 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from localmed.config import IngestSettings, ReadBounds
 from localmed.domain.errors import Cancelled, InputError, LimitExceeded
 from localmed.ingest import ahead, readers
 from localmed.ingest.ahead import Parsers, Task
-from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, named
+from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.process.hooks import Cancel, Hooks, following
 from tests.ingest.test_child import HOSTILE, ended
 
@@ -145,13 +144,6 @@ def test_large_files_are_not_copied_far_ahead(tmp_path: Path, monkeypatch: pytes
     assert requested == [task.name for task in waiting]
 
 
-def test_items_that_nobody_takes_are_dropped(tmp_path: Path) -> None:
-    mapping = FieldMapping(options={"do": "as named", "good": 5_000})
-    waiting = tasks(tmp_path, "nothing-0", "nothing-1", "nothing-2")
-    with parsers(mapping, ahead_bytes=50_000, children=1) as pool:
-        assert [task.name for task, _ in pool.read(waiting, lambda task: task)] == [task.name for task in waiting]
-
-
 def test_nothing_is_left_when_it_is_closed_in_the_middle(tmp_path: Path) -> None:
     before = threading.active_count()
     with parsers() as pool:
@@ -214,19 +206,6 @@ def test_a_fault_of_ours_is_not_swallowed(tmp_path: Path) -> None:
         [(_, items)] = pool.read(tasks(tmp_path, "nothing-0"), lambda task: task)
         with pytest.raises(FileNotFoundError):
             list(items)
-
-
-def test_how_many_children_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ahead.children_of(IngestSettings(children=7)) == 7
-    assert 1 <= ahead.children_of(IngestSettings()) <= ahead.MOST_CHILDREN
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
-    free = psutil.virtual_memory()._replace(available=ahead.CHILD_BYTES * 5 // 2)
-    with monkeypatch.context() as while_little_is_free:
-        while_little_is_free.setattr(psutil, "virtual_memory", lambda: free)
-        assert ahead.children_of(IngestSettings()) == 2, "what a model holds is not free"
-    monkeypatch.setattr(ahead, "CHILD_BYTES", 2**50)
-    assert ahead.children_of(IngestSettings()) == 1, "more than one would not fit into the memory"
-    assert ahead.size_of(Fault(named("a"), named("b"))) > 0
 
 
 def test_a_cancellation_is_seen_while_a_child_reads(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 
@@ -198,11 +197,6 @@ def test_lines_are_joined(parts: list[str], joined: str) -> None:
     ]
 
 
-def test_an_undone_hyphen_belongs_to_no_line() -> None:
-    text, spans = chunking.text_of([Line("antibi-", Box(1, 0, 0, 1, 1)), Line("otics", Box(1, 0, 2, 1, 3))])
-    assert [text[span.start : span.end] for span in spans] == ["antibi", "otics"]
-
-
 def test_chinese_sentences_are_packed_without_blanks_and_paragraphs_with_a_break() -> None:
     record = SourceRecord("", "标题", (paragraph("第一句。第二句。"), paragraph("第三句。")))
     assert [passage.text for passage in cut(record)] == ["第一句。第二句。\n第三句。"]
@@ -225,11 +219,6 @@ def test_a_long_sentence_is_cut_at_a_minor_break_without_hanging_blanks() -> Non
     assert len(made) > 3
 
 
-def test_a_word_without_end_is_cut_at_the_limit() -> None:
-    made = cut(SourceRecord("", "Title", (paragraph("x" * 250),)), 100)
-    assert [len(passage.text) for passage in made] == [100, 100, 50]
-
-
 def test_headings_nest() -> None:
     record = SourceRecord(
         "", "Title",
@@ -246,14 +235,6 @@ def test_what_the_encoder_reads_names_the_subject_once() -> None:
         "", "Title", (Block.of("heading", "Title", 1), Block.of("heading", "Dose.", 2), paragraph("5 mg."))
     )
     assert cut(record)[0].in_context == "Title. Dose. 5 mg."
-
-
-def test_a_very_long_document_is_cut_in_reasonable_time() -> None:
-    text = "Give antibiotics within one hour of recognition. " * 20
-    record = SourceRecord("", "Title", tuple(paragraph(text) for _ in range(200)))
-    made = cut(record, 1000)
-    assert squeezed("".join(passage.text for passage in made)) == squeezed(text * 200)
-    assert not [passage for passage in made if re.search(r"\w$", passage.text)]
 
 
 def test_a_paragraph_of_very_many_lines_is_joined_in_a_time_that_grows_with_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Collection
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.reading import LINES, stated_edition
+from localmed.ingest.reading import stated_edition
 from localmed.site import importing
 from tests.fakes import HashedWords, opened
 
@@ -28,10 +28,6 @@ from tests.fakes import HashedWords, opened
 )  # fmt: skip
 def test_the_date_beside_a_word_of_editions(line: str, date: str) -> None:
     assert stated_edition(("Title", line)) == date
-
-
-def test_later_lines_are_not_read() -> None:
-    assert stated_edition((*["text"] * LINES, "Version 2025-03-01")) == ""
 
 
 def test_a_document_gets_the_date_that_it_states(tmp_path: Path) -> None:

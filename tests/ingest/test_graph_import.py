@@ -110,12 +110,6 @@ def test_umls_tables_meet_the_disease_ontology(settings: Settings, ontology: Pat
         assert terms.counts()["umls"] == 3
 
 
-def test_the_symptom_ontology_by_its_manifest(settings: Settings, ontology: Path) -> None:
-    report = run(settings, ontology, of=manifest("symp"))
-    assert [Path(line.path).name for line in report.lines if line.outcome == "read"] == ["symp.obo"]
-    assert ids(settings, "Tiredness") == ["SYMP:1"]
-
-
 # --- in step -------------------------------------------------------------------------------------------------------
 
 
@@ -219,15 +213,6 @@ def test_an_interrupted_import_leaves_the_old_generation(settings: Settings, ont
     assert generations.current(settings.data) == before
     assert hashes(before) == kept
     assert ids(settings, "CKD") == ["DOID:3"]
-
-
-def test_progress_adds_up_to_the_bytes_to_be_read(settings: Settings, ontology: Path) -> None:
-    steps: list[float] = []
-    totals: list[int] = []
-    importer = GraphImporter(settings, manifest("doid"), HashedWords(), lambda done, doing: steps.append(done))
-    importer.run([ontology], started=totals.append)
-    assert sum(steps) == totals[0] > 0
-    assert min(steps) >= 0
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------

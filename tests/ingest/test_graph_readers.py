@@ -97,11 +97,6 @@ def test_utf16_is_refused_whole(tmp_path: Path) -> None:
         parts("obo", written(tmp_path, "[Term]\nid: A:1\nname: one\n".encode("utf-16")))
 
 
-@pytest.mark.parametrize("reader", ["obo", "crossrefs", "interactions"])
-def test_an_empty_file_holds_nothing(tmp_path: Path, reader: str) -> None:
-    assert parts(reader, written(tmp_path, b"")) == ([], [])
-
-
 @pytest.mark.parametrize("reader", readers.GRAPHS)
 @hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(

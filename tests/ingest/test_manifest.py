@@ -44,12 +44,6 @@ def test_a_whole_manifest(tmp_path: Path) -> None:
     assert manifest.documents["old.md"]["replaced_by"] == "new.md"
 
 
-def test_a_name_is_enough(tmp_path: Path) -> None:
-    manifest = loaded(tmp_path, 'name = "临床_1-x"')
-    assert (manifest.collection.title, manifest.collection.priority) == ("临床_1-x", 100)
-    assert (manifest.mapping, manifest.documents) == (FieldMapping(), {})
-
-
 def test_the_recipe_changes_with_what_changes_the_reading(tmp_path: Path) -> None:
     first = loaded(tmp_path, WHOLE)
     facts = dict(first.documents["old.md"])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import cProfile
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection, SearchFilter, Status, message
-from localmed.domain.errors import InputError, UsageError
+from localmed.domain.errors import UsageError
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.library import Library, build
 from tests.fakes import HashedWords, answers, described, documents, encoded, import_into, jsonl, verify, write
@@ -110,22 +109,11 @@ def test_an_empty_folder_is_refused(settings: Settings, corpus: Path) -> None:
     assert set(documents(settings)) == {"a.txt"}
 
 
-def test_a_missing_path_is_refused(settings: Settings, corpus: Path) -> None:
-    with pytest.raises(InputError, match="does not exist"):
-        import_into(settings, corpus / "no")
-
-
 def test_a_folder_and_its_file_named_together_count_once(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": SEPSIS, "sub/b.txt": FEVER})
     report = import_into(settings, corpus, corpus / "a.txt", corpus / "sub", corpus / "sub" / ".." / "a.txt")
     assert report.counts["documents"] == 2
     verify(settings.data)
-
-
-def test_a_pipe_is_refused_instead_of_waited_for(settings: Settings, corpus: Path) -> None:
-    os.mkfifo(corpus / "pipe.txt")
-    with pytest.raises(InputError, match="not a file"):
-        import_into(settings, corpus / "pipe.txt")
 
 
 # --- the same content more than once ---------------------------------------------------------------------------------

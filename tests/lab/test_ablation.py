@@ -75,10 +75,6 @@ def test_without_a_reranker_three_variants_are_left(bench: Bench) -> None:
         bench.variants(["fused"])
 
 
-def test_the_fullest_variant_comes_last_however_they_are_named(bench: Bench) -> None:
-    assert [variant.name for variant in bench.variants(["both", "dense"])] == ["dense", "both"]
-
-
 def test_a_variant_asks_only_the_indexes_it_has(bench: Bench, questions: QuestionSet) -> None:
     runs = {
         variant.name: bench.searcher(variant, questions)(Question("q", "asthma gloves")) for variant in bench.variants()
@@ -86,12 +82,6 @@ def test_a_variant_asks_only_the_indexes_it_has(bench: Bench, questions: Questio
     assert len(runs["lexical"]) == 2  # two documents hold one of the words
     assert len(runs["dense"]) == len(SUBJECTS) + 1  # everything is near to some degree
     assert set(runs["both"]) == set(runs["dense"])
-
-
-def test_several_passages_of_a_document_are_one_result(bench: Bench, questions: QuestionSet) -> None:
-    for variant in bench.variants():
-        for documents in ablation.run(bench, variant, questions, silent).values():
-            assert len(documents) == len(set(documents))
 
 
 def test_the_search_keeps_to_what_is_wanted(bench: Bench, questions: QuestionSet, ids: dict[str, str]) -> None:
@@ -125,13 +115,6 @@ def test_a_finished_run_is_reused_and_an_unfinished_one_made(
     assert len(encoder.encoded) == len(questions.questions)  # the lost one only
     assert sum(done) == len(VARIANTS) * len(questions.questions)
     assert sorted(tmp_path.iterdir()) == kept
-
-
-def test_runs_are_not_reused_unless_asked(bench: Bench, questions: QuestionSet, tmp_path: Path) -> None:
-    for _ in range(2):
-        encoder = HashedWords()
-        ablation.run_all(replace(bench, encoder=encoder), bench.variants(["dense"]), questions, silent, tmp_path)
-        assert encoder.encoded
 
 
 @pytest.mark.parametrize("damage", ["q0 Q0\n", "nobody Q0 d 1 1 t\n", "\xff"])
@@ -191,13 +174,6 @@ def test_the_same_seed_gives_the_same_report(
     again = ablation.run_all(bench, bench.variants(), questions, silent)
     assert report.report(bench, questions, again, 1).rows == made.rows
     assert report.report(bench, questions, runs, 2).rows != made.rows
-
-
-def test_the_report_says_what_it_was_made_with(made: Report) -> None:
-    text = report.as_markdown(made, "en")
-    for fact in ("0001 of ", "hashed-words-1-32", "names-its-subject 1", "9 questions", "seed 1", "2000 resamples",
-                 "9999 permutations", "against both+rerank", "rrf_k = 60", made.date):  # fmt: skip
-        assert fact in text, fact
 
 
 def test_no_question_in_anything_written(made: Report) -> None:

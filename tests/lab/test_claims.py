@@ -164,14 +164,3 @@ def test_claims_by_vote_by_hand() -> None:
         (Label.NOT_ENOUGH, Label.NOT_ENOUGH): 1,
         (Label.CONTRADICTED, Label.SUPPORTED): 1,
     }
-
-
-@pytest.mark.extra("eval")
-def test_the_plot_is_drawn_and_said_in_words(tmp_path: Path) -> None:
-    from localmed.lab import plot
-
-    outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
-    files = plot.draw_claims(outcome, tmp_path)
-    assert all(file.stat().st_size > 1000 for file in files)
-    assert "Responses: correct 1, mistaken 1" in render(claims.alternative(outcome), "en")
-    plot.draw_claims(report(()), tmp_path)

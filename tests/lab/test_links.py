@@ -11,7 +11,7 @@ from localmed.cli.common import plain
 from localmed.domain import Message
 from localmed.domain.errors import InputError, UsageError
 from localmed.domain.link_counts import METRICS, LinkCounts
-from localmed.lab import link_files, links, plot
+from localmed.lab import link_files, links
 from localmed.lab.link_files import LinkQuestion, LinkRow
 from localmed.messages import render
 
@@ -152,15 +152,3 @@ def test_undefined_is_said_in_words() -> None:
     assert record["rows"][0]["metrics"]["citation_precision"] is None
     assert "undefined" in render(links.alternative(report), "en")
     assert any("1 without a citation" in render(fact, "en") for fact in links.facts(report))
-
-
-@pytest.mark.extra("eval")
-def test_the_plot(tmp_path: Path) -> None:
-    rows = [LinkRow("1", "en", "answered", HALF), LinkRow("2", "en", "answered", FULL)]
-    report = links.report(rows, MADE, seed=1)
-    png, svg = plot.draw_links(report, tmp_path)
-    first = svg.read_bytes()
-    assert "not measured" in first.decode()
-    plot.draw_links(report, tmp_path)
-    assert svg.read_bytes() == first
-    assert png.stat().st_size > 1000

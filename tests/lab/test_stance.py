@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from localmed.domain.errors import InputError
@@ -118,22 +117,9 @@ def test_what_is_no_labelled_pair_is_refused_without_its_text(tmp_path: Path, te
     assert file.name in str(error.value)
 
 
-def test_other_encodings_and_missing_files_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "pairs.tsv"
-    file.write_bytes("p\tcafé\tneutral".encode("latin-1"))
-    for wrong in (file, tmp_path / "none.tsv"):
-        with pytest.raises(InputError):
-            stance.load(wrong)
-
-
 def test_a_quotation_mark_left_open_is_told(tmp_path: Path) -> None:
     file = tmp_path / "dev.csv"
     file.write_text(f'id,evidence,claim,label\n1,"{SECRET * 20_000},c,Supports\n')
     with pytest.raises(InputError, match="not a readable table") as error:
         stance.load(file)
     assert SECRET not in str(error.value)
-
-
-def test_macro_f1_of_a_table() -> None:
-    assert stance.macro_f1(np.eye(3, dtype=np.int64)) == 1.0
-    assert stance.macro_f1(np.zeros((3, 3), np.int64)) == 0.0

@@ -18,11 +18,6 @@ from tests.words import said
 SERVER = ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9", server_model="m", context=1000)
 
 
-def test_none_was_chosen(registry: Registry) -> None:
-    assert chat(ChatSettings(), {"chat": "none"}, registry) is None
-    assert chat(ChatSettings(), {}, registry) is None
-
-
 def test_a_registered_file_is_admitted_before_it_is_loaded(added: Registry) -> None:
     model = chat(ChatSettings(context=64), {"chat": "tiny"}, added)
     assert isinstance(model, LlamaChat)

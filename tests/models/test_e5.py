@@ -125,18 +125,6 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         e5.Packed(path)
 
 
-def test_any_text(encoder: E5) -> None:
-    vectors = encoder.encode(["", " \n", "p" * 20_000, "dose " * 4_000, "\x00", "💊"], "passage")
-    assert np.isfinite(vectors).all()
-
-
-def test_more_than_a_batch(encoder: E5) -> None:
-    texts = [f"Drug number {number}: " + "dose " * (number % 40) for number in range(50)]
-    vectors = encoder.encode(texts, "passage")
-    for number in (0, 17, 49):
-        assert cosines(encoder.encode([texts[number]], "passage"), vectors[number][None])[0] > 0.9999
-
-
 def test_without_its_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: E5) -> Any:
         raise ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime")

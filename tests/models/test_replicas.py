@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from localmed.config import ChatSettings
-from localmed.domain.errors import BadSettings, Cancelled, ModelError
+from localmed.domain.errors import Cancelled, ModelError
 from localmed.domain.ports import UNWATCHED, Request, Watch
 from localmed.models import replicas
 from localmed.models.openai_server import OpenAIServer
@@ -78,12 +78,6 @@ def test_another_answers_when_one_says_5xx() -> None:
         assert model.count(["three words here"]) == [3]
 
 
-def test_one_try_more_then_rules_may_finish() -> None:
-    with serving(failing) as (one, first), serving(failing) as (two, second), pytest.raises(ModelError):
-        reply_text(adapter(one, two))
-    assert (len(first), len(second)) == (1, 1)
-
-
 def test_who_is_gone_is_passed_over_and_both_gone_is_an_error() -> None:
     with ExitStack() as stack:
         one = stack.enter_context(serving(well(True)))[0]
@@ -120,11 +114,6 @@ def _hold(model: OpenAIServer, count: int) -> None:
         reply_text(model)
     finally:
         model._replicas._replicas[1].running -= count
-
-
-def test_a_replica_that_is_not_listed_is_never_dialled() -> None:
-    with pytest.raises(BadSettings, match="not listed"):
-        OpenAIServer("http://a:1", "m", 9, ChatSettings(servers=("http://a:1",), replicas=("http://b:1",)))
 
 
 # --- places --------------------------------------------------------------------------------------------------------

@@ -15,28 +15,6 @@ ASK = (Message("system", "Be brief."), Message("user", "Which dose?"))
 LABEL = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}
 
 
-def test_a_list_is_said_in_order_and_ends() -> None:
-    model = ScriptedChat(["one two", {"label": "yes"}])
-    reply = model.complete(Request(ASK))
-    assert (reply.text, reply.prompt_tokens, reply.reply_tokens, reply.finish) == ("one two", 4, 2, "stop")
-    assert model.complete(Request(ASK, schema=LABEL)).value == {"label": "yes"}
-    with pytest.raises(ModelError, match="over after 2"):
-        model.complete(Request(ASK))
-
-
-def test_a_mapping_answers_by_the_last_message() -> None:
-    model = ScriptedChat({"dose": "40 mg", "brief": "never: it is in the system message"})
-    assert model.complete(Request(ASK)).text == "40 mg"
-    with pytest.raises(ModelError, match="nothing to say"):
-        model.complete(Request((Message("user", "hello"),)))
-
-
-def test_tokens_are_passed_on_and_make_the_text() -> None:
-    tokens: list[str] = []
-    reply = ScriptedChat(["a b  c"]).complete(Request(ASK), Watch(token=tokens.append))
-    assert "".join(tokens) == reply.text == "a b  c"
-
-
 def test_cancelling_stops_between_two_tokens() -> None:
     tokens: list[str] = []
     with pytest.raises(Cancelled):
@@ -63,17 +41,6 @@ def test_what_is_not_of_the_schema_is_an_error_without_its_text(text: str) -> No
 def test_a_context_that_overflows_is_refused_with_numbers() -> None:
     with pytest.raises(ModelError, match=r"4 tokens\) and reply \(50 tokens\) do not fit into the context \(50"):
         ScriptedChat(["x"], context=50).complete(Request(ASK, 50))
-
-
-def test_choices_by_name_and_by_weight() -> None:
-    named, weighed = ScriptedChat(["no", {"yes": 3, "no": 1}]).choose(ASK, [" a", " b"], ["yes", "no"])
-    assert (named.probabilities, named.measured, named.best) == ((0.0, 1.0), False, 1)
-    assert (weighed.probabilities, weighed.measured) == ((0.75, 0.25), True)
-
-
-def test_a_branch_continues_the_last_message() -> None:
-    model = ScriptedChat(lambda messages: "yes" if messages[-1].content == "Which dose? Of A?" else "no")
-    assert [choice.best for choice in model.choose(ASK, [" Of A?", " Of B?"], ["yes", "no"])] == [0, 1]
 
 
 @pytest.mark.parametrize("labels", [[], ["yes"], ["yes", "yes"], ["yes", ""]])

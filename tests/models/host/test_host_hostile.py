@@ -101,21 +101,12 @@ def test_silent_connections_are_closed_and_a_slow_one_waits_alone(start: Start) 
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        ("dance", {}),
-        ("encode", {}),
-        ("encode", {"texts": ["a", 1], "kind": "query", "sparse": False, "fitted": ""}),
+        ("dance", {}), ("encode", {}), ("encode", {"texts": ["a", 1], "kind": "query", "sparse": False, "fitted": ""}),
         ("encode", {"texts": ["a"] * 1025, "kind": "query", "sparse": False, "fitted": ""}),
-        ("encode", {"texts": ["a"], "kind": "poem", "sparse": False, "fitted": ""}),
         ("encode", {"texts": ["a"], "kind": "query", "sparse": False, "fitted": "another"}),
-        ("score", {"question": 1, "passages": []}),
-        ("judge", {"premises": ["a"], "hypotheses": []}),
-        ("complete", {"roles": ["judge"], "contents": ["a"]}),
-        ("complete", {"roles": ["user"], "contents": ["a"], "max_tokens": 1, "temperature": 0.0, "seed": 0}),
+        ("score", {"question": 1, "passages": []}), ("complete", {"roles": ["judge"], "contents": ["a"]}),
         ("complete", {"roles": ["user"], "contents": ["a"], "max_tokens": 1, "temperature": "hot", "seed": 0}),
-        ("choose", {"roles": ["user"], "contents": []}),
-        ("nearest", {"generation": "1", "limit": 0}),
-        ("nearest", {"generation": "1", "limit": 1, "collections": [], "documents": [], "language": "",
-                     "edition_from": "", "edition_to": ""}),
+        ("nearest", {"generation": "1", "limit": 0})
     ],
 )  # fmt: skip
 def test_a_request_that_is_none_is_refused_and_the_next_one_served(house: House, kind: str, values: Any) -> None:

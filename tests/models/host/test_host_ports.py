@@ -47,11 +47,6 @@ def test_an_encoder_that_rules_were_fitted_on_is_the_hosts_too(hosted: Hosted) -
         assert np.array_equal(one.encode(TEXTS, "query"), HashedWords().encode(TEXTS, "query"))
 
 
-def test_only_a_hosted_encoder_can_be_unhurried() -> None:
-    encoder = HashedWords()
-    assert unhurried(encoder) is encoder
-
-
 def test_scores_and_stances_are_those_of_the_model(hosted: Hosted) -> None:
     assert hosted.reranker is not None
     assert hosted.reranker.name == Overlap.name

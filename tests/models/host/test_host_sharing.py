@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 
-import numpy as np
 import pytest
 
-from localmed.config import HostSettings
 from localmed.domain.errors import Busy, Cancelled, ModelError
 from localmed.domain.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
 from localmed.models.host.adapters import Hosted, HostEncoder, unhurried
-from tests.fakes import WeighedWords
 from tests.models.host.conftest import Start
 from tests.models.host.house import WAIT, House
 from tests.scripted import ScriptedChat
@@ -66,43 +63,6 @@ def held(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> Future[ob
     waiting: Future[object] = threads.submit(encoder_of(hosted).encode, [WAIT], "query")
     assert house.encoder.reached.wait(10)
     return waiting
-
-
-def test_eight_users_none_lost_none_starved(start: Start, threads: ThreadPoolExecutor) -> None:
-    running = start(settings=HostSettings(connections=USERS * REQUESTS + 1))
-    users = [running.hosted(f"user {number}") for number in range(USERS)]
-    running.encoder.seconds = 0.002
-    first = held(running, users[0], threads)
-    ended: list[tuple[int, float]] = []
-
-    def ask(user: int, number: int) -> None:
-        text = f"{user} {number}"
-        expected = WeighedWords().encode([text], "query")
-        assert np.array_equal(encoder_of(users[user]).encode([text], "query"), expected)
-        ended.append((user, time.perf_counter()))
-
-    # All requests of one user are there before the next user's: in order of arrival the last would wait for all.
-    futures: list[Future[None]] = []
-
-    def all_wait() -> bool:
-        return running.host.status().waiting["small"] == len(futures)
-
-    for user in range(USERS):
-        futures += [threads.submit(ask, user, number) for number in range(REQUESTS)]
-        until(all_wait)
-    began = time.perf_counter()
-    running.encoder.go_on.set()
-    assert first.result(30) is not None
-    for future in futures:
-        future.result(30)
-    assert len(ended) == USERS * REQUESTS
-    order = [user for user, _ in sorted(ended, key=lambda ending: ending[1])]
-    assert order.index(USERS - 1) < 5 * USERS  # the last to come is served in the first rounds
-    waits = sorted(when - began for _, when in ended)
-    assert waits[-1] <= 3 * waits[len(waits) // 2]
-    for connected in users:
-        connected.close()
-    running.stop()
 
 
 def test_low_priority_waits_for_everybody_else(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> None:
@@ -169,23 +129,6 @@ def test_who_goes_away_frees_the_model(start: Start, threads: ThreadPoolExecutor
     assert chat.cancelled.wait(5)
     hosted.close()
     running.stop()
-
-
-def test_a_request_that_is_cancelled_while_it_waits_is_never_run(
-    house: House, hosted: Hosted, threads: ThreadPoolExecutor
-) -> None:
-    first = held(house, hosted, threads)
-    assert hosted.client is not None
-    values = {"texts": ["never"], "kind": "query", "sparse": False, "fitted": ""}
-    late = threading.Event()
-    waiting = threads.submit(hosted.client.ask, "encode", values, Watch(cancelled=late.is_set))
-    until(lambda: house.host.status().waiting["small"] == 1)
-    late.set()
-    with pytest.raises(Cancelled):
-        waiting.result(10)
-    house.encoder.go_on.set()
-    assert first.result(10) is not None
-    assert "never" not in house.encoder.encoded
 
 
 def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadPoolExecutor) -> None:

@@ -107,50 +107,34 @@ def test_the_table_of_types_is_the_formats() -> None:
 HUGE = 2**64 - 1
 BAD = {
     "empty": b"",
-    "three bytes": b"GGU",
-    "magic alone": b"GGUF",
     "another magic": b"GGML" + files.gguf()[4:],
-    "a pickle": b"\x80\x04\x95" + bytes(200),
-    "version 1": files.gguf(version=1),
     "version 4": files.gguf(version=4),
     "big-endian": b"GGUF" + struct.pack(">IQQ", 3, 2, 5) + bytes(200),
     "49 bytes that claim everything": b"GGUF" + struct.pack("<IQQ", 3, HUGE, HUGE) + bytes(25),
     "49 bytes with one endless array": (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + files.text("a")
                                         + struct.pack("<IIQ", 9, 8, HUGE)),
-    "entries claimed": files.gguf(counts=(2, 2**40)),
     "entries claimed below the bound": files.gguf(counts=(2, 60_000)),
-    "tensors claimed": files.gguf(counts=(2**40, len(ENTRIES))),
     "tensors claimed below the bound": files.gguf(counts=(150_000, len(ENTRIES))),
     "a tensor too many": files.gguf(counts=(3, len(ENTRIES)), data=0),
     "no tensors": files.gguf(tensors=[]),
-    "a long key": b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 2**63) + bytes(64),
     "a key of 70000 bytes": files.gguf([("k" * 70_000, U8, 1), *ENTRIES]),
     "a long string": b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + files.text("a") + struct.pack("<IQ", 8, HUGE),
     "an array of arrays": files.gguf([*ENTRIES, ("x", ARRAY, (ARRAY, [(U8, [1])]))]),
     "an array of unknown things": (
         b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + files.text("a") + struct.pack("<IIQ", 9, 99, 1) + bytes(64)),
-    "an unknown kind": b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + files.text("a") + struct.pack("<I", 13) + bytes(64),
     "a key twice": files.gguf([*ENTRIES, ENTRIES[0]]),
-    "no architecture": files.gguf(ENTRIES[1:]),
     "an architecture that is a number": files.gguf([("general.architecture", U32, 7), *ENTRIES[1:]]),
     "absurd layers": files.gguf(files.changed(block_count=2**31)),
-    "absurd heads": files.gguf(files.changed(head_count=2**31)),
-    "layers in words": files.gguf([("qwen3.block_count", STRING, "four"), *ENTRIES[:3], *ENTRIES[4:]]),
     "negative heads": files.gguf([*ENTRIES[:7], ("qwen3.attention.head_count_kv", I32, -2), *ENTRIES[8:]]),
     "alignment 0": files.gguf([*ENTRIES, ("general.alignment", U32, 0)]),
-    "alignment 33": files.gguf([*ENTRIES, ("general.alignment", U32, 33)]),
     "a tensor twice": files.gguf(tensors=[files.TENSORS[0], files.TENSORS[0]]),
-    "five dimensions": files.gguf(tensors=[("a", (1, 1, 1, 1, 1), 0, 0)]),
     "2**32 dimensions": (
         files.gguf(tensors=[], counts=(1, len(ENTRIES)), data=0) + files.text("a") + struct.pack("<I", 2**32 - 1)),
     "a size of 0": files.gguf(tensors=[("a", (0,), 0, 0)]),
-    "sizes beyond everything": files.gguf(tensors=[("a", (2**62, 2**62, 2**62), 0, 0)]),
     "sizes that wrap around": files.gguf(tensors=[("a", (2**32, 2**32), 0, 0)]),
     "rows that do not fit the type": files.gguf(tensors=[("a", (33,), 8, 0)]),
-    "an absurd type": files.gguf(tensors=[("a", (4,), 2**31, 0)]),
     "an offset beyond the end": files.gguf(tensors=[("a", (4,), 0, 2**40)]),
     "an offset that is not aligned": files.gguf(tensors=[("a", (4,), 0, 4)]),
-    "data one byte short": files.gguf(data=files.DATA - 1),
     "no data": files.gguf(data=0),
 }  # fmt: skip
 
@@ -259,19 +243,7 @@ def test_a_bad_safetensors_header_is_told(content: bytes) -> None:
         read_safetensors(content)
 
 
-@given(st.binary(max_size=200))
-def test_random_bytes_are_no_safetensors(noise: bytes) -> None:
-    with pytest.raises(InputError):
-        read_safetensors(struct.pack("<Q", len(noise)) + noise)
-
-
 # --- the child -----------------------------------------------------------------------------------------------------
-
-
-def test_the_child_reads_a_header(tmp_path: Path) -> None:
-    path = make(tmp_path / "a.gguf", files.gguf())
-    assert inspect(path) == read(files.gguf())
-    assert inspect(make(tmp_path / "b.safetensors", files.safetensors())).tensors == 1
 
 
 @pytest.mark.parametrize("name", ["49 bytes that claim everything", "empty", "an array of arrays"])
