@@ -294,16 +294,6 @@ def test_a_deleted_collection_leaves_nothing_behind(copied: Localmed, tmp_path: 
     copied.ok("generations", "verify")
 
 
-def test_a_list_is_filtered_by_words_of_the_title(copied: Localmed) -> None:
-    titles = [row["title"] for row in copied.ok("documents", "list", "--title", "PARACETAMOL", "--json").json]
-    assert titles == ["Paracetamol"]
-    assert copied.ok("documents", "list", "--title", "paracetamol nothing").out == "Documents: none\n"
-
-
-def test_a_document_is_found_by_four_characters_of_its_id(copied: Localmed) -> None:
-    assert copied.ok("documents", "show", copied.id_of("Paracetamol")[:4], "--json").json["title"] == "Paracetamol"
-
-
 def test_a_rollback_says_what_it_undoes_and_asks(copied: Localmed) -> None:
     copied.ok("documents", "remove", copied.id_of("Paracetamol"), "--yes")
     question = copied("generations", "rollback", stdin="n\n")

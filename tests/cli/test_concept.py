@@ -88,10 +88,6 @@ def test_graphs_are_listed_with_their_terms(graph: Localmed) -> None:
     assert notes == [("2025-02-03", ["3 terms, 3 relations"])]
 
 
-def test_a_library_without_a_graph(localmed: Localmed) -> None:
-    assert "no concept graph has been imported" in localmed("concept", "anything").failed(2)
-
-
 def test_a_card_loads_no_model(graph: Localmed) -> None:
     import subprocess
 

@@ -71,12 +71,6 @@ def test_bad_orders_are_refused_in_one_line(localmed: Localmed, tmp_path: Path, 
     localmed("explain", str(path)).failed(code)
 
 
-def test_control_characters_are_blanks(localmed: Localmed) -> None:
-    out = localmed.ok("explain", "-", stdin="Warfarin\x07 5 mg\x1b[31m PO\x00 daily").out
-    assert "5 mg" in out
-    assert not {"\x07", "\x1b", "\x00"} & set(out)
-
-
 def test_nothing_of_a_patient_is_left(copied: Localmed, order: Path, tmp_path: Path) -> None:
     record = tmp_path / "record.txt"
     record.write_text(f"Name: {MARKER} Smith\nProblems: hypertension\n", "utf-8")

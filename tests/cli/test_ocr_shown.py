@@ -36,11 +36,6 @@ def test_sources_and_hits_say_so(
     assert "".join(capsys.readouterr().out.split()).count("".join(says.split())) == 2
 
 
-def test_text_of_the_files_own_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    ask.show(answer_of(evidence("1", "Give amoxicillin for ten days."), "en"))
-    assert "OCR" not in capsys.readouterr().out
-
-
 def test_it_is_stored_with_the_passage_and_older_generations_open(scanned: Evidence) -> None:
     body = lexical.dump(scanned.passage)
     assert lexical.undumped(body) == scanned.passage

@@ -124,11 +124,6 @@ def test_a_login_that_ends_mid_answer_gets_no_answer(narrow: Clients, monkeypatc
     assert not any(event["kind"] == "answer" for event in events)
 
 
-def test_a_question_of_10_mb_is_refused(client: Clients) -> None:
-    reader = client("reader")
-    assert reader.form("/ask", question="x" * 10_000_000).status_code == 413
-
-
 def test_slow_clients_hold_nobody_up(client: Clients) -> None:
     reader = client("reader")
     with served(client) as url:

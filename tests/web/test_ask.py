@@ -125,13 +125,6 @@ def test_while_the_models_are_away_sections_are_found_by_words_and_that_is_told(
             assert phrase("search.words_only") in page
 
 
-def test_without_the_script_the_answer_is_a_page_of_its_own(client: Clients) -> None:
-    page = client("reader").form("/ask", question=QUESTION)
-    assert re.fullmatch(r"/answers/[\w-]+", page.url.path)
-    assert "The maximum dose of paracetamol in adults is 4 g in 24 hours" in page.text
-    assert "aracetamol" not in str(page.url)
-
-
 @pytest.mark.slow
 def test_an_answer_checked_by_further_studies_shows_claims_and_studies_as_a_table(copied_clients: Clients) -> None:
     add_literature(copied_clients)
@@ -229,11 +222,6 @@ def test_the_pages_of_a_source_end_with_its_last_one(client: Clients) -> None:
     assert 0 < turned < 20
 
 
-@pytest.mark.parametrize("path", ["/answers/%2e%2e/x", "/passages/..%2f..%2fetc"])
-def test_ids_lead_nowhere_else(client: Clients, path: str) -> None:
-    assert client("reader").get(path).status_code in (400, 404)
-
-
 def test_markup_in_a_question_is_shown_as_it_was_typed(client: Clients) -> None:
     page = client("reader").form("/ask", question="<script>alert(1)</script> paracetamol dose")
     assert "<script>alert" not in page.text
@@ -249,13 +237,6 @@ def test_a_question_without_words_stays_in_the_form_and_is_told_once(client: Cli
     reply = reader.http.post("/ask", data={"form": reader.token(), "question": " "}, headers=headers)
     assert reply.json()["error"]["code"] == "workflow.no_words.what", "the script shows it below the form"
     assert reader.form("/ask", question="x" * 30_000).status_code == 413
-
-
-def test_a_follow_up_knows_the_question_before(client: Clients) -> None:
-    reader = client("reader")
-    first = reader.form("/ask", question=QUESTION).url.path.rpartition("/")[2]
-    page = reader.form("/ask", question="and in adults under 50 kg?", after=first)
-    assert "2 g in 24 hours" in page.text
 
 
 @pytest.mark.slow

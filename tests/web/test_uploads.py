@@ -80,21 +80,6 @@ def test_a_bad_file_says_why_and_cannot_be_published(copied_clients: Clients) ->
     assert waiting(copied_clients) == []
 
 
-def test_two_gigabytes_are_refused_before_they_are_taken(client: Clients) -> None:
-    librarian = client("librarian")
-    taken = 0
-
-    def content() -> Any:
-        nonlocal taken
-        for _ in range(4):
-            taken += 1
-            yield b"x" * 1_000
-
-    headers = {"content-length": str(2 * 2**30), "x-form-token": librarian.token()}
-    reply = librarian.http.post("/library/upload", content=content(), headers=headers)
-    assert reply.status_code == 413
-
-
 @pytest.mark.parametrize(
     ("name", "safe"),
     [
