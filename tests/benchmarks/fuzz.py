@@ -26,7 +26,7 @@ from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.ingest.parsing import Parser
 from tests.benchmarks.common import Place, Row, met, work_folder
-from tests.ingest.mutations import mutated, seeds
+from tests.benchmarks.mutations import mutated, seeds
 
 COUNT = 2_000
 SHARES = {".pdf": 8, ".xml": 6, ".docx": 4, ".xlsx": 1, ".pptx": 1}  # of twenty files

@@ -1,5 +1,5 @@
 """Planted faults: English and Chinese paraphrases of the starter corpus and of passages of our own beside it, each
-cited to its passage, right and then with a fault of each kind (``tests/answering/planting.py``); verbatim
+cited to its passage, right and then with a fault of each kind (``tests/benchmarks/planting.py``); verbatim
 comparison is off, as for a model.
 
 A fault is caught where the veto (``answering.check``) stops the sentence, before any model judges it; a right sentence
@@ -25,9 +25,9 @@ from localmed.config import Settings
 from localmed.domain import Passage
 from localmed.ingest import manifest
 from localmed.site import importing
-from tests.answering.planting import KINDS, faults, pairs, written
 from tests.benchmarks.common import Place, Row, library, met
 from tests.benchmarks.gate import Case, stopped
+from tests.benchmarks.planting import KINDS, faults, pairs, written
 from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"

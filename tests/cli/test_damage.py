@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ def _a_folder(path: Path) -> None:
 
 
 DAMAGES = (_overwritten, _lost, _a_folder)
+# Each kind of file once, the damages in turn; a file of a generation and one beside it with every damage.
+SAMPLE = dict.fromkeys(
+    [*zip(IN_GENERATION + BESIDE, cycle(DAMAGES), strict=False), *product(("library.sqlite", "access.json"), DAMAGES)]
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +66,7 @@ def _stored(data: Path, pattern: str) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-@pytest.mark.parametrize("pattern", IN_GENERATION + BESIDE)
+@pytest.mark.parametrize(("pattern", "damage"), SAMPLE)
 def test_damage_is_told_in_one_line(
     used: Localmed, tmp_path: Path, pattern: str, damage: Callable[[Path], None]
 ) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from types import FrameType
 
@@ -42,8 +43,7 @@ def impatient() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("make", [pipe, endless])
-@pytest.mark.parametrize("name", [*KEPT, *DATABASES])
+@pytest.mark.parametrize(("name", "make"), list(zip([*KEPT, *DATABASES], cycle((pipe, endless)), strict=False)))
 @pytest.mark.slow
 def test_an_answer_waits_for_nothing(copied: Localmed, name: str, make: Callable[[Path], None]) -> None:
     path = copied.data / name

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import fuzz
+from tests.benchmarks import fuzz, mutations
 from tests.benchmarks.common import Place
-from tests.ingest import mutations
 
 COUNT = 60
 

@@ -1,8 +1,9 @@
-"""The window in a real browser: first start to first answer, a section to its page, the keyboard alone, Chinese."""
+"""The window in a real browser: first start to first answer, a section to its page, keyboard, uploads, tabs."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from localmed.site import changes, lookups
 from localmed.site.session import Session, local_caller
 from tests.cli.conftest import write_files
 from tests.web.conftest import PASSWORD, Clients, OpenWindow, Window
+from tests.web.test_uploads import waiting
 from tests.words import phrase, said
 
 QUESTION = "What is the loading dose of vancomycin?"
@@ -243,3 +245,117 @@ def test_evidence_shows_what_was_read_before_it_answers_and_orders_take_a_file(
     page.click("form[data-ask] button:not([type=button])")
     page.wait_for_selector("table.order >> text=twice a day")
     window.was_quiet()
+
+
+# --- the library ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_good_a_bad_and_a_huge_file_are_uploaded(
+    copied_clients: Clients, browser: OpenWindow, tmp_path: Path
+) -> None:
+    window = browser(copied_clients)
+    window.sign_in("librarian")
+    good, bad, huge = tmp_path / "<img src=x onerror=alert(1)>.md", tmp_path / "bad.pdf", tmp_path / "huge.pdf"
+    good.write_text("# Hand rub\n\nRub for 20 seconds. <script>document.title = 'ran'</script>\n")
+    bad.write_bytes(b"%PDF-1.7\nthis is not a PDF")
+    with huge.open("wb") as stream:
+        stream.truncate(2 * 2**30)  # sparse
+    for file in (good, bad):
+        window.page.goto(window.url + "/library/upload?collection=ward")
+        window.page.set_input_files("#files", file)
+        window.page.click("form[data-upload] button")
+        window.page.wait_for_url("**/jobs/*")
+    uploads = {upload.name: upload for upload in waiting(copied_clients)}
+    assert uploads[good.name].reads
+    assert not uploads[bad.name].reads
+    window.page.goto(f"{window.url}/library/upload/{uploads[good.name].id}")
+    window.page.frame_locator("iframe").get_by_text("Rub for 20 seconds").first.wait_for()
+    assert "ran" not in [frame.title() for frame in window.page.frames]
+    window.page.goto(window.url + "/library/upload")
+    window.page.set_input_files("#files", huge)
+    window.page.click("form[data-upload] button")
+    window.page.locator("form[data-upload] [role=alert]").wait_for()
+    assert window.page.url.endswith("/library/upload")
+    window.was_quiet()
+
+
+# --- several tabs, and the Back button --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_signing_out_in_one_tab_clears_the_others(client: Clients, browser: OpenWindow) -> None:
+    client("reader").form("/ask", question=QUESTION)
+    window = browser(client)
+    window.sign_in("reader")
+    history, results = window.page.context.new_page(), window.page.context.new_page()
+    history.goto(window.url + "/history")
+    history.wait_for_selector(f"text={QUESTION}")
+    results.goto(window.url + "/search")
+    results.fill("#question", QUESTION)
+    results.click("main form button")
+    results.wait_for_selector(f"text={SENTENCE}")
+    window.page.click("header form[action='/logout'] button")
+    for page in (window.page, history, results):
+        page.wait_for_selector("#password")
+        assert QUESTION not in page.content()
+    window.was_quiet()
+
+
+@pytest.mark.slow
+def test_another_users_tab_is_left_when_somebody_else_signs_in(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client)
+    window.page.goto(window.url + "/login")
+    other = window.page.context.new_page()
+    other.goto(window.url + "/login")  # a form that was open before
+    window.sign_in("reader", "/history")
+    other.goto(window.url + "/nowhere")  # an error's page clears nothing
+    assert window.page.url.endswith("/history")
+    other.go_back()
+    other.context.clear_cookies()
+    other.goto(window.url + "/login")
+    window.page.wait_for_selector("#password")
+    window.sign_in("reader", "/history")
+    other.fill("#user", "librarian")
+    other.fill("#password", PASSWORD)
+    other.click("main button")
+    window.page.wait_for_url(window.url + "/")
+    assert window.page.inner_text(".who a[href='/account']") == "librarian"
+
+
+def test_back_and_loading_again_never_ask_to_send_a_form_again(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client)
+    window.sign_in("librarian", "/search")
+    page = window.page
+    page.fill("#question", QUESTION)
+    page.click("main form button")
+    page.wait_for_selector(f"text={SENTENCE}")
+    page.goto(window.url + "/account")
+    page.go_back()
+    assert page.inner_text("h1") == "Search the documents"
+    page.goto(window.url + "/practice")
+    page.fill("#question", QUESTION)
+    page.click("main form button")
+    page.wait_for_selector("text=No record was given")
+    assert page.reload() is not None
+    assert page.locator("#record").is_visible(), "the form of before"
+    page.goto(window.url + "/library/documents?collection=ward")
+    page.fill("#title", "sepsis")
+    page.click("main form button")
+    page.click("main table a")
+    page.go_back()
+    assert page.url.endswith("/library/documents?collection=ward")
+    window.was_quiet()
+
+
+def test_another_language_after_a_form_leads_to_a_page_that_there_is(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client)
+    window.sign_in("reader", "/practice")
+    window.page.fill("#question", QUESTION)
+    window.page.click("main form button")
+    window.page.wait_for_selector("text=No record was given")
+    window.page.click(".menu summary")
+    window.page.click(".menu button[value=zh]")
+    window.page.wait_for_selector("html[lang=zh]")
+    assert window.page.url.endswith("/practice")
+    assert window.page.locator("#record").is_visible()

@@ -20,7 +20,7 @@ import pptx
 
 from tests.ingest.readers.pdf import fixtures as pdf_fixtures
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "ingest" / "fixtures"
 HUGE = (b"0", b"-1", b"65536", b"2147483647", b"-2147483648", b"4294967296", b"99999999999999999999")
 DEEP = 20_000  # elements or objects within each other; libxml2 takes 256, our readers' recursion far fewer
 MOST_BYTES = 4 * 2**20  # of a mutated file

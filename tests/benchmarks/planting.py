@@ -21,7 +21,7 @@ from localmed.domain import Passage
 from localmed.text.language import content_words, detect, words
 from tests.values import passage
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parents[1] / "answering" / "cases"
 KINDS = ("number", "unit", "drug", "negation", "citation", "nowhere", "exception")
 _NUMBER = re.compile(r"(?<![A-Za-z0-9.-])\d+(?:\.\d+)?(?![A-Za-z0-9]|\.\d)")
 _UNITS = {
