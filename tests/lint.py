@@ -247,7 +247,7 @@ def readme(source: Source) -> Iterator[str]:
 
 def named_tests(source: Source) -> Iterator[str]:
     """Tests that the hazard log or a benchmark names, and that are not there."""
-    for file, prefix in (("docs/hazards.toml", ""), ("tests/benchmarks/reproductions.py", "tests/")):
+    for file, prefix in (("localmed/upkeep/hazards.toml", ""), ("tests/benchmarks/reproductions.py", "tests/")):
         text = (source.root / file).read_text("utf-8")
         for path, name in re.findall(r'"([\w/]+\.py)(?:::(\w+))?"', text):
             test = source.root / prefix / path
