@@ -32,7 +32,6 @@ ROOMS = {
     "desktop": "webview",
     "people": "argon2 ldap3 joserfc authlib",
     "people upkeep library": "cryptography",
-    "upkeep": "tuf securesystemslib",
 }
 HEAVY = {name: rooms for rooms, names in ROOMS.items() for name in names.split()}
 AT_START = {"tantivy", "fastapi", "starlette", "pymupdf"}  # imported at the top of a module; all others in functions

@@ -47,7 +47,7 @@ BESIDE = {
     ("eval stance", "tune"): ("--pairs", "{ends}", "--out", "{out}"),
     ("documents govern", "sheet"): ("-c", "ward"),
     ("pack build", "source"): ("{out}", "--root", "{root}", "--key", "{key}", "--version", "1"),
-    ("pack build", "roots"): ("{folder}", "{out}", "--key", "{key}", "--version", "1"),
+    ("pack build", "root_file"): ("{folder}", "{out}", "--key", "{key}", "--version", "1"),
     ("pack build", "keys"): ("{folder}", "{out}", "--root", "{root}", "--version", "1"),
     ("pack root", "keys"): ("{out}",),
     ("pack root", "replaces"): ("{out}", "--key", "{key}", "--key", "{other}", "--before-key", "{key}"),

@@ -16,7 +16,7 @@ from installers import bundle
 def test_a_model_with_another_hash_than_its_manifest_states_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, name: str, refusal: str
 ) -> None:
-    monkeypatch.setattr(bundle, "ROOT", tmp_path)
+    monkeypatch.setattr(bundle, "PROJECT", tmp_path)
     folder = tmp_path / name
     for path in (tmp_path / "models", folder):
         path.mkdir()
