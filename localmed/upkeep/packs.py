@@ -280,6 +280,8 @@ def earliest(session: Session) -> datetime:
 
 
 def _verified(session: Session, folder: Path) -> Pack:
+    if not (folder / MANIFEST).exists():
+        raise InputError("pack.incomplete", name=str(folder / MANIFEST))
     manifest = verifier.verify(folder, "pack", _trust(session.data), earliest(session))
     described = _description(manifest.read(DESCRIPTION))
     lists = [manifest.read(name, LISTS_MOST) if name in manifest.files else b"" for name in LISTS]

@@ -38,6 +38,7 @@ from typing import Any
 ROOT, MANIFEST, CONTENT = "root.json", "manifest.json", "content"
 FORMAT = 1
 KEYS_LEAST = 2  # that must sign: one stolen key signs nothing
+ROOTS_MOST = 256  # each costs four calls of openssl
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # of a pack or bundle; a folder is called so
 SHA256 = re.compile(r"[0-9a-f]{64}")
 PIECE = 2**20  # bytes read at a time
@@ -67,16 +68,16 @@ class Trust:
         with _well_formed(name):
             values = json.loads(content)
             roots, taken = (values["roots"], values["taken"]) if isinstance(values, dict) else (values, {})
-            before: list[str] = []
+            if not 1 <= len(roots) <= ROOTS_MOST:
+                raise ValueError
+            before = None
             for number, document in enumerate(roots, 1):
                 root = json.loads(document["signed"])
                 if (root["kind"], root["version"]) != ("root", number):
                     raise ValueError
-                for keys in filter(None, (root["keys"], before)):
-                    _signed_by(keys, document, name)
-                before = root["keys"]
-            if not before:
-                raise ValueError
+                for signers in (root, before or root):
+                    _signed_by(signers["keys"], document, name)
+                before = root
             return cls(roots, {one: (version, sha256) for one, (version, sha256) in taken.items()})
 
     def kept(self) -> bytes:
