@@ -54,9 +54,12 @@ def signed_again(document: Any, keys: Path, **changes: Any) -> Any:
     return {"signed": text, "signatures": {signing.public(key): key.sign(text.encode()).hex() for key in signers}}
 
 
-def with_strangers_next(roots: Any, made: Path) -> Any:
-    (theirs,) = json.loads((made / "stranger/root.json").read_text())
-    return [*roots, signed_again(theirs, made / "stranger", version=2)]
+def strangers_next_root(folder: Path, made: Path, signed_by: Path) -> None:
+    """A second root lists a stranger's keys, who has signed the manifest."""
+    sign(folder, made / "stranger", 3)
+    roots = json.loads((made / "root.json").read_text())
+    theirs = json.loads((folder / "root.json").read_text())[0]
+    (folder / "root.json").write_text(json.dumps([*roots, signed_again(theirs, signed_by, version=2)]))
 
 
 def replaced(folder: Path, other: Path, *names: str) -> None:
@@ -73,8 +76,8 @@ def one_key_twice(document: Any) -> None:
     document["signatures"][key.upper()] = document["signatures"][next(iter(document["signatures"]))]
 
 
-def wrong_signature(document: Any) -> None:
-    document["signatures"] = dict.fromkeys(document["signatures"], "00" * 64)
+def signature(text: str) -> Callable[[Any], None]:
+    return lambda document: document.update(signatures=dict.fromkeys(document["signatures"], text))
 
 
 def linked(folder: Path, name: str) -> None:
@@ -111,12 +114,13 @@ CASES: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
         folder / MANIFEST, lambda it: it.update(signed=it["signed"].replace('"version": 2', '"version": 3')))),
     "one key": ("signatures", lambda folder, made: edit(folder / MANIFEST, one_key)),
     "one key twice": ("signatures", lambda folder, made: edit(folder / MANIFEST, one_key_twice)),
-    "wrong signatures": ("signatures", lambda folder, made: edit(folder / MANIFEST, wrong_signature)),
+    "wrong signatures": ("signatures", lambda folder, made: edit(folder / MANIFEST, signature("00" * 64))),
+    "empty signatures": ("signatures", lambda folder, made: edit(folder / MANIFEST, signature(""))),
     "stranger's keys": ("signatures", lambda folder, made: sign(folder, made / "stranger", 3)),
     "stranger's keys, trusted root": ("signatures", lambda folder, made: edit(
         folder / MANIFEST, lambda it: signed_again(it, made / "stranger", version=3))),
-    "stranger's next root": ("signatures", lambda folder, made: edit(
-        folder / "root.json", lambda it: with_strangers_next(it, made))),
+    "stranger's next root": ("signatures", lambda folder, made: strangers_next_root(folder, made, made / "stranger")),
+    "next root not by its own keys": ("signatures", lambda folder, made: strangers_next_root(folder, made, made)),
     "expired": ("expired", lambda folder, made: sign(folder, made, 3, days=1, age=2)),
     "clock behind its making": ("clock", lambda folder, made: sign(folder, made, 3, age=-3653)),
     "another kind": ("malformed", lambda folder, made: sign(folder, made, 3, kind="bundle")),
@@ -170,6 +174,14 @@ def test_new_keys_are_followed_once_and_for_all(made: Path, tmp_path: Path) -> N
     roots = [*after.roots, after.roots[0]]  # a root that was signed once, at another place
     with pytest.raises(Refused, match="malformed"):
         Trust.of(json.dumps(roots).encode())
+
+
+def test_a_root_expires_too(made: Path) -> None:
+    (root,) = json.loads((made / "root.json").read_text())
+    trust = Trust.of(json.dumps([signed_again(root, made, expires="2026-01-01T00:00:00+00:00")]).encode())
+    edit(made / "1/root.json", lambda _: trust.roots)
+    with pytest.raises(Refused, match="expired"):
+        verifier.verify(made / "1", "pack", trust)
 
 
 @pytest.mark.parametrize("answer", ["exit 127", "echo unknown option -rawin >&2; exit 1"])
