@@ -17,9 +17,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     make = commands.add_parser("build", help="make a bundle")
     make.add_argument("out", type=Path)
-    make.add_argument(
-        "--root", dest="roots", type=Path, action="append", required=True, help="the root, and those before it"
-    )
+    make.add_argument("--root", type=Path, required=True, help="the newest root; it holds those before it")
     make.add_argument(
         "--key", dest="keys", type=Path, action="append", default=[], help="a private key; the other may sign later"
     )
@@ -34,14 +32,8 @@ def main() -> None:
         "deb": "a Debian package",
     }
     for name, text in parts.items():
-        make.add_argument(
-            f"--{name}",
-            dest=f"{name}s".replace("evidences", "evidence"),
-            type=Path,
-            action="append",
-            default=[],
-            help=text,
-        )
+        many = name if name == "evidence" else f"{name}s"
+        make.add_argument(f"--{name}", dest=many, type=Path, action="append", default=[], help=text)
     make.add_argument("--lock", type=Path, help="packages and hashes of an earlier build (localmed-bundle lock)")
     make.add_argument("--wheels", type=Path, help="wheels that are there already, in the place of fetching")
     make.add_argument("--days", type=int, default=365, help="for which it may be installed")

@@ -17,10 +17,10 @@ take() {
     cp -- "$1" "$scratch/$2"
     [ "$(sha256sum < "$scratch/$2")" = "$3  -" ] || fail "$(basename "$1") is not what this file says: nothing was changed. 文件不符，未作任何更改。"
 }
-if [ -d "$here/targets" ]; then pyz=$here/targets/installer.pyz; anchor=$here/metadata/@ROOT_VERSION@.root.json
-else pyz=$here/installer.pyz; anchor=$here/root.json; fi
-take "$pyz" installer.pyz "$installer"
-take "$anchor" root.json "$root"
+content=$here/content
+[ -d "$content" ] || content=$here
+take "$content/installer.pyz" installer.pyz "$installer"
+take "$content/root.json" root.json "$root"
 for python in "${LOCALMED_PYTHON:-}" python@PYTHON@ python3; do
     [ -n "$python" ] && command -v "$python" >/dev/null 2>&1 && break
 done

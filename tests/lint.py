@@ -32,7 +32,6 @@ ROOMS = {
     "desktop": "webview",
     "people": "argon2 ldap3 joserfc authlib",
     "people upkeep library": "cryptography",
-    "upkeep": "tuf securesystemslib",
 }
 HEAVY = {name: rooms for rooms, names in ROOMS.items() for name in names.split()}
 AT_START = {"tantivy", "fastapi", "starlette", "pymupdf"}  # imported at the top of a module; all others in functions
@@ -255,7 +254,7 @@ def readme(source: Source) -> Iterator[str]:
 
 def named_tests(source: Source) -> Iterator[str]:
     """Tests that the hazard log or a benchmark names, and that are not there."""
-    for file, prefix in (("docs/hazards.toml", ""), ("tests/benchmarks/reproductions.py", "tests/")):
+    for file, prefix in (("localmed/upkeep/hazards.toml", ""), ("tests/benchmarks/reproductions.py", "tests/")):
         text = (source.root / file).read_text("utf-8")
         for path, name in re.findall(r'"([\w/]+\.py)(?:::(\w+))?"', text):
             test = source.root / prefix / path

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from localmed.upkeep import evidence
 
-ROOT = Path(__file__).parent.parent
 LOG = evidence.hazards()
 FIELDS = {"id", "hazard", "cause", "control", "severity", "likelihood", "remains", "tests"}
 
@@ -19,10 +16,6 @@ def test_each_hazard_has_a_control_with_tests_and_a_rating() -> None:
     ids = [entry["id"] for entry in LOG["hazards"]]
     assert len(ids) == len(set(ids))
     assert any("not a medical device" in claim for claim in LOG["not_claimed"])
-
-
-def test_the_package_holds_the_log_of_the_docs() -> None:
-    assert (ROOT / "localmed/upkeep/hazards.toml").resolve() == ROOT / "docs/hazards.toml"
 
 
 def test_every_source_attribute_is_answered() -> None:

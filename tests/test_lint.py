@@ -10,7 +10,7 @@ from tests import lint
 
 FILES = {
     "README.md": "## Where things are\n\n```\nlocalmed/   the package\n  domain/   values\n  site/     a room\n```\n",
-    "docs/hazards.toml": 'tests = ["tests/test_one.py::test_it"]\n',
+    "localmed/upkeep/hazards.toml": 'tests = ["tests/test_one.py::test_it"]\n',
     "tests/benchmarks/reproductions.py": 'TESTS = ("test_one.py::test_it",)\n',
     "tests/test_one.py": "def test_it(): ...\n",
     "localmed/domain/errors.py": "class Broken(Exception): ...\n",

@@ -12,16 +12,13 @@ from zipfile import ZipFile
 
 import steps
 from place import Place
-from signatures import Refused
 
-HERE = Path(__file__).parent
+from localmed.upkeep.verifier import Refused
 
 
 def messages() -> dict[str, dict[str, str]]:
     """What the installer says, by code and language."""
-    if HERE.is_dir():
-        return tomllib.loads((HERE / "messages.toml").read_text("utf-8"))
-    with ZipFile(HERE) as archive:
+    with ZipFile(Path(__file__).parent) as archive:
         return tomllib.loads(archive.read("messages.toml").decode())
 
 
@@ -34,7 +31,7 @@ def language() -> str:
 
 def say(code: str, level: str = "ok", **parameters: Any) -> None:
     """Print the words of ``code``; problems on standard error."""
-    words = messages()[code][language()].format(**parameters)
+    words = messages()[code.removeprefix("pack.")][language()].format(**parameters)
     print(words, file=sys.stderr if level == "problem" else sys.stdout, flush=True)
 
 

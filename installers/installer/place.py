@@ -4,7 +4,7 @@
 
     PREFIX/versions/NAME/       a virtual environment and share/ (what the bundle said, SBOM, evidence)
     PREFIX/current              link to the version that serves; PREFIX/previous to the one before
-    PREFIX/installer/           install.sh, installer.pyz, root.json, known.json: trust carried to the next bundle
+    PREFIX/installer/           install.sh, installer.pyz, root.json; trust.json: what the next bundle is verified by
     PREFIX/installed.json       every file outside PREFIX that was written, with its digest
 """
 
@@ -15,10 +15,9 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from signatures import Refused
+from localmed.upkeep.verifier import Refused
 
 USER = "localmed"
 OUTSIDE = {
@@ -33,38 +32,15 @@ OUTSIDE = {
 }
 
 
-@dataclass(frozen=True)
 class Place:
     """The folders of an installation; ``root`` is / but for a trial."""
 
-    root: Path
-    prefix: Path
-    data: Path
-
-    @property
-    def versions(self) -> Path:
-        """The versions that are installed."""
-        return self.prefix / "versions"
-
-    @property
-    def current(self) -> Path:
-        """The link to the version that serves."""
-        return self.prefix / "current"
-
-    @property
-    def previous(self) -> Path:
-        """The link to the version that served before."""
-        return self.prefix / "previous"
-
-    @property
-    def installer(self) -> Path:
-        """What the next bundle is verified by."""
-        return self.prefix / "installer"
-
-    @property
-    def trial(self) -> bool:
-        """Whether this is a place beside the machine's own."""
-        return self.root != Path("/")
+    def __init__(self, root: Path, prefix: Path, data: Path) -> None:
+        self.root, self.prefix, self.data = root, prefix, data
+        self.trial = root != Path("/")
+        self.versions, self.current, self.previous = (prefix / name for name in ("versions", "current", "previous"))
+        self.installer = prefix / "installer"
+        self.trust = self.installer / "trust.json"  # whose bundles this machine takes, and the newest that it took
 
     def served(self) -> str:
         """The version that serves, "" if none does."""
@@ -88,7 +64,7 @@ class Place:
             for key, value in values.items():
                 content = content.replace(f"@{key}@", value)
             target.parent.mkdir(parents=True, exist_ok=True)
-            _replace(target, content.encode(), 0o755 if name == "desktop/localmed" else 0o644)
+            replace(target, content.encode(), 0o755 if name == "desktop/localmed" else 0o644)
             written[str(target)] = _digest(target)
             self.record(written)
 
@@ -99,7 +75,7 @@ class Place:
 
     def record(self, written: dict[str, str]) -> None:
         """Note which files lie outside the prefix."""
-        _replace(self.prefix / "installed.json", json.dumps(written, indent=1).encode(), 0o644)
+        replace(self.prefix / "installed.json", json.dumps(written, indent=1).encode(), 0o644)
 
     def remove(self, purge: bool) -> list[str]:
         """Take everything away that was installed, with ``purge`` the data too; return files that somebody changed."""
@@ -138,7 +114,8 @@ def _link(link: Path, target: Path) -> None:
     _sync(link.parent)
 
 
-def _replace(path: Path, content: bytes, mode: int) -> None:
+def replace(path: Path, content: bytes, mode: int) -> None:
+    """Make ``content`` what ``path`` holds, in one step and synced."""
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_bytes(content)
     fresh.chmod(mode)

@@ -12,12 +12,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import preflight
-import signatures
-from place import USER, Place
-from signatures import Refused
+from place import USER, Place, replace
+
+from localmed.upkeep import verifier
+from localmed.upkeep.verifier import Manifest, Refused, Trust
 
 SECONDS = 1800  # for one step of pip or of the self-test on a slow machine
 LOST = 7  # the exit code of a command that lost canary questions
@@ -27,18 +27,16 @@ Tell = Callable[..., None]
 
 def install(bundle: Path, anchor: Path, place: Place, tell: Tell) -> str:
     """Install ``bundle`` and let it serve; return the version's name. Raise ``Refused`` with nothing switched."""
-    trusted = _verified(bundle, anchor, place)
-    tell("verified", count=len(trusted.files), day=trusted.expires[:10])
+    trust = Trust.of((place.trust if place.trust.exists() else anchor).read_bytes())
+    manifest = verifier.verify(bundle, "bundle", trust)
+    tell("verified", count=len(manifest.files), day=manifest.expires.date().isoformat())
+    described = json.loads(manifest.read("bundle.json"))
+    preflight.examine(described, manifest.size, place.prefix, tell)
     place.versions.mkdir(parents=True, exist_ok=True)
     staging = place.prefix / ".staging"
     shutil.rmtree(staging, ignore_errors=True)
     try:
-        described = _staged(bundle, trusted, staging, tell)
-        size = sum(size for size, _ in trusted.files.values())
-        findings = list(preflight.examine(described, size, place.prefix))
-        for level, code, parameters in findings:
-            tell(code, level=level, **parameters)
-        preflight.checked(findings)
+        _copy_verified(manifest, staging, tell)
         name = str(described["name"])
         _environment(staging, place.versions / name, place, tell)
         try:
@@ -48,7 +46,7 @@ def install(bundle: Path, anchor: Path, place: Place, tell: Tell) -> str:
             if place.served() != name:
                 shutil.rmtree(place.versions / name, ignore_errors=True)
             raise
-        _finish(staging, bundle, trusted, name, place, tell)
+        _finish(staging, trust.after(manifest), name, place, tell)
         return name
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -56,23 +54,14 @@ def install(bundle: Path, anchor: Path, place: Place, tell: Tell) -> str:
             place.remove(purge=False)  # a first installation that failed leaves nothing
 
 
-def _verified(bundle: Path, anchor: Path, place: Place) -> signatures.Trusted:
-    kept, known = place.installer / "root.json", place.installer / "known.json"
-    root = kept.read_bytes() if kept.exists() else anchor.read_bytes()
-    versions = dict(json.loads(known.read_text())) if known.exists() else {}
-    return signatures.verify(bundle / "metadata", root, versions)
-
-
-def _staged(bundle: Path, trusted: signatures.Trusted, staging: Path, tell: Tell) -> dict[str, Any]:
-    """Copy every file of the bundle while its hash is compared; return what the bundle says of itself."""
-    for number, (name, (size, sha256)) in enumerate(sorted(trusted.files.items()), 1):
-        signatures.copied(bundle / "targets" / name, staging / name, size, sha256, name)
-        if number % 50 == 0 or number == len(trusted.files):
-            tell("copied", done=number, total=len(trusted.files))
-    try:
-        return dict(json.loads((staging / "bundle.json").read_text("utf-8")))
-    except (OSError, ValueError):
-        raise Refused("metadata", name="bundle.json") from None
+def _copy_verified(manifest: Manifest, staging: Path, tell: Tell) -> None:
+    for number, name in enumerate(sorted(manifest.files), 1):
+        try:
+            manifest.copy(name, staging / name)
+        except OSError as error:
+            raise Refused("uncopied", name=name, reason=error.strerror or type(error).__name__) from None
+        if number % 50 == 0 or number == len(manifest.files):
+            tell("copied", done=number, total=len(manifest.files))
 
 
 def _environment(staging: Path, target: Path, place: Place, tell: Tell) -> None:
@@ -83,20 +72,11 @@ def _environment(staging: Path, target: Path, place: Place, tell: Tell) -> None:
     tell("environment", name=target.name)
     try:
         _run([sys.executable, "-I", "-m", "venv", str(target)], "environment_failed")
-        pip = [
-            str(target / "bin" / "python"),
-            "-I",
-            "-m",
-            "pip",
-            "install",
-            "--no-index",
-            "--require-hashes",
-            "--no-deps",
-        ]
-        wheels = ["--find-links", str(staging / "wheels"), "--only-binary", ":all:", "--no-cache-dir", "--quiet",
-                  "--disable-pip-version-check", "--requirement", str(staging / "requirements.txt")]  # fmt: skip
-        _run([*pip, *wheels], "environment_failed")
-        _run([str(target / "bin" / "python"), "-I", "-m", "pip", "check"], "environment_failed")
+        python = [str(target / "bin" / "python"), "-I", "-m"]
+        pip = "pip install --no-index --require-hashes --no-deps --only-binary :all: --no-cache-dir --quiet"
+        wheels = ["--find-links", str(staging / "wheels"), "--requirement", str(staging / "requirements.txt")]
+        _run([*python, *pip.split(), "--disable-pip-version-check", *wheels], "environment_failed")
+        _run([*python, "pip", "check"], "environment_failed")
         share = target / "share" / "localmed"
         for name in ("bundle.json", "sbom.cdx.json", "requirements.txt", "debian", "evidence"):
             _copy(staging / name, share / name)
@@ -137,24 +117,23 @@ def _self_test(version: Path, tell: Tell) -> None:
         shutil.rmtree(data, ignore_errors=True)
 
 
-def _finish(staging: Path, bundle: Path, trusted: signatures.Trusted, name: str, place: Place, tell: Tell) -> None:
+def _finish(staging: Path, trust: Trust, name: str, place: Place, tell: Tell) -> None:
     """Units, models, trust; then the switch, last."""
     values = {"PREFIX": str(place.prefix), "DATA": str(place.data), "USER": USER}
     place.write_outside(staging, values)
     if not place.trial:
         system(["systemd-sysusers"])
     place.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _take_over(staging, trusted, place, name, tell)
+    _take_over(staging, place, name, tell)
     if not place.trial:
         owner = shutil.which("chown")
         if owner:
             system([owner, "-R", f"{USER}:{USER}", str(place.data)])
     place.installer.mkdir(exist_ok=True)
-    for file in ("installer.pyz", "install.sh"):
-        shutil.copyfile((staging if file == "installer.pyz" else bundle) / file, place.installer / file)
+    for file in ("install.sh", "installer.pyz", "root.json"):
+        shutil.copyfile(staging / file, place.installer / file)
     (place.installer / "install.sh").chmod(0o755)
-    (place.installer / "root.json").write_bytes(trusted.root)
-    (place.installer / "known.json").write_text(json.dumps(trusted.versions))
+    replace(place.trust, trust.kept(), 0o644)
     place.switch(name)
     if not place.trial:
         system(["systemctl", "daemon-reload"])
@@ -172,12 +151,10 @@ def _ask_canaries(place: Place, name: str, tell: Tell) -> None:
         raise Refused("canaries_lost", name=name)
 
 
-def _take_over(staging: Path, trusted: signatures.Trusted, place: Place, name: str, tell: Tell) -> None:
+def _take_over(staging: Path, place: Place, name: str, tell: Tell) -> None:
     """The bundle's root, models and packs into the data folder; a pack taken in before is not a fault."""
     localmed = [str(place.versions / name / "bin" / "python"), "-P", "-m", "localmed", "--data", str(place.data)]
-    root = staging / "root.json"
-    root.write_bytes(trusted.root)
-    _run([*localmed, "pack", "trust", str(root), "--yes"], "data_failed")
+    _run([*localmed, "pack", "trust", str(staging / "root.json"), "--yes"], "data_failed")
     for model in sorted((staging / "models").glob("*")):
         tell("model", name=model.name)
         _run([*localmed, "models", "add", str(model), "--as", model.name], "data_failed")

@@ -61,7 +61,7 @@ def tokens_command() -> None:
 def make(ctx: click.Context, user: str, name: str, days: int) -> None:
     """Create a token for the account USER; it is shown only once."""
     with opened(ctx) as session:
-        echo(make(session, user, name, days))
+        echo(tokens.make(session, user, name, days))
 
 
 @tokens_command.command("list")
@@ -79,5 +79,5 @@ def token_list(ctx: click.Context) -> None:
 def revoke(ctx: click.Context, token_id: str) -> None:
     """Revoke the token with the id TOKEN_ID."""
     with opened(ctx) as session:
-        revoke(session, token_id)
+        tokens.revoke(session, token_id)
         say("token.revoked")

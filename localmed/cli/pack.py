@@ -47,22 +47,22 @@ def root(file: Path, keys: tuple[Path, ...], replaces: Path | None, before_keys:
     """Write the root FILE, which lists the two keys that must sign."""
     from localmed.upkeep import signing
 
-    signers, before = (list(map(signing.load_key, paths)) for paths in (keys, before_keys))
-    say("signing.root_made", file=str(file), fingerprint=signing.make_root(file, signers, replaces, before))
+    new, before = (list(map(signing.load_key, paths)) for paths in (keys, before_keys))
+    say("signing.root_made", file=str(file), fingerprint=signing.make_root(file, new, replaces, before))
 
 
 @command.command("build")
 @click.argument("source", type=FOLDER)
 @click.argument("out", type=FOLDER)
-@click.option("--root", "roots", multiple=True, required=True, type=FILE, help="The root, and those before it.")
+@click.option("--root", "root_file", required=True, type=FILE, help="The newest root; it holds those before it.")
 @key_option
 @click.option("--version", type=click.IntRange(1), required=True, help="Version; higher than the last pack's.")
 @click.option("--days", type=click.IntRange(1, 3650), default=DAYS, show_default=True, help="Days until it expires.")
-def build(source: Path, out: Path, roots: tuple[Path, ...], keys: tuple[Path, ...], version: int, days: int) -> None:
+def build(source: Path, out: Path, root_file: Path, keys: tuple[Path, ...], version: int, days: int) -> None:
     """Build the pack OUT from SOURCE: pack.toml, collections/, documents/, withdrawals.toml."""
     from localmed.upkeep import packs
 
-    say("pack.built", folder=str(out), count=packs.build(source, out, roots, keys, version, days))
+    say("pack.built", folder=str(out), count=packs.build(source, out, root_file, keys, version, days))
     _tell_signed(len(set(keys)))
 
 
@@ -77,9 +77,9 @@ def sign(folder: Path, keys: tuple[Path, ...]) -> None:
 
 
 def _tell_signed(count: int) -> None:
-    from localmed.upkeep.signing import THRESHOLD
+    from localmed.upkeep.verifier import KEYS_LEAST
 
-    say("signing.signed", count=count, least=THRESHOLD)
+    say("signing.signed", count=count, least=KEYS_LEAST)
 
 
 @command.command("trust")
@@ -147,20 +147,21 @@ def _tell_imported(done: Imported) -> None:
 
 
 def _tell(pack: Pack) -> None:
+    found, documents = pack.manifest, len(pack.documents)
+    created, expires = found.created.date().isoformat(), found.expires.date().isoformat()
     echo(pack.title, bold=True)
-    expires = pack.verified.expires.date().isoformat()
-    say("pack.verified", name=pack.name, version=pack.version, created=pack.created[:10], expires=expires)
-    say("pack.holds", documents=pack.documents, collections=tuple(pack.collections), count=len(pack.withdrawals))
+    say("pack.verified", name=found.name, version=found.version, created=created, expires=expires)
+    say("pack.holds", documents=documents, collections=tuple(pack.collections), count=len(pack.withdrawals))
 
 
 def _json(pack: Pack) -> dict[str, Any]:
     return {
-        "name": pack.name,
+        "name": pack.manifest.name,
         "title": pack.title,
-        "version": pack.version,
-        "created": pack.created,
-        "expires": pack.verified.expires.isoformat(),
+        "version": pack.manifest.version,
+        "created": pack.manifest.created.isoformat(),
+        "expires": pack.manifest.expires.isoformat(),
         "collections": pack.collections,
-        "documents": pack.documents,
+        "documents": len(pack.documents),
         "withdrawals": len(pack.withdrawals),
     }

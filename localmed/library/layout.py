@@ -67,7 +67,7 @@ PLACES = (
     Place(KEPT, Kind.RECORD, "site.lookups", folder=True),
     Place(UPLOADS, Kind.IMMUTABLE, "site.uploads", folder=True),
     Place(PACKS, Kind.IMMUTABLE, "upkeep.packs", folder=True),
-    Place(TRUST, Kind.RECORD, "upkeep.trust", folder=True),
+    Place(TRUST, Kind.RECORD, "upkeep.packs", folder=True),
     Place(MODELS, Kind.IMMUTABLE, "models.registry.registry", folder=True),
     Place(HOST, Kind.CACHE, "models.host.hosting", backup=False, folder=True),  # the socket of the model host
     Place(AUDIT, Kind.DATABASE, "site.audit", logged=True),

@@ -38,6 +38,7 @@ from localmed.nightly import nights
 from localmed.process import files
 from localmed.site import canary_gate, lookups
 from localmed.upkeep import signing
+from localmed.upkeep.verifier import PREFIX
 
 if TYPE_CHECKING:
     from localmed.site.session import Session
@@ -49,7 +50,6 @@ PARTS = ("attributes", "card", "hazards", "models", "corpus", "change", "canarie
 ATTACHED = ("sbom", "benchmarks", "tests", "egress", "wcag")  # what comes as files
 NAMES = {"results.json": "benchmarks.json"}
 SUMS = "SHA256SUMS"
-DER = bytes.fromhex("302a300506032b6570032100")  # an Ed25519 SubjectPublicKeyInfo but for its 32 bytes (RFC 8410)
 MOST = 2**30  # bytes of one attached file
 Page = Callable[[str, Mapping[str, Any]], str]
 
@@ -187,8 +187,8 @@ def _sum(out: Path, signer: Any) -> None:
     content = "".join(f"{sha256_of(out / name)}  {name}\n" for name in names).encode()
     _put(out / SUMS, content)
     if signer is not None:
-        public = base64.b64encode(DER + bytes.fromhex(signer.public_key.keyval["public"])).decode()
-        _put(out / f"{SUMS}.sig", bytes.fromhex(signer.sign(content).signature))
+        public = base64.b64encode(PREFIX + signer.public_key().public_bytes_raw()).decode()
+        _put(out / f"{SUMS}.sig", signer.sign(content))
         _put(out / f"{SUMS}.pem", f"-----BEGIN PUBLIC KEY-----\n{public}\n-----END PUBLIC KEY-----\n".encode())
 
 

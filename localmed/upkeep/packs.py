@@ -1,8 +1,8 @@
 """Content packs: signed, versioned sets of documents and withdrawals that a hospital takes in from a stick.
 
-What a publisher arranges, and what lies in the pack's ``targets/``::
+What a publisher arranges, and what lies in the pack's ``content/`` (its form and rules: ``verifier.py``)::
 
-    pack.toml                  format, name, version, title, created
+    pack.toml                  name, title
     withdrawals.toml           [[withdrawn]] by content, file (sha256 of the original) or identifier; title, reason
     retractions.txt            identifiers of retracted studies (pmid:..., doi:...), one a line
     collections/NAME.toml      the manifest of a collection
@@ -15,6 +15,9 @@ imported from it goes on serving. A second import of one version goes on where t
 folders of the setting ``refresh.packs`` are taken in by the nightly refresh: its withdrawals first, then its documents
 within the night's one generation (``<name>.pending`` beside the copy stands until they are served).
 
+``<data>/trust/trust.json`` is whom the site trusts, taken over once by somebody who compared the fingerprint of a
+root, and the newest version of each pack that was taken.
+
 Not covered: a withdrawal of a document that the site has not got, by anything but the digest of its content;
 precomputed vectors (a site encodes what it imports, with whatever encoder it has).
 """
@@ -22,13 +25,12 @@ precomputed vectors (a site encodes what it imports, with whatever encoder it ha
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,16 +45,16 @@ from localmed.process.hooks import SILENT, Hooks
 from localmed.site import changes, importing, lookups
 from localmed.site.audit import Audit
 from localmed.site.importing import Intake
-from localmed.upkeep import signing, trust
+from localmed.upkeep import signing, verifier
+from localmed.upkeep.verifier import CONTENT, MANIFEST, Manifest, Refused, Trust
 
 if TYPE_CHECKING:
     from localmed.ingest.report import Report
     from localmed.site.session import Session
 
 FOLDER, PENDING = layout.PACKS, ".pending"
-DESCRIPTION, WITHDRAWALS, RETRACTIONS = "pack.toml", "withdrawals.toml", "retractions.txt"
-FORMAT = 1
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # it becomes a folder's name
+TRUST = Path(layout.TRUST) / "trust.json"
+DESCRIPTION, *LISTS = "pack.toml", "withdrawals.toml", "retractions.txt"
 TIES = ("content", "file", "identifier")  # what a withdrawal names its document by
 LISTS_MOST = 16 * 2**20  # bytes of a list of withdrawals or retractions: some 500,000 lines
 SPARE = 2.5  # times the pack's size that must be free: its copy, the originals kept, the indexes
@@ -76,24 +78,21 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack whose metadata was verified."""
+    """A pack whose manifest was verified."""
 
-    name: str
     title: str
-    version: int
-    created: str
-    verified: trust.Verified
+    manifest: Manifest
     withdrawals: tuple[Withdrawal, ...] = ()
 
     @property
     def collections(self) -> list[str]:
         """The collections that it has documents of."""
-        return sorted({name.split("/")[1] for name in self.verified.described if name.startswith("documents/")})
+        return sorted({name.split("/")[1] for name in self.documents})
 
     @property
-    def documents(self) -> int:
-        """How many files of documents it has."""
-        return sum(name.startswith("documents/") for name in self.verified.described)
+    def documents(self) -> list[str]:
+        """Its files of documents."""
+        return [name for name in self.manifest.files if name.startswith("documents/")]
 
 
 @dataclass(slots=True)
@@ -108,53 +107,43 @@ class Imported:
 # --- the publisher's side ---------------------------------------------------------------------------------------------
 
 
-def build(source: Path, out: Path, roots: Sequence[Path], keys: Sequence[Path], version: int, days: int) -> int:
+def build(source: Path, out: Path, root: Path, keys: Sequence[Path], version: int, days: int) -> int:
     """Make ``out`` of what is arranged in ``source``, good for ``days``; return its number of files."""
     if out.exists():
         raise UsageError("file.exists", file=str(out))
-    described = _description(files.contents(source / DESCRIPTION))
+    name = _description(files.contents(source / DESCRIPTION)).get("name")
+    if not isinstance(name, str) or not verifier.NAME.fullmatch(name):
+        raise InputError("pack.name")
     signers = [signing.load_key(key) for key in keys]
     _check_source(source)
-    targets = out / signing.TARGETS
     try:
-        for name in signing.names_in(source):
-            (targets / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, targets / name)
-        now = datetime.now(UTC).replace(microsecond=0)
-        lines = (f"format = {FORMAT}", f"name = {_quoted(described['name'])}", f"version = {version}",
-                 f"title = {_quoted(described.get('title', ''))}", f"created = {_quoted(now.isoformat())}")  # fmt: skip
-        (targets / DESCRIPTION).write_text("\n".join(lines) + "\n", "utf-8")
-        return signing.sign_folder(out, roots, signers, version, now + timedelta(days=days))
+        shutil.copytree(source, out / CONTENT)
+        return signing.sign_folder(out, root, signers, "pack", name, version, days)
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         raise
 
 
-def _quoted(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _check_source(source: Path) -> None:
     """Raise ``InputError`` for what no site could import."""
-    names = signing.names_in(source)
-    for name in names:
-        top = name.split("/")[0]
-        if name not in (DESCRIPTION, WITHDRAWALS, RETRACTIONS) and top not in ("collections", "documents"):
-            raise InputError("pack.unknown_file", name=name)
-    withdrawn = set(_withdrawals(source / WITHDRAWALS, source / RETRACTIONS))
-    held = {entry.value for entry in withdrawn if entry.by == "file"}
     from localmed.library.intact import sha256_of
 
-    for name in (name for name in names if name.startswith("documents/")):
-        parts = name.split("/")
-        if len(parts) < 3 or f"collections/{parts[1]}.toml" not in names:
-            raise InputError("pack.no_manifest", name=name)
-        if sha256_of(source / name) in held:
+    names = signing.names_in(source)
+    _check_names(names)
+    withdrawn = {entry.value for entry in _withdrawals(source) if entry.by == "file"}
+    for name in names:
+        if name.startswith("documents/") and sha256_of(source / name) in withdrawn:
             raise InputError("pack.contradiction", name=name)
-    for name in (name for name in names if name.startswith("collections/")):
-        if f"collections/{manifests.load(source / name).collection.name}.toml" != name:
+        if name.startswith("collections/") and name[12:] != f"{manifests.load(source / name).collection.name}.toml":
+            raise InputError("pack.no_manifest", name=name)
+
+
+def _check_names(names: Collection[str]) -> None:
+    for name in names:
+        top, _, rest = name.partition("/")
+        if name not in (DESCRIPTION, *LISTS) and top not in ("collections", "documents"):
+            raise InputError("pack.unknown_file", name=name)
+        if top == "documents" and f"collections/{rest.split('/')[0]}.toml" not in names:
             raise InputError("pack.no_manifest", name=name)
 
 
@@ -163,9 +152,8 @@ def _check_source(source: Path) -> None:
 
 def inspect(session: Session, folder: Path) -> Pack:
     """What the pack in ``folder`` is, verified; nothing is kept. Raise ``InputError`` for what breaks a rule."""
-    name = _claimed(folder)[0]
-    with trust.known_of(session.data, name, keep=False) as known:
-        return _verified(session, folder, name, known)
+    with signing.as_errors():
+        return _verified(session, folder)
 
 
 def import_pack(session: Session, folder: Path, hooks: Hooks = SILENT) -> Imported:
@@ -173,28 +161,29 @@ def import_pack(session: Session, folder: Path, hooks: Hooks = SILENT) -> Import
 
     Raise ``InputError`` for what breaks a rule, ``UsageError`` where the site has no root or its clock is behind.
     """
-    done = _taken(session, folder, _claimed(folder)[0], hooks)
-    parts = parts_of(session.data, done.pack.name)
+    done = _taken(session, folder, hooks)
+    name = done.pack.manifest.name
+    parts = parts_of(session.data, name)
     intakes = {
-        name: Intake(importing.manifest_of(session, name, part.manifest), (part.documents,), file=part.manifest)
-        for name, part in parts.items()
+        key: Intake(importing.manifest_of(session, key, part.manifest), (part.documents,), file=part.manifest)
+        for key, part in parts.items()
     }
     if intakes:
         outcomes = importing.import_together(session, intakes, hooks=hooks, action="import", whole=True)
-        done.reports = {name: report for name, report in outcomes.items() if not isinstance(report, LocalmedError)}
-    done.withdrawn += finish(session, done.pack.name)
+        done.reports = {key: report for key, report in outcomes.items() if not isinstance(report, LocalmedError)}
+    done.withdrawn += finish(session, name)
     return done
 
 
-def _taken(session: Session, folder: Path, name: str, hooks: Hooks) -> Imported:
+def _taken(session: Session, folder: Path, hooks: Hooks) -> Imported:
     """Verify and copy the pack in ``folder`` and put its withdrawals in force; its documents are pending then."""
     session.may_change()
-    with trust.known_of(session.data, name, keep=True) as known, told_if_full(session.data):
-        pack = _verified(session, folder, name, known)
-        with session.change("pack", f"{pack.name} {pack.version}") as change:
-            _take(session, pack, hooks)
-            change.outcome = f"{len(pack.verified.described)} files verified"
-    return Imported(pack, _withdraw(session, pack.name, pack.withdrawals))
+    with signing.as_errors(), told_if_full(session.data):
+        pack = _verified(session, folder)
+        with session.change("pack", f"{pack.manifest.name} {pack.manifest.version}") as change:
+            _take(session, pack.manifest, hooks)
+            change.outcome = f"{len(pack.manifest.files)} files verified"
+    return Imported(pack, _withdraw(session, pack.manifest.name, pack.withdrawals))
 
 
 # --- packs that the nightly refresh takes in --------------------------------------------------------------------------
@@ -215,9 +204,10 @@ def take_new(session: Session, hooks: Hooks) -> Iterator[LocalmedError]:
     """
     for folder in _laid_ready(session.settings.refresh.packs):
         try:
-            name, version = _claimed(folder)
-            if version != _kept_version(session.data, name):
-                _taken(session, folder, name, hooks)
+            with signing.as_errors():
+                known = verifier.taken_already(folder, _trust(session.data))
+            if not known:
+                _taken(session, folder, hooks)
         except LocalmedError as error:
             yield error
 
@@ -226,7 +216,7 @@ def _laid_ready(places: Sequence[str]) -> Iterator[Path]:
     """The packs in ``places``: such a folder itself (a stick), or folders in it."""
     for place in map(Path, places):
         for folder in (place, *sorted(place.glob("*"))):
-            if (folder / signing.TARGETS / DESCRIPTION).is_file():
+            if (folder / MANIFEST).is_file():
                 yield folder
 
 
@@ -245,7 +235,7 @@ def parts_of(data: Path, name: str) -> dict[str, Part]:
 def finish(session: Session, name: str) -> list[str]:
     """The documents of the pack ``name`` are served: withdraw what has only now come in under another name."""
     folder = session.data / FOLDER / name
-    withdrawn = _withdraw(session, name, tuple(_withdrawals(folder / WITHDRAWALS, folder / RETRACTIONS)))
+    withdrawn = _withdraw(session, name, tuple(_withdrawals(folder)))
     _mark(session.data, name).unlink(missing_ok=True)
     return withdrawn
 
@@ -254,17 +244,29 @@ def _mark(data: Path, name: str) -> Path:
     return data / FOLDER / f"{name}{PENDING}"
 
 
-def _kept_version(data: Path, name: str) -> object:
-    with suppress(InputError):
-        return _description(files.contents(data / FOLDER / name / DESCRIPTION)).get("version")
-    return None
-
-
 def trust_root(session: Session, root: Path) -> None:
-    """Trust the keys of the file ``root`` from now on."""
+    """Trust the keys of the file ``root`` from now on.
+
+    A publisher's older root changes nothing. With another publisher's, what was known of packs is forgotten.
+    """
+    trust = signing.read_root(root)
     with session.change("trust", signing.fingerprint(root)[:17]) as change:
-        trust.set_root(session.data, root)
+        with suppress(LocalmedError, Refused):
+            trust = _trust(session.data).follow(trust.roots)
+        _keep(session.data, trust)
         change.outcome = "trusted"
+
+
+def _trust(data: Path) -> Trust:
+    """Whom the site trusts; raise ``UsageError`` where that is nobody."""
+    if not (data / TRUST).exists():
+        raise UsageError("pack.no_root")
+    return Trust.of(files.contents(data / TRUST))
+
+
+def _keep(data: Path, trust: Trust) -> None:
+    (data / TRUST).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    files.replace(data / TRUST, trust.kept())
 
 
 def earliest(session: Session) -> datetime:
@@ -277,59 +279,40 @@ def earliest(session: Session) -> datetime:
     return max(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
 
 
-def _verified(session: Session, folder: Path, name: str, known: Path) -> Pack:
-    verified = trust.verify(folder, trust.root_of(session.data), known, earliest(session))
-    described = _description(verified.read(DESCRIPTION))
-    created = datetime.fromisoformat(str(described.get("created", "")))
-    trust.check_clock(created)
-    if (described["name"], described.get("version"), described.get("format")) != (name, verified.version, FORMAT):
-        raise InputError("pack.metadata", name=DESCRIPTION)
-    for path in verified.described:
-        if path.startswith("documents/") and f"collections/{path.split('/')[1]}.toml" not in verified.described:
-            raise InputError("pack.no_manifest", name=path)
-    return Pack(name, str(described.get("title", "")), verified.version, created.isoformat(), verified,
-                tuple(_lists(verified)))  # fmt: skip
-
-
-def _lists(verified: trust.Verified) -> Iterator[Withdrawal]:
-    if WITHDRAWALS in verified.described:
-        yield from _entries(verified.read(WITHDRAWALS, LISTS_MOST))
-    if RETRACTIONS in verified.described:
-        yield from _retracted(verified.read(RETRACTIONS, LISTS_MOST))
-
-
-def _claimed(folder: Path) -> tuple[str, object]:
-    """The name and version that the pack states, which are believed once the signed description states the same."""
-    try:
-        content = trust.first_bytes_of(folder, f"{signing.TARGETS}/{DESCRIPTION}")
-    except OSError:
-        raise InputError("pack.incomplete", folder=str(folder)) from None
-    described = _description(content)
-    return str(described["name"]), described.get("version")
+def _verified(session: Session, folder: Path) -> Pack:
+    if not (folder / MANIFEST).exists():
+        raise InputError("pack.incomplete", name=str(folder / MANIFEST))
+    manifest = verifier.verify(folder, "pack", _trust(session.data), earliest(session))
+    described = _description(manifest.read(DESCRIPTION))
+    lists = [manifest.read(name, LISTS_MOST) if name in manifest.files else b"" for name in LISTS]
+    _check_names(manifest.files)
+    return Pack(str(described.get("title", "")), manifest, tuple(_listed(*lists)))
 
 
 def _description(content: bytes) -> dict[str, Any]:
     try:
-        values = tomllib.loads(content.decode())
+        return tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise InputError("pack.metadata", name=DESCRIPTION) from None
-    if not isinstance(values.get("name"), str) or not NAME.fullmatch(values["name"]):
-        raise InputError("pack.name")
-    return values
+        raise InputError("pack.malformed", name=DESCRIPTION) from None
 
 
-def _withdrawals(listed: Path, retractions: Path) -> Iterator[Withdrawal]:
-    if listed.exists():
-        yield from _entries(files.contents(listed, LISTS_MOST))
-    if retractions.exists():
-        yield from _retracted(files.contents(retractions, LISTS_MOST))
+def _withdrawals(folder: Path) -> Iterator[Withdrawal]:
+    """What the lists in ``folder`` withdraw."""
+    return _listed(*(files.contents(folder / name, LISTS_MOST) if (folder / name).exists() else b"" for name in LISTS))
+
+
+def _listed(withdrawals: bytes, retractions: bytes) -> Iterator[Withdrawal]:
+    yield from _entries(withdrawals)
+    for line in retractions.decode("utf-8", "replace").splitlines():
+        if identifier := line.partition("#")[0].strip():
+            yield Withdrawal("identifier", identifier, "", "retracted")
 
 
 def _entries(content: bytes) -> Iterator[Withdrawal]:
     try:
         rows: Sequence[Mapping[str, Any]] = tomllib.loads(content.decode()).get("withdrawn", ())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError("pack.list", name=WITHDRAWALS, place=toml_place(error)) from None
+        raise InputError("settings.toml", file=LISTS[0], place=toml_place(error)) from None
     for number, row in enumerate(rows, 1):
         ties = [name for name in TIES if isinstance(row.get(name), str) and row[name]]
         if len(ties) != 1 or not row.get("reason"):
@@ -337,30 +320,24 @@ def _entries(content: bytes) -> Iterator[Withdrawal]:
         yield Withdrawal(ties[0], row[ties[0]], str(row.get("title", "")), str(row["reason"]))
 
 
-def _retracted(content: bytes) -> Iterator[Withdrawal]:
-    for line in content.decode("utf-8", "replace").splitlines():
-        if identifier := line.partition("#")[0].strip():
-            yield Withdrawal("identifier", identifier, "", "retracted")
-
-
-def _take(session: Session, pack: Pack, hooks: Hooks) -> None:
-    """Copy every file of ``pack`` into ``<data>/packs/<name>``, which is replaced when all of them are right."""
-    kept = session.data / FOLDER / pack.name
-    fresh, old = kept.with_name(f".{pack.name}.new"), kept.with_name(f".{pack.name}.old")
-    if shutil.disk_usage(session.data).free < pack.verified.size * SPARE:
-        raise UsageError("pack.no_room", needed=round(pack.verified.size * SPARE / 2**20) + 1)
+def _take(session: Session, manifest: Manifest, hooks: Hooks) -> None:
+    """Copy every file into ``<data>/packs/<name>``, which is replaced when all of them are right."""
+    kept = session.data / FOLDER / manifest.name
+    fresh, old = kept.with_name(f".{manifest.name}.new"), kept.with_name(f".{manifest.name}.old")
+    if shutil.disk_usage(session.data).free < manifest.size * SPARE:
+        raise UsageError("pack.no_room", needed=round(manifest.size * SPARE / 2**20) + 1)
     for left in (fresh, old):
         shutil.rmtree(left, ignore_errors=True)
     fresh.mkdir(parents=True, mode=0o700)
     try:
         done = 0
-        for name, file in sorted(pack.verified.described.items()):
+        for name, (size, _) in sorted(manifest.files.items()):
             hooks.cancel.check()
-            hooks.progress(done, pack.verified.size, Path(name).name)
-            pack.verified.copy(name, fresh / name)
+            hooks.progress(done, manifest.size, Path(name).name)
+            manifest.copy(name, fresh / name)
             os.utime(fresh / name, (0, 0))  # a refresh leaves what was written just now; this is whole
-            done += file.bytes
-        files.replace(_mark(session.data, pack.name), b"")
+            done += size
+        files.replace(_mark(session.data, manifest.name), b"")
         if kept.exists():
             kept.rename(old)
         fresh.rename(kept)
@@ -368,6 +345,7 @@ def _take(session: Session, pack: Pack, hooks: Hooks) -> None:
     finally:
         for left in (fresh, old):
             shutil.rmtree(left, ignore_errors=True)
+    _keep(session.data, _trust(session.data).after(manifest))
 
 
 def _withdraw(session: Session, name: str, withdrawals: Sequence[Withdrawal]) -> list[str]:

@@ -1,197 +1,165 @@
-"""Folders signed after The Update Framework (TUF 1.0): what bundles and content packs are carried in.
+"""What publishers do: keys, roots, and signed folders in the form that ``verifier.py`` describes and verifies.
 
-::
+Two Ed25519 keys that never lie on a hospital's machine sign, each where it is kept. A signature can be added to a
+manifest at any time.
 
-    FOLDER/metadata/  N.root.json  timestamp.json  snapshot.json  targets.json
-    FOLDER/targets/   the files
-
-Two Ed25519 keys that never lie on a hospital's machine sign every role, each signature made where its key is: one
-stolen key signs nothing that is accepted. No file names another's hash but ``targets.json``, so that a signature can
-be added to one at any time; versions bind them together. Verified by ``trust.py``, and before any package is installed
-by the installer's own ``signatures.py``, which a test holds against python-tuf.
-
-Not covered: keys in hardware (securesystemslib can; nothing here asks it to).
+Not covered: keys in hardware.
 """
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain.errors import InputError, UsageError, reason
+from localmed.domain.errors import InputError, UsageError
 from localmed.process import files
+from localmed.upkeep.verifier import (
+    CONTENT,
+    FORMAT,
+    KEYS_LEAST,
+    MANIFEST,
+    ROOT,
+    Refused,
+    Trust,
+    safe_path,
+)
 
 if TYPE_CHECKING:
-    from securesystemslib.signer import CryptoSigner
-    from tuf.api.metadata import Metadata, Root
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-METADATA, TARGETS = "metadata", "targets"
-THRESHOLD = 2  # keys that must sign, of every role
+FILES_MOST = 100_000  # of one folder; their manifest has some 20 MB
 ROOT_DAYS = 3650  # a root outlives the machine it is trusted on; its keys are replaced by a new root, not by expiry
-FILES_MOST = 100_000  # of one folder
-ROLES = ("root", "timestamp", "snapshot", "targets")
 
 
 def make_key(path: Path) -> str:
-    """Make an Ed25519 key at ``path`` (PEM, mode 0600); return its id."""
-    from securesystemslib.signer import CryptoSigner
+    """Make an Ed25519 key at ``path`` (PEM, mode 0600); return its public half."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    signer = CryptoSigner.generate_ed25519()
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        raise UsageError("signing.key_exists", file=str(path)) from None
-    except OSError as error:
-        raise InputError("file.unreadable", file=str(path), reason=reason(error)) from None
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(signer.private_bytes)
-        stream.flush()
-        os.fsync(handle)
-    return str(signer.public_key.keyid)
+    key = Ed25519PrivateKey.generate()
+    files.write_new(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    files.sync(path)
+    return public(key)
 
 
-def load_key(path: Path) -> CryptoSigner:
-    """The signer of the private key in ``path``; raise ``InputError`` for what is no Ed25519 key."""
+def load_key(path: Path) -> Ed25519PrivateKey:
+    """The private key in ``path``; raise ``InputError`` for what is no Ed25519 key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    from securesystemslib.signer import CryptoSigner
 
     try:
         key = load_pem_private_key(files.contents(path), None)
     except (ValueError, TypeError):
-        raise InputError("signing.no_key", file=str(path)) from None
+        key = None
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError("signing.no_key", file=str(path))
-    return CryptoSigner(key)
+    return key
+
+
+def public(key: Ed25519PrivateKey) -> str:
+    """The public half of ``key``, by which it is known."""
+    return key.public_key().public_bytes_raw().hex()
 
 
 def make_root(
-    path: Path, signers: Sequence[CryptoSigner], before: Path | None = None, also: Sequence[CryptoSigner] = ()
+    path: Path,
+    keys: Sequence[Ed25519PrivateKey],
+    before: Path | None = None,
+    before_keys: Sequence[Ed25519PrivateKey] = (),
 ) -> str:
-    """Write the root that trusts the keys of ``signers`` to ``path``; return its fingerprint.
+    """Write the root that lists ``keys`` to ``path``, after those in ``before``; return its fingerprint.
 
-    ``before`` is the root that it replaces, which the keys in ``also`` are of: who trusts that one trusts this one
-    then. Raise ``UsageError`` for fewer keys than must sign.
+    ``before_keys`` sign it too: who trusts the root before trusts this one then. Raise ``UsageError`` for too few.
     """
-    from tuf.api.metadata import Metadata, Root
-
-    keys = {signer.public_key.keyid: signer.public_key for signer in signers}
-    if len(keys) < THRESHOLD:
-        raise UsageError("signing.keys", least=THRESHOLD)
-    version = read_root(before).signed.version + 1 if before else 1
-    root = Root(version=version, expires=_after(datetime.now(UTC), ROOT_DAYS), consistent_snapshot=False)
-    for key in keys.values():
-        for role in ROLES:
-            root.add_key(key, role)
-    for role in ROLES:
-        root.roles[role].threshold = THRESHOLD
-    metadata = Metadata(root)
-    for signer in {signer.public_key.keyid: signer for signer in (*signers, *also)}.values():
-        metadata.sign(signer, append=True)
+    roots = read_root(before).roots if before else ()
+    listed, also = ({public(key) for key in some} for some in (keys, before_keys))
+    if len(listed) < KEYS_LEAST or (roots and len(also & {*json.loads(roots[-1]["signed"])["keys"]}) < KEYS_LEAST):
+        raise UsageError("signing.keys", least=KEYS_LEAST)
+    expires = _text(datetime.now(UTC) + timedelta(days=ROOT_DAYS))
+    values = {"kind": "root", "version": len(roots) + 1, "expires": expires, "keys": sorted(listed)}
+    content = json.dumps([*roots, _signed({"signed": json.dumps(values)}, [*keys, *before_keys])]).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    files.replace(path, metadata.to_bytes(), 0o644)
+    files.replace(path, content, 0o644)
     return fingerprint(path)
 
 
-def read_root(path: Path) -> Metadata[Root]:
-    """The root in ``path``; raise ``InputError`` for what is none."""
-    from tuf.api.exceptions import RepositoryError
-    from tuf.api.metadata import Metadata, Root
+def read_root(path: Path) -> Trust:
+    """The trust in the keys of the file ``path``; raise ``InputError`` for what is no root."""
+    with as_errors():
+        return Trust.of(files.contents(path), str(path))
 
+
+@contextmanager
+def as_errors() -> Iterator[None]:
+    """What the verifier refuses, as errors of localmed."""
     try:
-        metadata: Metadata[Root] = Metadata.from_bytes(files.contents(path))
-        if isinstance(metadata.signed, Root):
-            metadata.verify_delegate("root", metadata)  # by itself
-            return metadata
-    except (RepositoryError, ValueError, TypeError, LookupError):
-        pass
-    raise InputError("signing.no_root", file=str(path))
+        yield
+    except Refused as refused:
+        raise InputError(refused.code, **refused.parameters) from None
 
 
 def fingerprint(root: Path) -> str:
     """What people compare of a root, read out or printed: the sha256 of its file, in groups of eight."""
-    import hashlib
-
     digest = hashlib.sha256(files.contents(root)).hexdigest()
     return " ".join(digest[start : start + 8] for start in range(0, len(digest), 8))
 
 
 def sign_folder(
-    folder: Path, roots: Sequence[Path], signers: Sequence[CryptoSigner], version: int, expires: datetime
-) -> int:
-    """Describe every file of ``folder``/targets, signed by ``signers``; return how many there are.
-
-    ``roots`` are all roots from the first on. Signatures that are still missing are added by ``add_signatures``.
-    """
-    from tuf.api.metadata import Metadata, MetaFile, Snapshot, TargetFile, Targets, Timestamp
-
-    described = {name: TargetFile.from_file(name, str(folder / TARGETS / name)) for name in names_in(folder / TARGETS)}
-    roles = {
-        "targets": Targets(version=version, expires=expires, targets=described),
-        "snapshot": Snapshot(version=version, expires=expires, meta={"targets.json": MetaFile(version)}),
-        "timestamp": Timestamp(version=version, expires=expires, snapshot_meta=MetaFile(version)),
-    }
-    target = folder / METADATA
-    target.mkdir(mode=0o755, exist_ok=True)
-    for root in roots:
-        files.replace(target / f"{read_root(root).signed.version}.root.json", files.contents(root), 0o644)
-    for name, signed in roles.items():
-        files.replace(target / f"{name}.json", Metadata(signed).to_bytes(), 0o644)
-    add_signatures(folder, signers)
+    folder: Path, root: Path, keys: Sequence[Ed25519PrivateKey], kind: str, name: str, version: int, days: float,
+    created: datetime | None = None,
+) -> int:  # fmt: skip
+    """Write the manifest of ``folder``, good for ``days``, signed by ``keys``; return its number of files."""
+    read_root(root)
+    created = created or datetime.now(UTC)
+    described = {name: _described(folder / CONTENT / name) for name in names_in(folder / CONTENT)}
+    if len(described) > FILES_MOST:
+        raise InputError("pack.files", most=FILES_MOST)
+    values = {"kind": kind, "format": FORMAT, "name": name, "version": version, "created": _text(created),
+              "expires": _text(created + timedelta(days=days)), "files": described}  # fmt: skip
+    files.replace(folder / ROOT, files.contents(root), 0o644)
+    files.replace(folder / MANIFEST, json.dumps({"signed": json.dumps(values)}).encode(), 0o644)
+    add_signatures(folder, keys)
     return len(described)
 
 
-def add_signatures(folder: Path, signers: Sequence[CryptoSigner]) -> int:
-    """Sign the metadata of ``folder`` by ``signers`` too; return how many keys have signed now."""
-    from tuf.api.exceptions import RepositoryError
-    from tuf.api.metadata import Metadata
+def _described(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        return path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
 
-    count = 0
-    for name in ("targets", "snapshot", "timestamp"):
-        path = folder / METADATA / f"{name}.json"
-        try:
-            metadata: Metadata[Any] = Metadata.from_bytes(files.contents(path, 64 * files.SMALL))
-        except RepositoryError:
-            raise InputError("pack.metadata", name=path.name) from None
-        for signer in signers:
-            metadata.sign(signer, append=True)
-        files.replace(path, metadata.to_bytes(), 0o644)
-        count = len(metadata.signatures)
-    return count
+
+def add_signatures(folder: Path, keys: Sequence[Ed25519PrivateKey]) -> int:
+    """Sign the manifest of ``folder`` with ``keys`` too; return how many keys have signed now."""
+    path = folder / MANIFEST
+    try:
+        document = _signed(json.loads(files.contents(path, 64 * files.SMALL)), keys)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise InputError("pack.malformed", name=MANIFEST) from None
+    files.replace(path, json.dumps(document).encode(), 0o644)
+    return len(document["signatures"])
+
+
+def _signed(document: dict[str, Any], keys: Sequence[Ed25519PrivateKey]) -> dict[str, Any]:
+    more = {public(key): key.sign(document["signed"].encode()).hex() for key in keys}
+    return {**document, "signatures": {**document.get("signatures", {}), **more}}
+
+
+def _text(time: datetime) -> str:
+    return time.replace(microsecond=0).isoformat()
 
 
 def names_in(folder: Path) -> list[str]:
-    """The files under ``folder`` by their paths in it; raise ``InputError`` for a link or a device."""
+    """The files under ``folder`` by their paths in it; raise ``InputError`` for what no site would take."""
     names = []
-    for path in _walk(folder):
+    for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_symlink() or not path.is_file():
-            raise InputError("pack.not_regular", name=name)
-        names.append(safe_path(name))
-    if len(names) > FILES_MOST:
-        raise InputError("pack.files", most=FILES_MOST)
-    return sorted(names)
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        if path.is_dir() and not path.is_symlink():
-            yield from _walk(path)
-        else:
-            yield path
-
-
-def safe_path(name: str) -> str:
-    """``name`` if it is a path below a folder and nothing else; raise ``InputError``."""
-    parts = name.split("/")
-    hostile = "\\" in name or "\0" in name or not name.isprintable() or len(name.encode()) > 1024
-    if hostile or any(part in ("", ".", "..") or len(part.encode()) > 255 for part in parts):
-        raise InputError("pack.path", name=name[:80])
-    return name
-
-
-def _after(now: datetime, days: int) -> datetime:
-    return (now + timedelta(days=days)).replace(microsecond=0)
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise InputError("pack.not_plain", name=name)
+        if path.is_file():
+            names.append(name)
+    with as_errors():
+        return [safe_path(name) for name in names]

@@ -18,29 +18,28 @@ import time
 from pathlib import Path
 
 from installers import bundle, wheelhouse
-from localmed.upkeep import egress, signing
+from localmed.upkeep import egress
 from tests.benchmarks.common import Place, Row, work_folder
 from tests.installers.test_services import MOST, filled
+from tests.site.publishing import key_pair
 
 
 def run(place: Place) -> list[Row]:
     """Build, install, count."""
     folder = place.work / "bundle"
     folder.mkdir(parents=True)
-    keys = [folder / "first.pem", folder / "second.pem"]
-    for key in keys:
-        signing.make_key(key)
-    signing.make_root(folder / "root.json", [signing.load_key(key) for key in keys])
+    key_pair(folder)
+    keys = [folder / "a.pem", folder / "b.pem"]
     began = time.monotonic()
     wheelhouse.lock([], folder / "lock.txt")
-    bundle.build(bundle.Plan(folder / "out", [folder / "root.json"], 1, keys=keys, lock=folder / "lock.txt"))
+    bundle.build(bundle.Plan(folder / "out", folder / "root.json", 1, keys=keys, lock=folder / "lock.txt"))
     built = time.monotonic() - began
     return [_built(folder / "out", built), *_installed(folder), *_exposures(folder)]
 
 
 def _built(out: Path, seconds: float) -> Row:
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    wheels = len(list((out / "targets" / "wheels").glob("*.whl")))
+    wheels = len(list((out / "content" / "wheels").glob("*.whl")))
     measured = f"{size / 2**20:.0f} MiB, {wheels} wheels, {seconds / 60:.1f} minutes"
     return Row("bundle of the starter, resolved, fetched by hash and signed", "", measured, "-", "no extras")
 

@@ -10,7 +10,6 @@ from typing import Any
 from zipfile import ZipFile
 
 from installers import bundle
-from localmed.upkeep import signing
 
 # What the self-test and the installer ask of localmed, answered without a library.
 MAIN = """
@@ -51,24 +50,14 @@ def wheel(
     return path
 
 
-def keys(folder: Path) -> tuple[list[Path], Path]:
-    """Two keys and their root."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / "a.pem", folder / "b.pem"]
-    for path in paths:
-        signing.make_key(path)
-    signing.make_root(folder / "root.json", [signing.load_key(path) for path in paths])
-    return paths, folder / "root.json"
-
-
-def build(folder: Path, version: int, signed_by: tuple[list[Path], Path], **changes: Any) -> Path:
-    """A bundle of one wheel."""
+def build(folder: Path, version: int, publisher: Path, **changes: Any) -> Path:
+    """A bundle of one wheel, signed with the two keys of ``publisher``."""
     wheels = folder / f"wheels-{version}"
     wheels.mkdir(parents=True)
     wheel(wheels, **{name: changes.pop(name) for name in ("status", "requires", "canaries") if name in changes})
     out = folder / f"bundle-{version}"
-    plan = bundle.Plan(out, [signed_by[1]], version, keys=signed_by[0], wheels=wheels)
-    bundle.build(replace(plan, **changes))
+    keys = [publisher / "a.pem", publisher / "b.pem"]
+    bundle.build(replace(bundle.Plan(out, publisher / "root.json", version, keys, wheels=wheels), **changes))
     return out
 
 

@@ -123,7 +123,7 @@ def test_a_new_collection_on_hold_does_not_come_in_empty(
 def test_a_refused_pack_stops_nothing_else(night: Session, ours: Publisher, stick: Path, tmp_path: Path) -> None:
     importing.import_paths(night, [write(tmp_path / "ward", {"fever.txt": FEVER})], described("ward"))
     pack = laid(ours, stick, 1)
-    (pack / "targets/documents/wards/sepsis.txt").write_text("Sepsis: altered.\n")
+    (pack / "content/documents/wards/sepsis.txt").write_text("Sepsis: altered.\n")
     report = refresh(night)
     assert (report.outcome, [error.code for error in report.errors]) == (UNCHANGED, ["refresh.pack_left"])
     assert [one.kind for one in alerts.alerts(night.data)] == ["refresh"]

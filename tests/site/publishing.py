@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from localmed.domain.errors import LocalmedError
 from localmed.site import lookups
@@ -44,16 +45,23 @@ class Publisher:
     def pack(self, name: str, version: int = 1, **changes: Any) -> Path:
         out = self.folder / name
         keys = changes.get("keys", self.keys)
-        packs.build(self.source, out, [self.root], keys, version, changes.get("days", 30))
+        packs.build(self.source, out, self.root, keys, version, changes.get("days", 30))
         return out
 
 
+def key_pair(folder: Path) -> list[Ed25519PrivateKey]:
+    """Two keys and their root, in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("a.pem", "b.pem"):
+        signing.make_key(folder / name)
+    keys = [signing.load_key(folder / name) for name in ("a.pem", "b.pem")]
+    signing.make_root(folder / "root.json", keys)
+    return keys
+
+
 def publisher(folder: Path) -> Publisher:
-    folder.mkdir()
+    key_pair(folder)
     made = Publisher(folder)
-    for key in made.keys:
-        signing.make_key(key)
-    signing.make_root(made.root, [signing.load_key(key) for key in made.keys])
     made.write("pack.toml", 'name = "wards"\ntitle = "Ward guidelines"\n')
     made.write("collections/wards.toml", MANIFEST.format(name="wards"))
     made.write("documents/wards/sepsis.txt", SEPSIS)
