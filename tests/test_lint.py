@@ -9,7 +9,8 @@ import pytest
 from tests import lint
 
 FILES = {
-    "README.md": "## Where things are\n\n```\nlocalmed/   the package\n  domain/   values\n  site/     a room\n```\n",
+    "README.md": "## Where things are\n\n```\nlocalmed/   package\n"
+    "  domain/   values\n  cli/  commands\n  site/     a room\n```\n",
     "localmed/upkeep/hazards.toml": 'tests = ["tests/test_one.py::test_it"]\n',
     "tests/benchmarks/reproductions.py": 'TESTS = ("test_one.py::test_it",)\n',
     "tests/test_one.py": "def test_it(): ...\n",
@@ -17,6 +18,7 @@ FILES = {
     "localmed/messages/en.toml": '[a]\nb = "{count} of {name}"\nc = { what = "no", remedy = "@a.d" }\nd = "mend"\n',
     "localmed/messages/zh.toml": '[a]\nb = "{name}"\nc = { what = "坏了", remedy = "@a.d" }\nd = "修好"\n',
     "localmed/site/site.py": 'def say():\n    message("a.b", name="x")\n    raise Broken("a.c")\n',
+    "localmed/cli/one.py": "def go(): ...\n",
     "localmed/site/other.py": "from localmed.site.site import say\n",
 }
 
@@ -62,6 +64,7 @@ def test_a_project_without_a_fault(project: Path, capsys: pytest.CaptureFixture[
             "from localmed.library.generations import lease, path_of\ndef say",
             "generations.path_of gives a folder without a lease",
         ),
+        ("localmed/cli/one.py", "...", "return FILE.read_text()", "reads a file without a bound"),
         ("README.md", "  site/ ", "  sight/", "the tree lacks localmed/site/"),
         ("README.md", "  site/ ", "  sight/", "localmed/sight/ does not exist"),
         ("tests/test_one.py", "test_it", "test_other", "names test_one.py::test_it"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from localmed.answering import self_test
 from localmed.answering.check import CHECK, RULES, account
 from localmed.answering.write import Covers, Drafted, Written
-from localmed.config import ChatSettings, Settings
+from localmed.config import ChatSettings, LibrarySettings, Settings
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -52,10 +53,18 @@ LIBRARY = {
 }
 
 
-@pytest.fixture
-def library(settings: Settings, corpus: Path) -> Settings:
-    import_into(settings, write(corpus, LIBRARY))
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    root = tmp_path_factory.mktemp("asked")
+    settings = Settings(root / "data", library=LibrarySettings(writer_memory_bytes=15_000_000))
+    import_into(settings, write(root / "corpus", LIBRARY))
     return settings
+
+
+@pytest.fixture
+def library(imported: Settings, tmp_path: Path) -> Settings:
+    """A copy, for the tests that change it too."""
+    return replace(imported, data=Path(shutil.copytree(imported.data, tmp_path / "copy", symlinks=True)))
 
 
 class Model(ScriptedChat):
