@@ -207,3 +207,21 @@ def encoded(encoder: Embedder, passages: Sequence[Passage]) -> Encoded:
     """What ``encoder`` makes of ``passages`` and of their sentences, without a cache."""
     made = [encoder.encode(texts, "passage") for texts in texts_of(passages, encoder.identity)]
     return Encoded(np.stack([one[0] for one in made]), [one[1:] for one in made])
+
+
+def withdraw(data: Path, document: Document, withdrawn: bool = True, reason: str = "test") -> None:
+    """Withdraw a document, or take that back, as ``changes.withdraw`` does."""
+    from localmed.library import in_force, withdrawals
+    from localmed.site.audit import entry_of
+
+    with in_force.changing(data) as change:
+        withdrawals.put(change, entry_of("withdraw", document.id, "in force"), document, withdrawn, reason)
+
+
+def restrict(data: Path, collection: str, groups: Sequence[str]) -> None:
+    """Let only ``groups`` read ``collection``, as ``changes.set_access`` does."""
+    from localmed.library import access, in_force
+    from localmed.site.audit import entry_of
+
+    with in_force.changing(data) as change:
+        access.put(change, entry_of("access", collection, "in force"), collection, groups)

@@ -20,7 +20,7 @@ from localmed.process import files
 from localmed.process.files import contents
 
 if TYPE_CHECKING:
-    from localmed.site.audit import AuditEntry
+    from localmed.library.journal import Entry
 
 
 HEAD_BYTES = 1_000  # a head has some 130
@@ -43,8 +43,7 @@ def command() -> None:
 @click.pass_context
 def verify(ctx: click.Context, head_file: Path | None, as_json: bool) -> None:
     """Check that no entry was altered, removed, moved or inserted; exit code 5 if one was."""
-    from localmed.site.audit import Audit
-    from localmed.site.audit_key import head_of
+    from localmed.site.audit import Audit, head_of
 
     with opened(ctx) as session:
         session.require(Right.SAFETY)
@@ -93,7 +92,7 @@ def export(ctx: click.Context, form: str, after: int) -> None:
             echo(line)
 
 
-def _lines(entries: Iterator[tuple[int, AuditEntry]], form: str) -> Iterator[str]:
+def _lines(entries: Iterator[tuple[int, Entry]], form: str) -> Iterator[str]:
     from localmed.upkeep import audit_export
 
     for number, entry in entries:

@@ -126,7 +126,7 @@ def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, 
         say("restore.beside", folder=restored.beside)
 
 
-ROUNDS = 3  # some damage shows only once the link is there again: a lost ledger beside it
+ROUNDS = 3  # some damage shows only once the link is there again: a lost file beside it
 
 
 @click.command("repair")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -58,3 +58,8 @@ class Account:
     def reads_all(self) -> bool:
         """Whether every collection may be read: whoever changes or watches the library sees the whole of it."""
         return self.role is not SessionRole.READER
+
+
+def rights_of(role: str, groups: Sequence[str], disabled: bool) -> str:
+    """What an account may do, as the journal says it of its change."""
+    return f"{role}{' disabled' if disabled else ''}: {' '.join(groups)}"

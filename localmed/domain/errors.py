@@ -22,9 +22,8 @@
     |   |-- Damaged                       a stored file does not match its manifest
     |   |   |-- UnreadableIndex               an index or database of a generation; which file is not known yet
     |   |   |-- OriginalChanged               the original of a document
-    |   |   |-- AccessUndecided               two access files; none may be taken for the right one
-    |   |   |-- StateLost                     state.sqlite is not there, or lacks its accounts
-    |   |   |-- StopsAltered                  its stops are not those that were noted
+    |   |   |-- StateLost                     site.sqlite is not there, or lacks its accounts
+    |   |   |-- AnotherKey                    its journal was written with another key
     |   |   `-- AccountsAltered               its accounts are not those that were noted
     |   `-- WrongEncoder                  the generation was built with another encoder
     |-- CanariesLost                7   a change would lose canary questions, and is not served
@@ -201,16 +200,12 @@ class OriginalChanged(Damaged):
     """The stored original of a document is not the file that was imported."""
 
 
-class AccessUndecided(Damaged):
-    """There are two access files, or one of a newer version: none may be taken for the right one."""
-
-
 class StateLost(Damaged):
-    """``state.sqlite`` is not there, or lacks the accounts that were noted."""
+    """``site.sqlite`` is not there, or lacks the accounts that were noted."""
 
 
-class StopsAltered(Damaged):
-    """The stops are not those that were noted."""
+class AnotherKey(Damaged):
+    """The journal is whole, and was written with another key than the one at hand."""
 
 
 class AccountsAltered(Damaged):

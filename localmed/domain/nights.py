@@ -37,7 +37,7 @@ class CanaryLine:
 class Night:
     """What a refresh did. Times are ISO 8601, ``seconds`` by stage; ``files`` are those that are not as before.
 
-    ``withdrawn`` are titles that the ledger has had withdrawn since the refresh before, ``recalled`` the kept answers
+    ``withdrawn`` are titles that were withdrawn since the refresh before, ``recalled`` the kept answers
     that cite them; ``scans`` the files read by OCR; ``faults`` what the check of everything stored found, ``mended``
     what of it was put right.
     """

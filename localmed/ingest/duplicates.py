@@ -26,8 +26,8 @@ from pathlib import Path
 from localmed.domain import Document
 from localmed.ingest.sources import Source, largest_first
 from localmed.library.catalogue import Catalogue
+from localmed.library.journal import Withdrawal
 from localmed.library.sketches import ALIKE, HEX, likeness, sketch
-from localmed.library.withdrawals import Entry
 
 
 def order(path: str) -> tuple[str, str]:
@@ -121,8 +121,8 @@ class Twins:
 class NearCopies:
     """The withdrawn documents that a document of an import may be a near copy of."""
 
-    def __init__(self, catalogue: Catalogue, withdrawn: Iterable[Entry]) -> None:
-        """``withdrawn`` are the lines of the ledger with a sketch that are in force; none: everything is taken."""
+    def __init__(self, catalogue: Catalogue, withdrawn: Iterable[Withdrawal]) -> None:
+        """``withdrawn`` are those in force that have a sketch; none: everything is taken."""
         self._catalogue = catalogue
         self._entries = tuple(withdrawn)
         self._by_hash: dict[str, list[int]] = {}
@@ -130,7 +130,7 @@ class NearCopies:
             for start in range(0, len(entry.sketch), HEX):
                 self._by_hash.setdefault(entry.sketch[start : start + HEX], []).append(number)
 
-    def of(self, document: Document, texts: Iterable[str]) -> tuple[Entry, float] | None:
+    def of(self, document: Document, texts: Iterable[str]) -> tuple[Withdrawal, float] | None:
         """The withdrawn document that ``document`` with the passages ``texts`` resembles most, and how much.
 
         None where that is too little, where it is itself withdrawn (then it is stored and does not answer), and where
@@ -142,7 +142,7 @@ class NearCopies:
         near = max(((likeness(text, entry.sketch), entry) for entry in self._sharing(text)), key=_first, default=None)
         return (near[1], near[0]) if near and near[0] >= ALIKE else None
 
-    def _sharing(self, text: str) -> list[Entry]:
+    def _sharing(self, text: str) -> list[Withdrawal]:
         """The entries that share a quarter of their hashes with the sketch ``text``: no other can be alike."""
         shared: Counter[int] = Counter()
         for start in range(0, len(text), HEX):
@@ -157,5 +157,5 @@ class NearCopies:
         return stored is not None and stored.content == document.content
 
 
-def _first(pair: tuple[float, Entry]) -> float:
+def _first(pair: tuple[float, Withdrawal]) -> float:
     return pair[0]

@@ -27,7 +27,7 @@ from localmed.ingest.readers import values
 from localmed.ingest.sources import Source
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.governed import governance_of
-from localmed.library.withdrawals import Entry
+from localmed.library.journal import Withdrawal
 from localmed.messages import LANGUAGES
 from localmed.process import hooks
 from localmed.text.tables import in_characters, in_words, table
@@ -251,7 +251,7 @@ class Context:
         catalogue: Catalogue,
         sources: Iterable[Source],
         missing_paths: Sequence[str],
-        withdrawn: Iterable[Entry],
+        withdrawn: Iterable[Withdrawal],
     ) -> Self:
         """The context of an import that reads ``sources`` in place of what ``catalogue`` holds of them.
 
@@ -330,7 +330,7 @@ def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, con
     reading.lost += record.lost
 
 
-def _near(entry: Entry, likeness: float) -> Message:
+def _near(entry: Withdrawal, likeness: float) -> Message:
     return message(
         "import.near_withdrawn",
         share=round(100 * likeness),

@@ -23,7 +23,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -32,12 +32,11 @@ from typing import IO, TypeVar
 from localmed.domain import Message, digest, message
 from localmed.domain.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
 from localmed.library import gate, intact, layout, served
-from localmed.library.anchors import access_extent, ledger_extent, newest_entry
 from localmed.library.intact import FileEntry, sha256_of
 from localmed.messages import to_text
 from localmed.process import files, hooks
 
-FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
+FORMAT = 5  # since then withdrawals and access are in site.sqlite: an older localmed would not find them
 DIGESTS = 4  # the format from which on what is stored has digests, which an older localmed would not check
 MANIFEST = "manifest.json"
 LEASE = "lease"
@@ -55,7 +54,8 @@ class Manifest:
     """What a generation holds. ``encoder`` is the slug of the one encoder whose vectors it contains.
 
     ``reason`` is the change that made it, for ``messages.from_text``; in a manifest of before its words in English.
-    ``ledger`` and ``access``: how far either file went when it was built, ``audit``: the log's newest digest then.
+    ``journal`` is the number and digest of the journal's newest row when it was built; ``ledger``, ``access`` and
+    ``audit`` said the same of the files of before.
     """
 
     number: int
@@ -70,10 +70,11 @@ class Manifest:
     ledger: str = ""
     audit: str = ""
     access: str = ""
+    journal: str = ""
 
     def to_json(self) -> str:
         """The manifest as JSON with a digest of itself, so that a flipped bit in it shows too."""
-        later = {"ledger", "audit", "access"}  # absent from manifests of before
+        later = {"ledger", "audit", "access", "journal"}  # absent from manifests of before
         values = {name: value for name, value in asdict(self).items() if value or name not in later}
         body = json.dumps(values, sort_keys=True, indent=1)
         return json.dumps({"digest": digest(body), "manifest": json.loads(body)}, sort_keys=True, indent=1)
@@ -114,18 +115,24 @@ def path_of(data: Path, number: int) -> Path:
 def current(data: Path) -> Path:
     """The folder being served; raise ``NoLibrary`` if nothing has been imported.
 
-    Raise ``Damaged`` if the link is lost beside generations, or all of these beside withdrawals: what is built then
-    would stand in the place of what was lost.
+    Raise ``Damaged`` if the link is lost beside generations, or all of these though there was a library: what is built
+    then would stand in the place of what was lost.
     """
     try:
         return data / (data / layout.CURRENT).readlink()
     except OSError:
-        ledger = data / layout.LEDGER
         if numbers(data) and not _first_unfinished(data):
             raise Damaged("generation.no_current", data=str(data)) from None
-        if not numbers(data) and ledger.exists() and ledger.stat().st_size:
-            raise Damaged("generation.all_lost", data=str(data), ledger=str(ledger)) from None
+        if not numbers(data) and _withdrawals(data):
+            raise Damaged("generation.all_lost", data=str(data)) from None
         raise NoLibrary("library.none", data=str(data)) from None
+
+
+def _withdrawals(data: Path) -> bool:
+    """Whether a document was ever withdrawn here, as the copy of what is in force says."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return bool(json.loads(files.own_bytes(data / layout.IN_FORCE))["in_force"]["facts"]["withdrawals"])
+    return False
 
 
 def _first_unfinished(data: Path) -> bool:
@@ -398,14 +405,20 @@ def _copy(source: Path, name: str, entry: FileEntry, destination: Path) -> None:
         raise Damaged("generation.no_base", name=source.name, problem=message("file.changed", file=name))
 
 
-def publish(data: Path, built: Path, parent: int, reason: Message, encoder: str, documents: int, passages: int) -> int:
-    """Make ``built`` the generation being served; return its number. See the module's docstring for the order."""
+def publish(
+    data: Path, built: Path, parent: int, reason: Message, encoder: str, documents: int, passages: int, journal: str
+) -> int:
+    """Make ``built`` the generation being served; return its number. See the module's docstring for the order.
+
+    ``journal`` is its newest row.
+    """
     number = max([parent, *numbers(data)]) + 1
     (built / LEASE).touch()
     entries = _hash_files(built, path_of(data, parent) if parent else None)
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    manifest = Manifest(number, created, to_text(reason), encoder, parent, documents, passages, entries)
-    manifest = replace(manifest, ledger=ledger_extent(data), audit=newest_entry(data), access=access_extent(data))
+    manifest = Manifest(
+        number, created, to_text(reason), encoder, parent, documents, passages, entries, journal=journal
+    )
     (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(built)
     gate.look(built)

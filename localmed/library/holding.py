@@ -1,6 +1,6 @@
-"""Which documents may answer on a day: the withdrawal ledger, the catalogue and the dates, looked up at query time.
+"""Which documents may answer on a day: the withdrawals, the catalogue and the dates, looked up at query time.
 
-Rules, the first that applies: withdrawn in the ledger or by its source; not yet effective on the day (``PENDING``),
+Rules, the first that applies: withdrawn here or by its source; not yet effective on the day (``PENDING``),
 which answers no question however it is asked; superseded, unless everything that replaces it is itself not yet
 effective: until then the older document holds. Nothing of this is baked into an index, so a document becomes effective
 by its date alone.
@@ -19,7 +19,8 @@ from pathlib import Path
 
 from localmed.domain import Document, SearchFilter, Status
 from localmed.library.catalogue import Catalogue
-from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.library.journal import Withdrawal
+from localmed.library.withdrawals import Withdrawals
 from localmed.process import hooks
 
 
@@ -50,16 +51,15 @@ class Holding:
         self._look_up()
         return self._overdue.get(document, "")
 
-    def withdrawal(self, document: str, content: str) -> Entry | None:
-        """The line of the ledger by which a document with this content is withdrawn; None where its source says so."""
+    def withdrawal(self, document: str, content: str) -> Withdrawal | None:
+        """The row of the journal by which a document with this content is withdrawn; None where its source says so."""
         return self._withdrawals.of(document, content)
 
     def withdrawn_since(self, day: str) -> dict[str, str]:
         """The documents that were withdrawn on ``day`` or later and are so still, each with the hospital's day."""
-        newest = {entry.document: entry for entry in self._withdrawals.entries}
         days = {
-            name: datetime.fromisoformat(it.time).astimezone().date().isoformat()
-            for name, it in newest.items()
+            it.document: datetime.fromisoformat(it.time).astimezone().date().isoformat()
+            for it in self._withdrawals.newest().values()
             if it.withdrawn
         }
         return {name: since for name, since in days.items() if since >= day}
@@ -76,7 +76,7 @@ class Holding:
         return stated is status or (stated is Status.SUPERSEDED and successor is Status.PENDING)
 
     def _look_up(self) -> None:
-        """Read again if the ledger or the day has changed."""
+        """Read again if what is in force or the day has changed."""
         if not self._withdrawals.changed() and self._read_on == self.day:
             return
         ids, contents = self._withdrawals.in_force()

@@ -17,14 +17,15 @@ GENERATIONS, CURRENT, CURRENT_NEW = "generations", "current", "current.new"
 FILES, VECTORS, SCANS, UNPACKED = "files", "vectors", "ocr", "unpacked"
 CORPORA, KEPT, UPLOADS, PACKS, TRUST = "corpora", "kept", "uploads", "packs", "trust"
 MODELS, HOST = "models", "host"
-STATE, AUDIT, AUDIT_PENDING = "state.sqlite", "audit.sqlite", "audit.pending"
-LEDGER, LEDGER_KNOWN = "withdrawals", "withdrawals.known"
-ACCESS, ACCESS_OLDER = "access.json", "readers.json"
+SITE, IN_FORCE, AUDIT_PENDING = "site.sqlite", "in_force.json", "audit.pending"
 AUDIT_KEY, HISTORY_KEY = "audit.key", "history.key"
 SETTINGS, SETTINGS_PASSED = "localmed.toml", "localmed.passed.toml"
 CANARIES, CANARY_RESULTS, CANARY_LAST = "canaries.toml", "canaries.json", "canaries.last.json"
 WHOLE_CHECK, GPUS, WINDOW = "whole_check.json", "gpus.json", "desktop.json"
-WRITER_LOCK, REFRESH_LOCK, ACCESS_LOCK, WINDOW_LOCK = "writer.lock", "refresh.lock", "readers.lock", "desktop.lock"
+WRITER_LOCK, REFRESH_LOCK, SITE_LOCK, WINDOW_LOCK = "writer.lock", "refresh.lock", "site.lock", "desktop.lock"
+# What ``site.sqlite`` has taken the place of: read once (``library/older.py``), then removed.
+STATE, AUDIT, LEDGER, LEDGER_KNOWN = "state.sqlite", "audit.sqlite", "withdrawals", "withdrawals.known"
+ACCESS, ACCESS_OLDER, ACCESS_LOCK = "access.json", "readers.json", "readers.lock"
 
 
 class Kind(StrEnum):
@@ -43,8 +44,7 @@ class Kind(StrEnum):
 class Place:
     """A file or a folder of the data folder. ``writer`` is the module that writes it ("": a person).
 
-    ``backup`` says whether a backup holds it; ``logged`` whether the audit log knows how far it went: it is copied in
-    the same moment as the log.
+    ``backup`` says whether a backup holds it; ``logged`` whether it is copied in the same moment as the journal.
     """
 
     name: str
@@ -70,14 +70,17 @@ PLACES = (
     Place(TRUST, Kind.RECORD, "upkeep.packs", folder=True),
     Place(MODELS, Kind.IMMUTABLE, "models.registry.registry", folder=True),
     Place(HOST, Kind.CACHE, "models.host.hosting", backup=False, folder=True),  # the socket of the model host
-    Place(AUDIT, Kind.DATABASE, "site.audit", logged=True),
+    Place(SITE, Kind.DATABASE, "library.state", logged=True),
+    Place(IN_FORCE, Kind.RECORD, "library.in_force", logged=True),
     Place(AUDIT_PENDING, Kind.RECORD, "site.audit", logged=True),
-    Place(AUDIT_KEY, Kind.SECRET, "site.audit_key", logged=True),
-    Place(STATE, Kind.DATABASE, "library.state", logged=True),
-    Place(LEDGER, Kind.RECORD, "library.withdrawals", logged=True),
-    Place(LEDGER_KNOWN, Kind.RECORD, "library.withdrawals", logged=True),
-    Place(ACCESS, Kind.RECORD, "library.access", logged=True),
-    Place(ACCESS_OLDER, Kind.RECORD, "library.access", logged=True),
+    Place(AUDIT_KEY, Kind.SECRET, "library.journal", logged=True),
+    Place(STATE, Kind.DATABASE, "library.older", backup=False),
+    Place(AUDIT, Kind.DATABASE, "library.older", backup=False),
+    Place(LEDGER, Kind.RECORD, "library.older", backup=False),
+    Place(LEDGER_KNOWN, Kind.RECORD, "library.older", backup=False),
+    Place(ACCESS, Kind.RECORD, "library.older", backup=False),
+    Place(ACCESS_OLDER, Kind.RECORD, "library.older", backup=False),
+    Place(ACCESS_LOCK, Kind.LOCK, "library.older", backup=False),
     Place(HISTORY_KEY, Kind.SECRET, "people.sealing"),
     Place(SETTINGS, Kind.RECORD, ""),
     Place(SETTINGS_PASSED, Kind.RECORD, "site.canary_gate"),
@@ -89,13 +92,13 @@ PLACES = (
     Place(WINDOW, Kind.CACHE, "desktop", backup=False),
     Place(WRITER_LOCK, Kind.LOCK, "library.generations", backup=False),
     Place(REFRESH_LOCK, Kind.LOCK, "nightly.refresh", backup=False),
-    Place(ACCESS_LOCK, Kind.LOCK, "library.access", backup=False),
+    Place(SITE_LOCK, Kind.LOCK, "library.in_force", backup=False),
     Place(WINDOW_LOCK, Kind.LOCK, "desktop", backup=False),
 )
 BY_NAME = {place.name: place for place in PLACES}
 BESIDE_DATABASE = ("-wal", "-shm", "-journal")  # SQLite's own files
 
-_HALF_WRITTEN = re.compile(r"(.+)\.[0-9a-f]{8}\.new|\.backup-\w+")  # of ``files.replace`` and a backup, cut off
+_HALF_WRITTEN = re.compile(r"(.+?)(?:\.[0-9a-f]{8})?\.new|\.backup-\w+")  # of ``files.replace`` and a backup, cut off
 _OF_THE_SYSTEM = re.compile(
     r"lost\+found|System Volume Information|\$RECYCLE\.BIN|\.Trash.*|\.snapshots?|\.zfs|\.nfs[0-9a-f]+|\.fuse_hidden\w+"
     r"|\.DS_Store|\._.*|@eaDir|\.stfolder"

@@ -27,7 +27,6 @@ from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Message, Passage, SearchFilter, Status
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, originals, pruning
-from localmed.library.access import Access
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, totals
 from localmed.library.definitions import with_prefix
@@ -38,6 +37,7 @@ from localmed.library.graph import FILE as GRAPH
 from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Found, Holding, Search, allowed, today
+from localmed.library.in_force import have_copy, in_force, newest
 from localmed.library.lexical import LexicalIndex
 from localmed.library.reading import missing, named, stored_bytes, unaltered
 from localmed.library.remarks import Remark, remarks
@@ -45,7 +45,6 @@ from localmed.library.sparse import SparseIndex
 from localmed.library.state import State
 from localmed.library.tantivy_index import Writer
 from localmed.library.vectors import Encoded
-from localmed.library.withdrawals import Withdrawals
 from localmed.process.files import Opener, open_regular, told_if_full
 
 if TYPE_CHECKING:
@@ -241,9 +240,9 @@ class Builder:
         self._data, self._encoder, self._settings = data, encoder, settings
         if not reindex:
             _require(data, encoder)
-        Access(data).create()
         State(data).close()
-        Withdrawals(data).changed()  # what is built upon a ledger that was cut would state that as its extent
+        have_copy(data)
+        in_force(data)  # what is built upon a journal that was cut would state that as its extent
         originals.sweep(data)
         self.path, self.parent = self.begin()
         self.graph = GraphBuild(self.path, data, self.parent)
@@ -373,10 +372,15 @@ class Builder:
         self.catalogue.close()
         self.graph.close()
         originals.sync(self._data, self._originals)
-        if not self.parent:
-            Withdrawals(self._data).create()
         number = generations.publish(
-            self._data, self.path, self.parent, reason, self._encoder.stored_as, documents, passages
+            self._data,
+            self.path,
+            self.parent,
+            reason,
+            self._encoder.stored_as,
+            documents,
+            passages,
+            newest(self._data),
         )
         with suppress(Damaged):  # of what was served when; ``generations prune`` says so
             pruning.prune(self._data, self._settings.keep_generations)

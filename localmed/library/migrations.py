@@ -80,22 +80,6 @@ VECTORS: tuple[str, ...] = (
     "ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';",  # rows of before are encoded again
 )
 
-_KINDS = "access", "ledger", "stops", "accounts"  # of anchors, see ``anchors.py``
-ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in _KINDS}
-
-
-def _anchor_index(kind: str) -> str:
-    return f"CREATE INDEX entries_{kind} ON entries (id) WHERE {ANCHORED[kind]};"
-
-
-AUDIT: tuple[str, ...] = (
-    "CREATE TABLE entries (id INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);",
-    _anchor_index("access") + _anchor_index("ledger"),
-    "ALTER TABLE entries ADD COLUMN mac TEXT NOT NULL DEFAULT '';",  # of before: covered by the first that has one
-    _anchor_index("stops"),
-    _anchor_index("accounts"),
-)
-
 GRAPH: tuple[str, ...] = (
     """
     CREATE TABLE sources (

@@ -1,6 +1,6 @@
 """What is known of single passages: which speak to a language model, are switched off, or carry a librarian's note.
 
-Kept in ``state.sqlite``, outside the generations: a remark holds from the next question on and through rollbacks. An
+Kept in ``site.sqlite``, outside the generations: a remark holds from the next question on and through rollbacks. An
 import that cuts the same text of the same document again carries it over (``carry``); where the text becomes another
 one it lapses. An import only suspects; what a librarian has cleared is not suspected again.
 """

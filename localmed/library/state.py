@@ -1,4 +1,4 @@
-"""``state.sqlite``: what belongs to the site, not to a generation: import runs, quarantine, accounts, logins, history.
+"""``site.sqlite``: what belongs to the site, not to a generation: the journal, accounts, logins, history, quarantine.
 
 Reasons never hold document text (readers promise that); what a person asked or wrote is sealed before it comes here.
 The tables of accounts and what follows are read and written in ``people/`` and ``site/``, each in one module, through
@@ -22,13 +22,12 @@ from typing import Any, Generic, Self, TypeVar
 
 from localmed.domain import Message
 from localmed.domain.errors import StateLost
-from localmed.library import generations, layout
-from localmed.library.anchors import legible
-from localmed.library.migrations import SQLITE_ERRORS, as_ours, open_database, read_rows
+from localmed.library import generations, layout, older
+from localmed.library.migrations import BUSY_SECONDS, SQLITE_ERRORS, as_ours, open_database, read_rows
 from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
 
-FILE = layout.STATE
+FILE = layout.SITE
 SETTLED_NS = 100_000_000  # a file's dates go by ticks of up to 10 ms: two writes in one look like one
 WHOLE_SECONDS = 1_000_000_000  # a date of a file system that keeps no parts of a second tells too little
 
@@ -51,12 +50,15 @@ class Quarantined:
 class State:
     """The open file; safe to use from several processes (WAL)."""
 
-    def __init__(self, data: Path, anew: bool = False) -> None:
-        """Open or make ``<data>/state.sqlite``; raise ``Damaged`` for a lost one, unless it is to be made ``anew``."""
+    def __init__(self, data: Path, anew: bool = False, patience: float = BUSY_SECONDS) -> None:
+        """Open or make ``<data>/site.sqlite``; raise ``Damaged`` for a lost one, unless it is to be made ``anew``.
+
+        ``patience``: seconds to wait for another process's transaction.
+        """
         if not anew:
             require(data)
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._database = open_database(data / FILE, STATE, wal=True)
+        self._database = open_database(data / FILE, STATE, wal=True, patience=patience)
 
     def __enter__(self) -> Self:
         """The open file itself."""
@@ -115,18 +117,19 @@ def lost(data: Path) -> bool:
 
 
 def require(data: Path) -> None:
-    """Raise ``Damaged`` where the file is lost."""
+    """Raise ``Damaged`` where the file is lost; the files of before are moved into it first."""
+    older.adopt(data)
     if lost(data):
         raise StateLost("state.lost", path=str(data / FILE))
 
 
 @contextmanager
-def rows(data: Path) -> Iterator[sqlite3.Connection]:
+def rows(data: Path, patience: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
     """The file, open for one short use: a statement is a transaction unless the block begins one.
 
     Raise ``Damaged`` for a row with a checksum that is not as it was stored (``sound_accounts`` and the like).
     """
-    with State(data) as state:
+    with State(data, patience=patience) as state:
         try:
             yield state.connection
         except SQLITE_ERRORS as error:
@@ -158,10 +161,10 @@ def selected(data: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 class Remembered(Generic[Value]):
-    """What ``read`` has found in ``state.sqlite`` of a data folder, for as long as the file lies there as it did.
+    """What ``read`` has found in ``site.sqlite`` of a data folder, for as long as the file lies there as it did.
 
     A stat of the file and its log of writes takes the place of reading: every process sees what another has written
-    from its next call on. Only what was found while the audit log could be read is kept, and never an error.
+    from its next call on. An error is never kept.
     """
 
     def __init__(self, read: Callable[[Path], Value]) -> None:
@@ -174,18 +177,22 @@ class Remembered(Generic[Value]):
         if known and stamp == known[0]:
             return known[1]
         value = self._read(data)
-        if stamp and _settled(stamp) and legible(data):
+        if stamp and _settled(stamp):
             self._known[data] = stamp, value
         return value
 
 
 _Stamp = tuple[tuple[int, ...], ...]  # of the file and its log: inode, size, dates of content and inode
+SHARED_HEADER = 96  # bytes of SQLite's index of its log, which change when a transaction becomes visible
 
 
 def _stamp(data: Path) -> _Stamp:
     """What tells that the file was not written to; nothing where there is none."""
     states = _state(data / FILE), _state(data / f"{FILE}-wal")
-    return states if states[0] else ()
+    visible = b""
+    with suppress(OSError), (data / f"{FILE}-shm").open("rb") as shared:
+        visible = shared.read(SHARED_HEADER)
+    return (*states, tuple(visible)) if states[0] else ()
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -198,7 +205,7 @@ def _state(path: Path) -> tuple[int, ...]:
 
 def _settled(stamp: _Stamp) -> bool:
     """Whether whatever is written from now on has another stamp."""
-    changed = max(max(state[2:]) for state in stamp if state)
+    changed = max(max(state[2:]) for state in stamp[:2] if state)
     return bool(changed % WHOLE_SECONDS) and time.time_ns() - changed > SETTLED_NS
 
 

@@ -1,8 +1,10 @@
-"""Migrations of ``state.sqlite``, numbered as ``migrations.py`` says. Rows that give rights carry checksums."""
+"""Migrations of ``site.sqlite``, numbered as ``migrations.py`` says. Rows that give rights carry checksums."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from localmed.library.journal import TABLE
 
 
 def _summed(table: str, key: str, others: Sequence[str], unsummed: Sequence[str] = ()) -> str:
@@ -176,4 +178,15 @@ STATE: tuple[str, ...] = (
     """,
     _summed("remarks", "passage", ("document", "text", "planted", "off", "note"), ("user", "time")),
     "ALTER TABLE accounts ADD COLUMN temporary INTEGER NOT NULL DEFAULT 0",
+    f"""
+    DROP TRIGGER accounts_counted_made;
+    DROP TRIGGER accounts_counted_gone;
+    DROP TRIGGER accounts_counted;
+    DROP TABLE accounts_sum;
+    DROP TABLE stops;
+    DROP VIEW stops_now;
+    DROP TABLE stops_sum;
+    {TABLE}
+    """,
 )
+BEFORE_JOURNAL = len(STATE) - 1  # the last schema of ``state.sqlite`` (see ``older.py``)

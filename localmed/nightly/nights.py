@@ -1,4 +1,4 @@
-"""Reports of refreshes: what a night did, kept in ``state.sqlite`` and shown as a page, JSON and a printable file."""
+"""Reports of refreshes: what a night did, kept in ``site.sqlite`` and shown as a page, JSON and a printable file."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ from localmed.ingest.pipeline import Report
 from localmed.library import generations, layout
 from localmed.library.generations import Patience
 from localmed.library.intact import sha256_of
-from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.library.journal import Withdrawal
+from localmed.library.withdrawals import Withdrawals
 from localmed.nightly import gpus, nights
 from localmed.nightly.cited import count_citing
 from localmed.process import files
@@ -353,10 +354,9 @@ def _of_collection(name: str, error: LocalmedError) -> Message:
     return message("refresh.collection_left", name=name, why=error.full_message)
 
 
-def _withdrawn_since(data: Path, since: str) -> list[Entry]:
+def _withdrawn_since(data: Path, since: str) -> list[Withdrawal]:
     """What was withdrawn since then and is so still."""
-    newest = {entry.document: entry for entry in Withdrawals(data).entries}
-    return [entry for entry in newest.values() if entry.withdrawn and entry.time >= since]
+    return [entry for entry in Withdrawals(data).newest().values() if entry.withdrawn and entry.time >= since]
 
 
 def _backed_up(session: Session, night: Night, stages: _Stages) -> Night:

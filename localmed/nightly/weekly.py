@@ -11,8 +11,8 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Right
-from localmed.site.audit import START, Audit
-from localmed.site.audit_key import Head
+from localmed.library.journal import START, Head
+from localmed.site.audit import Audit
 
 if TYPE_CHECKING:
     from localmed.site.session import Session

@@ -1,4 +1,4 @@
-"""Accounts in ``state.sqlite``: who may sign in, with which role and groups, and the check of a password.
+"""Accounts in ``site.sqlite``: who may sign in, with which role and groups, and the check of a password.
 
 Passwords are kept as argon2id hashes (RFC 9106) and never given out. Wrong ones make the computer that they come from
 wait (``throttle``); an unknown user takes as long to refuse as a wrong password, and is refused in the same words.
@@ -13,22 +13,21 @@ import hmac
 import json
 import secrets
 import threading
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import StateLost, UnknownName, UsageError
+from localmed.library import in_force
 from localmed.library.access import checked
-from localmed.library.anchors import newest_holding
 from localmed.library.state import rows, selected, transaction
-from localmed.people import throttle
-from localmed.people.noted_accounts import changing, noted, require_noted, rights_of
+from localmed.people import noted_accounts, throttle
+from localmed.people.noted_accounts import noted, require_noted, rights_of
 from localmed.people.throttle import Tries
-from localmed.site.audit import Audit, entry_of
+from localmed.site.audit import entry_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,9 +43,6 @@ CODE_BYTES = 5  # of the one-time code: 40 bits against WRONG_CODES guesses
 HASHES_AT_ONCE = 2  # each takes 64 MiB: many who sign in at once wait for each other
 WRONG_CODES = 10  # then the code is void and the server must be started again
 CREATE, CHANGE, PASSWORD = "account create", "account change", "account password"  # in the audit log
-STATE_REPAIR = "repair", "state"  # action and subject there
-_NOTED = f'"action": "{CREATE}"', '"action": "login"'  # in entries of whoever has an account
-_ANEW = '"action": "{}", "subject": "{}"'.format(*STATE_REPAIR)  # in the entry after which accounts begin anew
 _FIELDS = "user, role, groups, source, disabled"
 _HASHING = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
@@ -211,10 +207,11 @@ def set_password(session: Session, user: str, password: str) -> None:
     """
     name, hashed = name_of(user), _hashed(password, session.settings.web)
     if name == session.caller.user:
-        with changing(session.data, partial(session.note_before, PASSWORD, name)) as (state, made):
-            _store(state, name, hashed)
-            _mark(state, name, False)
-        session.note(PASSWORD, name, f"changed{made[0]}")
+        require_noted(session.data)
+        with in_force.changing(session.data) as change:
+            _store(change.state, name, hashed)
+            _mark(change.state, name, False)
+            noted_accounts.note(change, entry_of(PASSWORD, name, "changed", user=name))
     else:
         with noted(session, PASSWORD, name, "changed") as state:
             _store(state, name, hashed)
@@ -233,8 +230,8 @@ def _store(state: sqlite3.Connection, name: str, hashed: str) -> None:
 
 
 def require_accounts(data: Path) -> None:
-    """Raise ``Damaged`` where there is no account any more: the audit log knows of some, and of no repair since."""
-    if no_account(data) and newest_holding(data, *_NOTED, _ANEW) in _NOTED:
+    """Raise ``Damaged`` where there is no account any more, though the journal knows of some."""
+    if no_account(data) and in_force.in_force(data).accounts:
         raise StateLost("account.lost")
 
 
@@ -264,14 +261,9 @@ def create_first(data: Path, code: str, user: str, password: str, settings: WebS
         state.execute("DELETE FROM first_code" if right else "UPDATE first_code SET wrong = wrong + 1")
     if not right:
         raise UsageError("account.code_wrong")
-    with closing(Audit(data)) as log:
-
-        def note(outcome: str) -> object:
-            return log.add(entry_of(CREATE, made.user, outcome, user=made.user))
-
-        with changing(data, note) as (state, anchors):
-            _insert(state, made, hashed)
-        note(f"{rights_of(made)}{anchors[0]}")
+    with in_force.changing(data) as change:
+        _insert(change.state, made, hashed)
+        noted_accounts.note(change, entry_of(CREATE, made.user, rights_of(made), user=made.user))
     return made
 
 

@@ -1,4 +1,4 @@
-"""Logins in ``state.sqlite``: who is signed in where. The browser has a random token, the file only its sha256.
+"""Logins in ``site.sqlite``: who is signed in where. The browser has a random token, the file only its sha256.
 
 A login ends when it was idle too long, when it is too old, when its user signs out, and when the account changes. Each
 has a second secret (``form``) that every form carries back: another site's page cannot know it (CSRF).

@@ -1,7 +1,7 @@
 """Single sign-on by OpenID Connect: the code flow with PKCE, and everything that its reply must prove.
 
 Only the server of the issuer is called: its description must name itself, and the addresses in it that we call must lie
-on that server; no redirection and no proxy is followed. A sign-on that was begun is kept in ``state.sqlite`` (state and
+on that server; no redirection and no proxy is followed. A sign-on that was begun is kept in ``site.sqlite`` (state and
 browser as hashes) and is used once, in the browser that began it, within ten minutes. The token is taken from the
 provider itself over TLS, and must be signed by one of its keys with an algorithm that needs a private key, for us, now,
 with our nonce: ``none``, a shared-secret algorithm with the public key, another audience or issuer, an old token are

@@ -1,6 +1,6 @@
 """Sealing what people asked and wrote before it is stored: AES-256-GCM under a key of the site's own.
 
-The key is ``<data>/history.key``, readable by its owner only. It protects copies of ``state.sqlite`` that leave
+The key is ``<data>/history.key``, readable by its owner only. It protects copies of ``site.sqlite`` that leave
 without it (a backup, a disk image of the file alone, a look into the database) and rows that somebody moves to another
 user: what a row is and whose it is are sealed with it. It does not protect from an account that may read the whole
 data folder, which can read the key too; for that the disk is encrypted. Without the key what was sealed cannot be read

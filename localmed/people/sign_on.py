@@ -17,17 +17,18 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import BadSettings, Unreachable, UsageError
+from localmed.library import in_force
 from localmed.library.access import checked as checked_groups
 from localmed.library.state import rows, selected
 from localmed.people import accounts, directory, noted_accounts, oidc
 from localmed.people.directory import Person
 from localmed.people.throttle import Tries
+from localmed.site.audit import entry_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -132,10 +133,11 @@ def store(session: Session, account: Account, subject: str = "") -> None:
 
     Raise ``UsageError`` where the name belongs to another account, or an administrator has disabled it.
     """
-    with noted_accounts.changing(session.data, partial(session.note_before, SIGN_ON, account.user)) as (state, made):
-        changed = _write(state, account, subject)
-    if changed:
-        session.note(SIGN_ON, account.user, f"{noted_accounts.rights_of(account)}{made[0]}")
+    noted_accounts.require_noted(session.data)
+    with in_force.changing(session.data) as change:
+        if _write(change.state, account, subject):
+            rights = noted_accounts.rights_of(account)
+            noted_accounts.note(change, entry_of(SIGN_ON, account.user, rights, user=session.caller.user))
 
 
 def _write(state: sqlite3.Connection, account: Account, subject: str) -> bool:

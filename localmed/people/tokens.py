@@ -1,4 +1,4 @@
-"""Tokens by which programs call the API as somebody, in ``state.sqlite``. Only a token's sha256 is kept.
+"""Tokens by which programs call the API as somebody, in ``site.sqlite``. Only a token's sha256 is kept.
 
 A token has the rights that its account has at the moment of a call, ends on its day, and can be revoked. It cannot make
 another one: that is done signed in, or by whoever administers accounts.

@@ -34,7 +34,7 @@ Opener = Callable[[Path], BinaryIO]
 _FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|-", re.IGNORECASE)
 SMALL = 2**20  # bytes of a file of settings or a manifest, which people write by hand; ours have up to 20,000
-OWN = 2**28  # bytes of a file that localmed keeps and reads whole: a ledger of a million lines
+OWN = 2**28  # bytes of a file that localmed keeps and reads whole
 LEAST_FREE = 2**20  # bytes; Tantivy's threads die of a full disk without saying so, and with less than this it is one
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -46,10 +46,10 @@ from localmed.domain.errors import (
     toml_place,
 )
 from localmed.library import generations, layout
-from localmed.library.anchors import access_extent, ledger_extent
 from localmed.library.candidate import differences, only_empty_collections
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
+from localmed.library.in_force import in_force
 from localmed.library.migrations import as_ours
 from localmed.library.state import rows, selected
 from localmed.process import files, hooks
@@ -375,9 +375,9 @@ def baseline(session: Session) -> dict[str, Asked]:
 
 def _compared(session: Session, before: dict[str, Asked], candidate: Path) -> Comparison:
     for _ in range(ROUNDS):
-        extent = ledger_extent(session.data), access_extent(session.data)
+        now = in_force(session.data)
         after = _ask(session, session.site, candidate)
-        if (ledger_extent(session.data), access_extent(session.data)) == extent:
+        if in_force(session.data) is now:
             break
         before = baseline(session)
     return Comparison(before, after, accepted(session.data))
@@ -417,7 +417,8 @@ def _basis(session: Session, candidate: Path | None = None) -> str:
     """What answers: generation, withdrawals, access, stops, canaries, day, settings, models, prompts, as a digest."""
     manifest = generations.read_manifest(candidate) if candidate else generations.served_manifest(session.data)
     questions = repr(of_served(session, candidate))
-    outside = (ledger_extent(session.data), access_extent(session.data), repr(stops.stops(session.data)), questions)
+    now = in_force(session.data).facts() | {"accounts": ""}  # who may sign in changes no answer
+    outside = json.dumps(now, sort_keys=True), questions
     return digest(str(manifest.number), manifest.created, session.day(), _answering(session), *outside)
 
 

@@ -21,15 +21,13 @@ from localmed.domain.ports import Embedder
 from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
 from localmed.ingest.pipeline import Progress
-from localmed.library import generations, layout, originals, pruning, remarks, served
+from localmed.library import access, generations, layout, originals, pruning, remarks, served, withdrawals
 from localmed.library.access import NAME, checked
-from localmed.library.anchors import PLANNED
 from localmed.library.candidate import differences
 from localmed.library.library import Builder, build
 from localmed.library.remarks import Planted, Remark
 from localmed.library.sketches import sketch
 from localmed.library.vectors import VectorCache
-from localmed.library.withdrawals import Withdrawals
 from localmed.process.files import told_if_full
 from localmed.process.hooks import SILENT, Hooks, following
 from localmed.site import canary_gate, governing, holds
@@ -183,27 +181,15 @@ def _batches(passages: Iterator[Passage], size: int) -> Iterator[list[Passage]]:
 
 def set_access(session: Session, collection: str, groups: Sequence[str]) -> None:
     """Let only ``groups`` read ``collection`` (none: everybody), from the next question on."""
-    with session.change("access", collection) as change:
-        anchor = session.access.put(
-            collection, groups, lambda planned: session.note_before("access", collection, f"{PLANNED}{planned}")
-        )
-        change.outcome = f"{' '.join(groups) or EVERYBODY}{anchor}"
+    with session.changing("access", collection, " ".join(groups) or EVERYBODY) as (change, entry):
+        access.put(change, entry, collection, groups)
 
 
 def withdraw(session: Session, document: Document, withdrawn: bool, reason: str) -> None:
     """Withdraw a document, or take that back: in force on the next query, in every generation."""
-    action = "withdraw" if withdrawn else "reinstate"
-    with session.change(action, document.id) as change:
-        ledger = Withdrawals(session.data)
-        ledger.append(
-            document,
-            withdrawn,
-            reason,
-            session.caller.user,
-            lambda planned: session.note_before(action, document.id, f"{PLANNED}{planned}"),
-            _sketch_of(session, document),
-        )
-        change.outcome = f"in force{ledger.anchor()}"
+    text = _sketch_of(session, document)
+    with session.changing("withdraw" if withdrawn else "reinstate", document.id) as (change, entry):
+        withdrawals.put(change, entry, document, withdrawn, reason, text)
 
 
 def _sketch_of(session: Session, document: Document) -> str:

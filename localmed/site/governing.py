@@ -204,7 +204,7 @@ def mark(builder: Builder, document: str, status: Status, replaced_by: str, reas
 
     Raise ``UsageError`` if its source withdrew it, which no mark changes, and for what would supersede itself.
     """
-    stored = builder.catalogue.document(document)  # its own status, not the ledger's
+    stored = builder.catalogue.document(document)  # its own status, not that of a withdrawal
     if stored.status is Status.WITHDRAWN:
         raise UsageError("governance.withdrawn", document=document[:12], collection=stored.collection)
     if status is Status.SUPERSEDED:

@@ -2,7 +2,7 @@
 be ended.
 
 A job runs in a thread of the process that took it; how far it is and whether somebody wants it to end stand in
-``state.sqlite``, where every process of the server sees them. One whose process ended shows as interrupted: what it did
+``site.sqlite``, where every process of the server sees them. One whose process ended shows as interrupted: what it did
 is as after a kill of the command (an import resumes). Neither its name nor its outcome holds text of documents. The
 same work that its user begins again while it runs (a second click, a page loaded again) is that job, not another.
 """

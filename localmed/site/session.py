@@ -8,16 +8,14 @@ which checks the role and notes the intent before and the outcome after (``site/
 Sections that are seen before their answer is whole are passed on only while they are in force and open to the reader,
 and an answer that is cut off after that was seen in part: the audit log must have it.
 
-A withdrawal is noted as an intent, planned as the ledger's new anchor in the log, written to the ledger, and noted as
-an outcome. A process that is killed after the ledger's line leaves a withdrawal that is in force and of which the log
-knows only the plan; killed before it, a plan that never came about. Which of the two, the ledger tells: the next change
-notes it (``finish_withdrawal``).
+A withdrawal, a stop, the access to a collection and the rights of an account are changed by one transaction with their
+row of the journal (``changing``): either both are there or neither is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, Badge, Evidence, Kind, Message, SearchFilter, Status, message
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
-from localmed.domain.errors import Busy, LocalmedError, NoLibrary, NotAllowed, UnknownName, UsageError
+from localmed.domain.errors import Busy, NoLibrary, NotAllowed, UnknownName, UsageError
+from localmed.library import in_force
 from localmed.library.access import Access, Groups, groups_of, narrowed
-from localmed.library.anchors import PLANNED, anchors
 from localmed.library.gate import guarded
-from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.library.journal import Entry
 from localmed.process.hooks import SILENT, Hooks, following
 from localmed.site import canary_gate, stops
-from localmed.site.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
+from localmed.site.audit import BEGUN, Audit, actor, enter, entry_of, make_room
 from localmed.text.identifiers import unnamed
 from localmed.text.language import clean
 from localmed.workflows.flow import Driver, flow_named
@@ -45,48 +43,12 @@ if TYPE_CHECKING:
     from localmed.domain.findings import Finding
     from localmed.domain.patient import PatientRecord
     from localmed.domain.ports import Embedder
+    from localmed.library.in_force import Changing
+    from localmed.library.journal import InForce
     from localmed.retrieval.concepts import Card
     from localmed.site.site import Site
     from localmed.site.workspace import Workspace
     from localmed.workflows.explain import ExplainInput
-
-
-WITHDRAWALS = ("withdraw", "reinstate")  # actions
-NOT_MADE = "failed: killed"
-
-Note = Callable[[AuditEntry, str], object]  # enters the outcome of an intent
-
-
-def finish_withdrawal(data: Path, note: Note) -> None:
-    """Note the outcome of a withdrawal that was planned last and has none; of one that is at work, nothing."""
-    if [anchor.outcome for anchor in anchors(data, "ledger")[:1]] != [PLANNED]:
-        return
-    with suppress(LocalmedError, OSError), Withdrawals(data).still() as ledger:  # damage is told where it is read
-        if ledger:
-            anchor, lines = ledger
-            for begun in _planned(data):
-                note(begun, f"in force{anchor}" if _stands(begun, lines) else NOT_MADE)
-
-
-def _planned(data: Path) -> list[AuditEntry]:
-    """The intents that have a plan and no outcome."""
-    with closing(Audit(data)) as log:
-        entries, unfinished = log.entries(), log.unfinished()
-    return [begun for begun in unfinished if begun.action in WITHDRAWALS and _has_plan(begun, entries)]
-
-
-def _has_plan(begun: AuditEntry, entries: Sequence[AuditEntry]) -> bool:
-    later = entries[entries.index(begun) + 1 :] if begun in entries else ()  # it began after they were read: at work
-    return any(
-        entry.outcome.startswith(PLANNED) and (entry.action, entry.subject) == (begun.action, begun.subject)
-        for entry in later
-    )
-
-
-def _stands(begun: AuditEntry, lines: Sequence[Entry]) -> bool:
-    """Whether the ledger's newest line about the document is of this change."""
-    newest = next((line for line in reversed(lines) if line.document == begun.subject), None)
-    return newest is not None and newest.withdrawn is (begun.action == "withdraw") and newest.time >= begun.time
 
 
 DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited ones that the audit log names, and of each one's id: 48 bits
@@ -436,7 +398,7 @@ class Session:
                 self.note(workflow, seen, CUT_OFF)
             raise
         self.note(answer.workflow, subject_of(answer, hooks.answer_id), answer.status.value, answer=answer)
-        remarks = (*self.remarks(), *unchecked(self.data))
+        remarks = self.remarks()
         return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
 
     def remarks(self) -> list[Message]:
@@ -495,9 +457,6 @@ class Session:
         whose intent cannot be entered is not begun; where its outcome cannot, ``unaudited`` says so.
         """
         self.require(NEEDS.get(action.partition(" ")[0], Right.LIBRARY))
-        finish_withdrawal(
-            self.data, lambda begun, outcome: self.note(begun.action, begun.subject, outcome, intent=begun)
-        )
         intent = self.note_before(action, subject, BEGUN)
         change = Outcome(subject)
         try:
@@ -508,9 +467,26 @@ class Session:
             raise
         self.note(action, change.subject, change.outcome, change.generation, intent=intent)
 
-    def note_before(self, action: str, subject: str, outcome: str) -> AuditEntry:
+    @contextmanager
+    def changing(
+        self, action: str, subject: str, outcome: str = "in force", before: InForce | None = None
+    ) -> Iterator[tuple[Changing, Entry]]:
+        """A change of what is in force, and the entry to note it by: one transaction (``in_force.changing``).
+
+        Raise ``LocalmedError`` where the journal cannot be written: nothing is changed then.
+        """
+        self.require(NEEDS.get(action.partition(" ")[0], Right.LIBRARY))
+        try:
+            make_room(self.data)
+            with in_force.changing(self.data, before) as change:
+                yield change, entry_of(action, subject, outcome, user=self.caller.user)
+        except BaseException as error:
+            self.note(action, subject, f"failed: {type(error).__name__}")
+            raise
+
+    def note_before(self, action: str, subject: str, outcome: str) -> Entry:
         """One line in the audit log before something takes effect; raise ``LocalmedError`` where it cannot be made."""
-        with closing(Audit(self.data)) as audit:
+        with Audit(self.data) as audit:
             return audit.add(entry_of(action, subject, outcome, user=self.caller.user))
 
     def note(
@@ -520,7 +496,7 @@ class Session:
         outcome: str,
         generation: int = 0,
         answer: Answer | None = None,
-        intent: AuditEntry | None = None,
+        intent: Entry | None = None,
     ) -> None:
         """One line in the audit log, as the caller, of what was done; ``unaudited`` says where it cannot be made."""
         served = f"{generation:04d}" if generation else ""

@@ -1,7 +1,7 @@
 """Everything stored that an answer can rest on, read whole: what ``generations verify`` and ``doctor --full`` cover.
 
-The generations by their manifests (``generations.check``); beside them the originals by their names, the withdrawals,
-the access file and the audit log by their digests and each other, the databases by SQLite's own check, the cache of
+The generations by their manifests (``generations.check``); beside them the originals by their names, the journal by
+its chains and the copy of what is in force, the databases by SQLite's own check, the cache of
 vectors by its rows' digests, kept answers and manifests by reading them. Files that nobody of ours writes are named:
 LanceDB, for one, serves the newest version that lies in its folder. Nothing is changed but the note of when everything
 was read last (``whole_check.json``): an opening reads a sample, so decay of what only ranks shows by such a check.
@@ -23,19 +23,16 @@ from localmed.domain.codec import FORMAT, AlteredAnswer, answer_of
 from localmed.domain.errors import Damaged, LocalmedError, OriginalChanged, UnknownName
 from localmed.ingest import manifest as manifests
 from localmed.library import generations, layout, originals, served, vectors
-from localmed.library.access import Access
-from localmed.library.anchors import AUDIT_FILE
 from localmed.library.catalogue import originals_of
+from localmed.library.in_force import COPY, copy_of, in_force
 from localmed.library.intact import sha256_of
 from localmed.library.migrations import SQLITE_ERRORS
 from localmed.library.state import FILE as STATE_FILE
-from localmed.library.withdrawals import Withdrawals
 from localmed.people import history
 from localmed.people.noted_accounts import require_noted
 from localmed.people.sealing import KEY
 from localmed.process import files as disk
-from localmed.site import stops
-from localmed.site.audit import Audit, missing
+from localmed.site.audit import Audit
 
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
 WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
@@ -131,7 +128,7 @@ def vector_caches(data: Path) -> Iterator[LocalmedError]:
 
 def databases(data: Path) -> Iterator[LocalmedError]:
     """What SQLite finds in the files that belong to no generation."""
-    for name in (STATE_FILE, AUDIT_FILE):
+    for name in (STATE_FILE,):
         path = data / name
         if path.exists() and (problem := _integrity(path)):
             yield Damaged("library.database", path=str(path), error=problem)
@@ -146,33 +143,18 @@ def _integrity(path: Path) -> str:
     return "" if problem == "ok" else problem
 
 
-def audit(data: Path) -> Iterator[LocalmedError]:
-    """The log is there, and its chain is whole."""
-    if missing(data):
-        yield Damaged("doctor.audit_missing")
-    elif (data / AUDIT_FILE).exists():
-        with closing(Audit(data)) as log:
-            faults = log.verify()
-        if faults:
-            yield Damaged("stored.audit", file=str(data / AUDIT_FILE), fault=faults[0], count=len(faults))
-
-
-def withdrawals(data: Path) -> Iterator[LocalmedError]:
-    """The ledger is as it was written."""
-    Withdrawals(data).changed()
-    yield from ()
-
-
-def access(data: Path) -> Iterator[LocalmedError]:
-    """The access file is as it was written."""
-    Access(data).all()
-    yield from ()
-
-
 def state(data: Path) -> Iterator[LocalmedError]:
-    """``state.sqlite`` is there, stops and accounts are as the audit log knows them, what was sealed can be opened."""
-    stops.stops(data)
+    """The journal's chain is whole, accounts are as it knows them, what was sealed can be opened."""
+    in_force(data)
     require_noted(data)
+    if not (data / STATE_FILE).exists():
+        return
+    with Audit(data) as log:
+        faults = log.verify()
+    if faults:
+        yield Damaged("stored.audit", file=str(data / STATE_FILE), fault=faults[0], count=len(faults))
+    if in_force(data).number and copy_of(data) is None:
+        yield Damaged("state.copy", file=str(data / COPY))
     if count := history.unopened(data):
         yield Damaged("stored.unopened", file=str(data / KEY), count=count)
 
@@ -203,5 +185,5 @@ def texts(data: Path) -> Iterator[LocalmedError]:
 
 
 CHECKS = (
-    files, vector_caches, databases, audit, withdrawals, access, state, folder_of_generations, texts
+    files, vector_caches, databases, state, folder_of_generations, texts
 )  # fmt: skip

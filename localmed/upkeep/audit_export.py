@@ -15,7 +15,8 @@ import socket
 from dataclasses import asdict
 from typing import Any
 
-from localmed.site.audit import BEGUN, AuditEntry
+from localmed.library.journal import Entry
+from localmed.site.audit import BEGUN
 
 PROFILE = "https://profiles.ihe.net/ITI/BALP/StructureDefinition/IHE.BasicAudit."
 FACILITY, SEVERITY = 13, 6  # RFC 5424: log audit, informational
@@ -29,19 +30,19 @@ _UPDATES = ("collection", "mark", "govern", "access", "withdraw", "reinstate", "
             "reindex", "update", "change", "use", "password", "stop", "lift")  # fmt: skip
 
 
-def as_values(number: int, entry: AuditEntry) -> dict[str, Any]:
+def as_values(number: int, entry: Entry) -> dict[str, Any]:
     """The entry as it is, without its salt."""
     return {"number": number, **{name: value for name, value in asdict(entry).items() if value and name != "salt"}}
 
 
-def as_syslog(number: int, entry: AuditEntry) -> str:
+def as_syslog(number: int, entry: Entry) -> str:
     """One line of syslog; its message is JSON."""
     time = entry.time.replace("+00:00", "Z")
     values = json.dumps(as_values(number, entry), ensure_ascii=True)
     return f"<{FACILITY * 8 + SEVERITY}>1 {time} {socket.gethostname()} localmed - audit - {values}"
 
 
-def as_fhir(number: int, entry: AuditEntry) -> dict[str, Any]:
+def as_fhir(number: int, entry: Entry) -> dict[str, Any]:
     """The entry as an AuditEvent."""
     interaction = _interaction(entry)
     failed = entry.outcome.startswith("failed: ")
@@ -67,7 +68,7 @@ def as_fhir(number: int, entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def _interaction(entry: AuditEntry) -> str:
+def _interaction(entry: Entry) -> str:
     names = entry.action.split()
     for interaction, verbs in (("delete", _DELETES), ("create", _CREATES), ("update", _UPDATES)):
         if any(name in verbs for name in names):
@@ -79,7 +80,7 @@ def _coding(system: str, code: str) -> dict[str, str]:
     return {"system": system, "code": code}
 
 
-def _agents(entry: AuditEntry, interaction: str) -> list[dict[str, Any]]:
+def _agents(entry: Entry, interaction: str) -> list[dict[str, Any]]:
     roles = (DESTINATION, SOURCE) if interaction == "read" else (SOURCE, DESTINATION)  # of the client, of the server
     participation = "IRCP" if interaction == "read" else "AUT"
     user = {
@@ -100,7 +101,7 @@ def _agents(entry: AuditEntry, interaction: str) -> list[dict[str, Any]]:
     return [user, *machines]
 
 
-def _entity(entry: AuditEntry, interaction: str) -> dict[str, Any]:
+def _entity(entry: Entry, interaction: str) -> dict[str, Any]:
     generation = f"generation {entry.generation}" if interaction == "read" and entry.generation else ""
     details = [("action", entry.action), ("generation", entry.generation), *entry.models, *entry.prompts]
     return {

@@ -6,10 +6,9 @@
     <folder>/<name>.json              one backup: every file with its size, hash and pieces; the audit log's head
 
 A backup holds what the table of the data folder says (``library/layout.py``), of the generations the one being served.
-SQLite's files are copied by its backup API, the ledger and the access file while nobody may write
-them and together with the audit log, which knows how far they went. What a backup has is synced before it is named;
-pieces that no backup names go when an old one does. **It is not encrypted**: it holds the keys of the history, and
-belongs on a disk that is (LUKS) and in the safe.
+SQLite's files are copied by its backup API, the journal while nobody may change what is in force. What a backup has is
+synced before it is named; pieces that no backup names go when an old one does. **It is not encrypted**: it holds the
+keys of the history, and belongs on a disk that is (LUKS) and in the safe.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,15 +39,12 @@ from localmed.domain.errors import (
     reason,
 )
 from localmed.library import generations, layout
-from localmed.library.access import Access
+from localmed.library.in_force import in_force
 from localmed.library.layout import Kind
-from localmed.library.state import rows, transaction
-from localmed.library.withdrawals import Withdrawals
 from localmed.people.noted_accounts import require_noted
 from localmed.process import files
 from localmed.process.files import told_if_full
 from localmed.process.hooks import Hooks
-from localmed.site import stops
 from localmed.site.audit import Audit
 
 if TYPE_CHECKING:
@@ -264,21 +260,13 @@ def _beside(writing: _Writing, data: Path) -> Iterator[StoredFile]:
 
 
 def _together(writing: _Writing, data: Path) -> tuple[list[StoredFile], str]:
-    """The audit log and what it knows the extent of, in one state; and the head of the log."""
+    """The journal and what belongs to it; and its head. What names a row of the journal is copied before it."""
+    in_force(data)  # a damaged one must not take the place of a whole one
+    require_noted(data)
     logged = [place for place in layout.in_backup(data) if place.logged]
-    with ExitStack() as held:
-        if (data / layout.LEDGER).exists():
-            Withdrawals(data).changed()  # a damaged one must not take the place of a whole one
-            ledger = held.enter_context((data / layout.LEDGER).open("rb"))
-            files.lock(ledger, wait=True)  # a withdrawal takes milliseconds
-        held.enter_context(Access(data).alone())
-        stored = [writing.put(data / place.name, place.name) for place in logged if place.kind is not Kind.DATABASE]
-        stops.stops(data)
-        require_noted(data)
-        if (data / layout.STATE).exists():
-            held.enter_context(transaction(held.enter_context(rows(data))))  # a stop takes milliseconds too
-        stored += [_database(writing, data / one.name, one.name) for one in logged if one.kind is Kind.DATABASE]
-    with closing(Audit(data)) as log:
+    stored = [writing.put(data / place.name, place.name) for place in logged if place.kind is not Kind.DATABASE]
+    stored += [_database(writing, data / one.name, one.name) for one in logged if one.kind is Kind.DATABASE]
+    with Audit(data) as log:
         head = log.head()
     return stored, str(head or "")
 

@@ -25,19 +25,18 @@ from localmed.domain import Message, Parameter, message
 from localmed.domain.errors import Damaged, LocalmedError, ModelError, NoLibrary
 from localmed.ingest.ocr import child as ocr
 from localmed.library import generations, layout
-from localmed.library.access import Access, groups_of
-from localmed.library.anchors import AUDIT_FILE, anchors
+from localmed.library.access import groups_of
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
+from localmed.library.in_force import in_force
 from localmed.library.state import FILE, State
-from localmed.library.withdrawals import Withdrawals
 from localmed.people import accounts, directory
 from localmed.people.noted_accounts import require_noted
 from localmed.process import children, files
 from localmed.process.environment import OFFLINE
 from localmed.process.files import LEAST_FREE
-from localmed.site import stops, stored
-from localmed.site.audit import Audit, missing
+from localmed.site import stored
+from localmed.site.audit import Audit
 from localmed.upkeep.check import Check, Level, Site, failed, ok, problem, size, warning
 from localmed.upkeep.fit import Place, fits, look
 
@@ -406,8 +405,8 @@ def whole_check(site: Site) -> Iterator[Check]:
 
 def _begun(data: Path) -> str:
     """When the first change of the library was noted; long ago where that is not known."""
-    if (data / AUDIT_FILE).exists():
-        with suppress(LocalmedError, IndexError), closing(Audit(data)) as log:
+    if (data / FILE).exists():
+        with suppress(LocalmedError, IndexError), Audit(data) as log:
             return log.entries()[0].time
     return "2000-01-01T00:00:00+00:00"
 
@@ -437,11 +436,12 @@ def quarantine(site: Site) -> Iterator[Check]:
 
 
 def state(site: Site) -> Iterator[Check]:
-    """``state.sqlite`` is there, what is stopped and the accounts are what the audit log knows."""
-    listed = stops.stops(site.settings.data)
+    """What is in force can be told for certain, and the accounts are what the journal knows."""
+    now = in_force(site.settings.data)
     accounts.require_accounts(site.settings.data)
     require_noted(site.settings.data)
-    yield ok("state", "doctor.state", count=len(listed))
+    counts = {"withdrawals": len(now.withdrawals), "access": len(now.access), "stops": len(now.stops)}
+    yield ok("state", "doctor.state", **counts)
 
 
 def governance(site: Site) -> Iterator[Check]:
@@ -457,31 +457,12 @@ def governance(site: Site) -> Iterator[Check]:
     yield level("governance", "doctor.governance", overdue=overdue, waiting=waiting, unowned=documents - owned)
 
 
-def withdrawals(site: Site) -> Iterator[Check]:
-    """The ledger can be read: without it nothing is answered."""
-    entries = Withdrawals(site.settings.data).entries
-    yield ok("withdrawals", "doctor.withdrawals", count=len(entries))
-    if entries and not anchors(site.settings.data, "ledger"):
-        yield warning("withdrawals", "doctor.unanchored", file="withdrawals")
-
-
-def access(site: Site) -> Iterator[Check]:
-    """The access file is as it was written, and as the audit log knows it."""
-    restricted = Access(site.settings.data).all()
-    yield ok("access", "doctor.access", count=len(restricted))
-    if restricted and not anchors(site.settings.data, "access"):
-        yield warning("access", "doctor.unanchored", file="access.json")
-
-
 def audit(site: Site) -> Iterator[Check]:
     """The log's chain is whole, and the clock has not gone back behind it."""
-    if missing(site.settings.data):
-        yield problem("audit", "doctor.audit_missing")
-        return
-    if not (site.settings.data / AUDIT_FILE).exists():
+    if not (site.settings.data / FILE).exists():
         yield ok("audit", "doctor.audit_empty")
         return
-    with closing(Audit(site.settings.data)) as log:
+    with Audit(site.settings.data) as log:
         faults = log.verify()
         entries, begun = ([], []) if faults else (log.entries(), log.unfinished())
         anew, cut = log.began_anew(), log.cut_off()
@@ -525,8 +506,6 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     beside,
     whole_check,
     writer,
-    withdrawals,
-    access,
     audit,
     state,
     quarantine,
@@ -534,9 +513,8 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
 )
 OF_EVERY_COLLECTION = (  # counts and sizes, hidden collections' as well
     space,
-    withdrawals,
-    access,
     audit,
+    state,
     quarantine,
     governance,
 )

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from localmed.domain.errors import LocalmedError
-from localmed.library.anchors import legible
 from localmed.library.state import rows
 from localmed.site import stops
 
@@ -16,15 +15,13 @@ if TYPE_CHECKING:
 
 
 def not_ready(site: Site) -> Iterator[str]:
-    """What keeps the pages from working: ``state`` (accounts, logins), ``audit``."""
+    """What keeps the pages from working: ``state`` (accounts, logins, the journal)."""
     try:
         with rows(site.data) as state:
             state.execute("BEGIN IMMEDIATE")
             state.execute("ROLLBACK")
     except (LocalmedError, OSError, sqlite3.Error):
         yield "state"
-    if not legible(site.data):
-        yield "audit"
 
 
 def not_answering(site: Site) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Putting right what is damaged, from what is whole. Nothing is guessed: what has no whole copy comes from a backup.
 
-The withdrawal ledger and the access file are written anew from what can still be read of them and from the audit log,
-whose chain must be whole. Where the two differ the log holds; what only the file says is kept.
+Where the journal is not as it was written, or an older one, what its copy knows is put in force by a checkpoint, and so
+is what rows added since say.
 
 A damaged generation is made anew from its catalogue and the originals, where no copy of what is damaged is whole. Hard
 links share their bytes, so a flipped bit in an index is in every generation that has the file. The catalogue of each is
@@ -15,51 +15,52 @@ Not covered: a catalogue or an original that is damaged, which a backup mends.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from localmed.domain import Document, Kind, Message, message
+from localmed.domain import Kind, Message, message
 from localmed.domain.accounts import Account
 from localmed.domain.errors import (
-    AccessUndecided,
     AccountsAltered,
+    AnotherKey,
     Damaged,
     LibraryError,
-    LocalmedError,
     NoLibrary,
     StateLost,
-    StopsAltered,
     UnknownName,
 )
 from localmed.ingest import manifest as manifests
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.ingest.sources import Source
-from localmed.library import generations, layout, originals, served
-from localmed.library.access import Access
-from localmed.library.anchors import AUDIT_FILE, PLANNED, REPAIRED, anchors
+from localmed.library import generations, journal, layout, originals, served
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, ImportedFile, originals_of
 from localmed.library.generations import AT_ONCE, Patience
 from localmed.library.graph import FILE as GRAPH
+from localmed.library.in_force import COPY, copy_of, in_force
 from localmed.library.intact import sha256_of
+from localmed.library.journal import (
+    ACCOUNTS,
+    ROWS_WITH_FACTS,
+    SINCE_CHECKPOINT,
+    WITH_ANOTHER_KEY,
+    InForce,
+    accounts_digest,
+    go_on,
+    replay,
+)
 from localmed.library.library import Builder
-from localmed.library.state import State
-from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.library.state import State, selected
 from localmed.messages import from_text
 from localmed.people import noted_accounts
-from localmed.people.accounts import CHANGE, CREATE, STATE_REPAIR, require_accounts
-from localmed.people.sign_on import SIGN_ON
+from localmed.people.accounts import require_accounts
 from localmed.process.files import open_regular, told_if_full
 from localmed.process.hooks import SILENT, Hooks, following
-from localmed.site import stops
-from localmed.site.audit import BEGUN, Audit, AuditEntry
-from localmed.site.changes import EVERYBODY
+from localmed.site.audit import ANEW
 from localmed.site.importing import importer_of
-from localmed.site.stops import Stop
 
 if TYPE_CHECKING:
     from localmed.ingest.pipeline import Progress
@@ -123,233 +124,96 @@ def _undone(data: Path, number: int) -> Message:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerStep:
-    """The ``fault``, and the entries to be written in place of the ledger."""
+class JournalStep:
+    """The ``fault`` of the journal or of the accounts, and what is to be in force instead.
+
+    ``listed`` are the accounts that get the rights the journal knows. ``lost``: there is no file, and it is made anew.
+    """
 
     fault: Message
-    entries: tuple[Entry, ...]
-
-    @property
-    def shown(self) -> tuple[Message, ...]:
-        """What it would do."""
-        state = {entry.document: entry.withdrawn for entry in self.entries}
-        withdrawn = [document[:12] for document, holds in state.items() if holds]
-        return (message("withdrawal.repair", count=len(withdrawn), ids=tuple(withdrawn)),)
-
-    def do(self, session: Session) -> None:
-        """Do it."""
-        with session.change("repair", "withdrawals") as change:
-            anchor = Withdrawals(session.data).restore(
-                self.entries, lambda planned: session.note_before("repair", "withdrawals", f"{PLANNED}{planned}")
-            )
-            change.outcome = f"{REPAIRED}{anchor}"
-
-
-@dataclass(frozen=True, slots=True)
-class AccessStep:
-    """The ``fault``, and the groups of each collection that is to be restricted."""
-
-    fault: Message
-    groups: Mapping[str, frozenset[str]]
-    changes: int
-
-    @property
-    def shown(self) -> tuple[Message, ...]:
-        """What it would do."""
-        lines = [
-            message("access.repair_line", name=name, groups=tuple(sorted(groups)))
-            for name, groups in sorted(self.groups.items())
-        ]
-        return (message("access.repair", count=len(lines)), *lines)
-
-    def do(self, session: Session) -> None:
-        """Do it."""
-        with session.change("repair", "access") as change:
-            anchor = session.access.restore(
-                self.groups,
-                self.changes,
-                lambda planned: session.note_before("repair", "access", f"{PLANNED}{planned}"),
-            )
-            change.outcome = f"{REPAIRED}{anchor}"
-
-
-@dataclass(frozen=True, slots=True)
-class StateStep:
-    """The ``fault`` of ``state.sqlite``: it is ``lost``, or its stops or accounts are; what is stopped then."""
-
-    fault: Message
-    stopped: tuple[Stop, ...]
-    changes: int
-    lost: bool
+    state: InForce
+    listed: tuple[Account, ...] = ()
+    passwords: bool = True
+    lost: bool = False
+    outcome: str = "in force"
 
     @property
     def shown(self) -> tuple[Message, ...]:
         """What it would do, and what is lost."""
-        names = tuple(f"{one.kind} {one.name}" for one in self.stopped)
-        parts = message("state.repair", count=len(names), names=names), message("state.repair_lost")
-        return parts if self.lost else parts[:1]
+        state = self.state
+        withdrawn = sum(one.withdrawn for one in state.withdrawals.values())
+        shown = [message("state.repair", withdrawn=withdrawn, restricted=len(state.access), stopped=len(state.stops))]
+        if self.listed or not self.passwords:
+            names = tuple(f"{one.user}: {noted_accounts.rights_of(one)}".rstrip(": ") for one in self.listed)
+            shown.append(message("account.repair", count=len(names), names=names))
+        shown += [] if self.passwords else [message("account.repair_passwords")]
+        return (*shown, message("state.repair_lost")) if self.lost else tuple(shown)
 
     def do(self, session: Session) -> None:
-        """Do it."""
-        with session.change(*STATE_REPAIR) as change:
-            anchor = stops.restore(
-                session.data,
-                self.stopped,
-                self.changes,
-                lambda planned: session.note_before(*STATE_REPAIR, f"{PLANNED}{planned}"),
-            )
-            change.outcome = f"{REPAIRED}{anchor}"
+        """Do it: the journal goes on from a checkpoint."""
+        if self.lost:
+            State(session.data, anew=True).close()
+        if (copy := session.data / COPY).is_dir():
+            copy.rename(copy.with_name(f"{COPY}.damaged"))
+        journal.key(session.data) or journal.make_key(session.data)
+        outcome = ANEW if self.lost else self.outcome
+        with session.changing("repair", "journal", outcome, before=self.state) as (change, entry):
+            if self.listed or not self.passwords:
+                noted_accounts.restore(change.state, self.listed, self.passwords)
+            accounts = change.state.execute(ACCOUNTS).fetchall()
+            change.note(entry, **replace(self.state, accounts=accounts_digest(accounts)).facts())
 
 
-@dataclass(frozen=True, slots=True)
-class AccountsStep:
-    """The ``fault``, the accounts whose rights are to be what the audit log knows, and whether passwords can stay."""
+def records(data: Path) -> list[JournalStep]:
+    """What can be put right of what is in force, and of the accounts.
 
-    fault: Message
-    listed: tuple[Account, ...]
-    passwords: bool
-
-    @property
-    def shown(self) -> tuple[Message, ...]:
-        """What it would do, and what is lost."""
-        names = tuple(f"{one.user}: {noted_accounts.rights_of(one)}".rstrip(": ") for one in self.listed)
-        parts = message("account.repair", count=len(names), names=names), message("account.repair_passwords")
-        return parts[:1] if self.passwords else parts
-
-    def do(self, session: Session) -> None:
-        """Do it."""
-        with session.change("repair", "accounts") as change:
-            anchor = noted_accounts.restore(
-                session.data,
-                self.listed,
-                self.passwords,
-                lambda planned: session.note_before("repair", "accounts", f"{PLANNED}{planned}"),
-            )
-            change.outcome = f"{REPAIRED}{anchor}"
-
-
-Record = LedgerStep | AccessStep | StateStep | AccountsStep
-
-
-def records(data: Path) -> list[Record]:
-    """What can be put right of the ledger, the access file and ``state.sqlite``.
-
-    Raise ``Damaged`` where one of them is damaged and the audit log is missing or damaged too.
-    """
-    steps: list[Record] = []
-    try:
-        Withdrawals(data).changed()
-    except Damaged as error:
-        steps.append(LedgerStep(error.messages[0], _ledger(data, _audited(data))))
-    try:
-        Access(data).all()
-    except AccessUndecided:
-        raise
-    except Damaged as error:
-        access, noted = Access(data), anchors(data, "access")
-        changes = max([access.changes(), *(anchor.extent for anchor in noted)]) + 1
-        steps.append(AccessStep(error.messages[0], _groups(access.readable(), _audited(data)), changes))
-    return [*steps, *_state(data)]
-
-
-def _state(data: Path) -> Iterator[StateStep | AccountsStep]:
-    """Raise ``Damaged`` for a file that SQLite cannot read: that one is restored, or moved away and made anew.
-
-    The accounts are looked at once the rest is whole.
+    Raise ``Damaged`` where neither the journal nor its copy can tell, and for a file that SQLite cannot read.
     """
     try:
-        stops.stops(data)
+        state = in_force(data)
+    except AnotherKey as error:  # the journal goes on with the key at hand
+        state = replay(selected(data, SINCE_CHECKPOINT), None)
+        return [JournalStep(error.messages[0], state, outcome=WITH_ANOTHER_KEY)]
+    except Damaged as error:
+        lost, state = isinstance(error, StateLost), _salvaged(data, error)
+        listed, passwords = ((), True) if lost else _rights(data, state)
+        return [JournalStep(error.messages[0], state, listed, passwords, lost)]
+    try:
         require_accounts(data)
         noted_accounts.require_noted(data)
-    except AccountsAltered as error:
-        listed = _rights(noted_accounts.readable(data), _audited(data))
-        yield AccountsStep(error.messages[0], listed, noted_accounts.passwords_as_noted(data))
-    except (StateLost, StopsAltered) as error:
-        changes = max((anchor.extent for anchor in anchors(data, "stops")), default=0)
-        stopped = _stopped(stops.readable(data), _audited(data))
-        yield StateStep(error.messages[0], stopped, changes, isinstance(error, StateLost))
+    except (AccountsAltered, StateLost) as error:
+        return [JournalStep(error.messages[0], state, *_rights(data, state))]
+    if journal.key(data) is None and selected(data, "SELECT 1 FROM journal WHERE mac <> '' LIMIT 1"):
+        fault = message("state.no_key.what", path=str(journal.place(data)))
+        return [JournalStep(fault, state, outcome=WITH_ANOTHER_KEY)]
+    if state.number and copy_of(data) is None:
+        return [JournalStep(message("state.copy.what", file=str(data / COPY)), state)]
+    return []
 
 
-def _stopped(kept: Sequence[Stop], log: Sequence[AuditEntry]) -> tuple[Stop, ...]:
-    """The stops of the log, and those that only the file knows; one that was cut off counts as made."""
-    stopped = {f"{one.kind} {one.name}": one for one in kept}
-    for entry in log:
-        kind, _, name = entry.subject.partition(" ")
-        if entry.action == stops.STOP and kind in stops.KINDS:
-            stopped.setdefault(entry.subject, Stop(kind, name, "audit log", entry.actor, entry.time))
-        elif entry.action == stops.LIFT and entry.outcome != BEGUN:
-            stopped.pop(entry.subject, None)
-    return tuple(stopped.values())
+def _salvaged(data: Path, error: Damaged) -> InForce:
+    """What is in force by the copy and the rows that were added since; without a copy there is no telling."""
+    state = copy_of(data)
+    if state is None:
+        raise error
+    with suppress(StateLost):
+        since = selected(data, ROWS_WITH_FACTS.replace("FIRST", f"{state.number + 1:d}"))
+        return go_on(state, since, journal.key(data))
+    return state
 
 
-def _rights(stored: Sequence[Account], log: Sequence[AuditEntry]) -> tuple[Account, ...]:
-    """The accounts with other rights than the log's, with the log's; one that it does not know is disabled."""
-    known: dict[str, Account] = {}
-    for entry in log:
-        if entry.action in (CREATE, CHANGE, SIGN_ON):
-            noted = noted_accounts.rights_read(entry.subject, entry.outcome.partition("; anchor ")[0])
-            known |= {noted.user: noted} if noted else {}
-    now = [known.get(one.user) or replace(one, disabled=True) for one in stored]
-    return tuple(right for right, one in zip(now, stored, strict=True) if right != one)
+def _rights(data: Path, state: InForce) -> tuple[tuple[Account, ...], bool]:
+    """The accounts with other rights than the journal knows, with those; and whether the passwords can stay.
 
-
-def _audited(data: Path) -> list[AuditEntry]:
-    """The changes that the audit log knows to have been made, or cut off; oldest first."""
-    if not (data / AUDIT_FILE).exists():
-        raise Damaged("generation.no_audit", path=str(data / AUDIT_FILE))
-    with closing(Audit(data)) as log:
-        if log.verify(key_needed=False):
-            raise Damaged("generation.no_audit", path=str(data / AUDIT_FILE))
-        cut_off = {entry.digest() for entry in log.unfinished()}
-        return [
-            entry
-            for entry in log.entries()
-            if not entry.outcome.startswith(("failed: ", PLANNED))
-            and (entry.outcome != BEGUN or entry.digest() in cut_off)
-        ]
-
-
-def _ledger(data: Path, log: Sequence[AuditEntry]) -> tuple[Entry, ...]:
-    """The lines that can be read, and those that the log knows besides; one that was cut off counts as a withdrawal."""
-    kept = Withdrawals(data).readable()
-    state = {entry.document: entry.withdrawn for entry in kept}
-    noted = {
-        entry.subject: entry
-        for entry in log
-        if entry.action == "withdraw" or (entry.action == "reinstate" and entry.outcome != BEGUN)
-    }
-    lost = [entry for entry in noted.values() if state.get(entry.subject, False) != (entry.action == "withdraw")]
-    documents = _documents(data, [entry.subject for entry in lost])
-    return (*kept, *(_entry(entry, documents.get(entry.subject)) for entry in lost))
-
-
-def _entry(noted: AuditEntry, document: Document | None) -> Entry:
-    content, title = (document.content, document.title) if document else ("", "")
-    withdrawn = noted.action == "withdraw"
-    return Entry(noted.time, noted.subject, content, title, withdrawn, "audit log", noted.actor)
-
-
-def _documents(data: Path, ids: Sequence[str]) -> dict[str, Document]:
-    """The documents of ``ids`` from every generation that can be read."""
-    known: dict[str, Document] = {}
-    for number in generations.numbers(data):
-        with (
-            suppress(LocalmedError, sqlite3.Error),
-            generations.lease(data, number) as generation,
-            closing(Catalogue(generation / CATALOGUE)) as catalogue,
-        ):
-            known |= catalogue.by_ids(ids)
-    return known
-
-
-def _groups(kept: Mapping[str, frozenset[str]], log: Sequence[AuditEntry]) -> dict[str, frozenset[str]]:
-    """The restrictions of the log, and those that only the file knows."""
-    groups = dict(kept)
-    for entry in log:
-        words = entry.outcome.partition("; anchor ")[0]
-        if entry.action == "access" and words != BEGUN:
-            groups[entry.subject] = frozenset() if words == EVERYBODY else frozenset(words.split())
-    return {name: allowed for name, allowed in groups.items() if allowed}
+    One that it does not know is disabled.
+    """
+    if state.accounts in ("", noted_accounts.stored_digest(data)):
+        return (), True
+    stored = noted_accounts.readable(data)
+    now = [noted_accounts.rights_read(one.user, state.rights.get(one.user, "")) or replace(one, disabled=True)
+           for one in stored]  # fmt: skip
+    listed = tuple(right for right, one in zip(now, stored, strict=True) if right != one)
+    return listed, noted_accounts.passwords_as_noted(data, state.accounts)
 
 
 def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:

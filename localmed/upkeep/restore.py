@@ -1,51 +1,45 @@
 """``localmed restore``: a data folder from a backup, whole or not at all.
 
 Everything is written into a folder beside, every hash compared, and the two are exchanged last: what was there stays
-beside as ``<data>.before-...`` for a person to delete. Of an existing data folder the newest wins: where its audit log
-goes on from the backup's, its log, ledger and access file are kept, and so are its stops, accounts and tokens, so that
-no withdrawal, restriction, stop, disabled account or line of the log is lost; where it cannot be read, withdrawals and
-stops that can still be read are put in force again. Nobody stays signed in.
+beside as ``<data>.before-...`` for a person to delete. Of an existing data folder the newest wins: where its
+journal goes on from the backup's, its ``site.sqlite`` is kept, so that no withdrawal, restriction, stop, disabled
+account, kept answer or row of the journal is lost; where it cannot be read, withdrawals and stops that can still be
+read are put in force again. Nobody stays signed in.
 """
 
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
-from localmed.domain import Document
-from localmed.domain.errors import Busy, Damaged, LocalmedError, UsageError
+from localmed.domain.errors import AnotherKey, Busy, Damaged, LocalmedError, UsageError
 from localmed.library import generations, layout
-from localmed.library.anchors import PLANNED, Anchor, anchors
+from localmed.library.in_force import Changing, changing, copy_of, in_force
+from localmed.library.journal import SINCE_CHECKPOINT, WITH_ANOTHER_KEY, InForce, replay
+from localmed.library.older import is_moved
 from localmed.library.state import FILE as STATE_FILE
-from localmed.library.state import rows, transaction
-from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.library.state import rows, selected
 from localmed.people import noted_accounts
+from localmed.people.noted_accounts import require_noted
 from localmed.process import files
 from localmed.process.hooks import Hooks
-from localmed.site import alerts, stops
-from localmed.site.audit import Audit
-from localmed.site.stops import Stop
+from localmed.site import alerts
+from localmed.site.audit import Audit, entry_of
+from localmed.site.stops import STOP
+from localmed.site.uploads import WAITING
 from localmed.upkeep import backup as backups_of
 from localmed.upkeep.backup import Backup
-
-NEWER = tuple(place.name for place in layout.PLACES if place.logged and place.name != layout.STATE)
-KEPT = {  # of the existing ``state.sqlite``, by table
-    "accounts": ("user", "role", "groups", "source", "password", "disabled", "subject", "created", "signed_in"),
-    "tokens": ("digest", "id", "user", "name", "created", "expires"),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was restored: ``kept_log`` that the audit log, ledger and access file are the existing, newer ones.
+    """What was restored: ``kept_log`` that the journal is the existing, newer one.
 
-    ``withdrawn`` counts withdrawals that only the existing ledger knew; ``beside`` is where the old folder lies now.
+    ``withdrawn`` counts withdrawals that only the existing folder knew; ``beside`` is where the old folder lies now.
     """
 
     backup: Backup
@@ -76,6 +70,7 @@ def _restored(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Ho
             kept_log, withdrawn = _newest(data, fresh) if existing else (False, 0)
             _sign_everybody_out(fresh)
             alerts.clear(fresh, "backup")  # of the night before the backup that is whole
+            _with_the_key_at_hand(fresh)
             _verify(fresh)
             beside = _exchange(data, fresh)
     except BaseException:
@@ -108,12 +103,22 @@ def _sign_everybody_out(fresh: Path) -> None:
             state.execute("DELETE FROM logins")
 
 
+def _with_the_key_at_hand(fresh: Path) -> None:
+    """A key that lay outside the folder may be another here: the journal goes on with it from a checkpoint."""
+    try:
+        in_force(fresh)
+    except AnotherKey:
+        state = replay(selected(fresh, SINCE_CHECKPOINT), None)
+        with changing(fresh, before=state) as change:
+            change.note(entry_of("restore", "journal", WITH_ANOTHER_KEY), **state.facts())
+
+
 def _verify(fresh: Path) -> None:
     """Raise ``Damaged`` unless what was written is a library that can be served."""
     with generations.lease(fresh) as generation:
         if problems := generations.check(generation, whole=True):
             raise Damaged("generation.damaged", name=generation.name, problem=problems[0])
-    Withdrawals(fresh).changed()
+    in_force(fresh)
 
 
 @contextmanager
@@ -129,105 +134,76 @@ def _unused(data: Path | None) -> Iterator[None]:
 
 
 def _newest(data: Path, fresh: Path) -> tuple[bool, int]:
-    """Let the existing log, ledger and access file stand where they go on from the backup's."""
+    """Let the existing journal stand where it goes on from the backup's, with all that is in its file."""
     if _goes_on(data, fresh):
-        for name in NEWER:
-            for old in (fresh / name, fresh / f"{name}-wal", fresh / f"{name}-shm"):
-                old.unlink(missing_ok=True)
-            for path in (data / name, data / f"{name}-wal"):
+        for place in (place for place in layout.PLACES if place.logged):
+            for end in ("", "-wal", "-shm"):
+                (fresh / f"{place.name}{end}").unlink(missing_ok=True)
+            for path in (data / place.name, data / f"{place.name}-wal"):
                 if path.is_file():
                     shutil.copy2(path, fresh / path.name)
                     files.sync(fresh / path.name)
-        _rights_now(data, fresh)
+        with rows(fresh) as state:
+            kept = [(path.name,) for path in layout.entries(fresh / layout.UPLOADS / WAITING)]
+            state.execute("CREATE TEMP TABLE kept (id TEXT)")
+            state.executemany("INSERT INTO kept VALUES (?)", kept)
+            state.execute("DELETE FROM uploads WHERE id NOT IN (SELECT id FROM kept)")
         return True, 0
-    _stop_again(stops.readable(data), fresh)
-    return False, _withdraw_again(Withdrawals(data).readable(), fresh)
-
-
-def _rights_now(data: Path, fresh: Path) -> None:
-    """Let stops, accounts and tokens be what they are now, if they are sound: the log that is kept goes on from them.
-
-    Of accounts those that only the backup knows come back; there is no other way for one to go.
-    """
-    with suppress(Damaged):
-        noted_accounts.require_noted(data)
-        now, counted = stops.stops(data), max((anchor.extent for anchor in anchors(data, "stops")), default=0)
-        with rows(data) as state:
-            tables = {name: _sound_rows(state, name, fields) for name, fields in KEPT.items()}
-        with rows(fresh) as state, transaction(state):
-            state.execute("DELETE FROM tokens")
-            for name, fields in KEPT.items():
-                places = ", ".join("?" for _ in fields)
-                query = f"INSERT OR REPLACE INTO {name} ({', '.join(fields)}) VALUES ({places})"  # noqa: S608
-                state.executemany(query, tables[name])
-        _stop(now, counted, fresh)
-        with closing(Audit(fresh)) as log:
-            note = partial(log.append, "restore", "accounts")
-            anchor = noted_accounts.restore(fresh, (), True, lambda planned: note(f"{PLANNED}{planned}"))
-            note(f"in force{anchor}")
-
-
-def _sound_rows(state: sqlite3.Connection, name: str, fields: Iterable[str]) -> list[tuple[object, ...]]:
-    """The rows of a table; SQLite's error where one is not as it was stored."""
-    state.execute(f"SELECT * FROM sound_{name}").fetchall()  # noqa: S608
-    return state.execute(f"SELECT {', '.join(fields)} FROM {name}").fetchall()  # noqa: S608
-
-
-def _stop_again(listed: Iterable[Stop], fresh: Path) -> None:
-    """Put in force what only the existing folder says is stopped."""
-    known = {(one.kind, one.name): one for one in stops.stops(fresh)}
-    if lost := [one for one in listed if (one.kind, one.name) not in known]:
-        _stop([*known.values(), *lost], max((one.extent for one in anchors(fresh, "stops")), default=0), fresh)
-
-
-def _stop(listed: Iterable[Stop], least: int, fresh: Path) -> None:
-    with closing(Audit(fresh)) as log:
-        anchor = stops.restore(
-            fresh, listed, least, lambda planned: log.append("restore", "stops", f"{PLANNED}{planned}")
-        )
-        log.append("restore", "stops", f"in force{anchor}")
+    known = [found for found in (copy_of(data), _readable(data)) if found]
+    return False, _in_force_again(known, fresh)
 
 
 def _goes_on(data: Path, fresh: Path) -> bool:
-    """Whether the log of ``data`` is whole and holds the newest entry of that of ``fresh``, and its ledger is whole."""
+    """Whether the journal of ``data`` is whole and holds the newest row of that of ``fresh``."""
     try:
-        if not (data / layout.AUDIT).exists():
-            return False
-        with closing(Audit(data)) as log, closing(Audit(fresh)) as restored:
-            newest = [entry.digest() for _, entry in restored.numbered()][-1:]
-            known = {entry.digest() for _, entry in log.numbered()}
-            if not set(newest) <= known or log.verify(key_needed=False):
+        with Audit(data) as log, Audit(fresh) as restored:  # moves the files of before, of either
+            newest = restored.head()
+            if newest and is_moved(restored.entries()[-1]):
+                newest = restored.row_at(newest.number - 1)
+            if (newest and log.row_at(newest.number) != newest) or log.verify(key_needed=False):
                 return False
-        Withdrawals(data).changed()
+        in_force(data)
+        require_noted(data)
         return True
     except (LocalmedError, OSError):
         return False
 
 
-def _withdraw_again(entries: list[Entry], fresh: Path) -> int:
-    """Put in force what only the existing ledger withdraws."""
-    ids, contents = Withdrawals(fresh).in_force()
-    newest = {entry.document: entry for entry in entries}
-    lost = [one for one in newest.values() if one.withdrawn and one.document not in ids | contents]
-    with closing(Audit(fresh)) as log:
-        for entry in lost:
-            _withdraw(entry, fresh, log)
-    return len(lost)
+def _readable(data: Path) -> InForce | None:
+    with suppress(LocalmedError, OSError):
+        return in_force(data)
+    return None
 
 
-def _withdraw(entry: Entry, fresh: Path, log: Audit) -> None:
-    """Append ``entry`` to the ledger of ``fresh`` as its own user's, planned and noted in the log as any withdrawal."""
-    ledger = Withdrawals(fresh)
-    document = Document(
-        id=entry.document, collection="", key="", title=entry.title, language="", source="", file_sha256="",
-        content=entry.content, media_type="",
-    )  # fmt: skip
+def _in_force_again(known: list[InForce], fresh: Path) -> int:
+    """Put in force what only the existing folder withdraws or stops; return how many withdrawals that is."""
+    count = 0
+    with changing(fresh) as change:
+        for found in known:
+            for one in found.withdrawals.values():
+                present = change.after.withdrawals.get((one.document, one.content))
+                if one.withdrawn and not (present and present.withdrawn):
+                    entry = replace(entry_of("withdraw", one.document, "restored", user=one.actor), time=one.time)
+                    values = {name: getattr(one, name) for name in ("document", "content", "title", "reason", "sketch")}
+                    change.note(entry, kind="withdrawal", withdrawn=True, **values)
+                    count += 1
+            for name, groups in found.access.items():
+                if change.after.access.get(name) != groups:
+                    entry = entry_of("access", name, "restored")
+                    change.note(entry, kind="access", collection=name, groups=sorted(groups))
+            _disable(change, [user for user, rights in found.rights.items() if " disabled: " in rights])
+            stopped = {(one.kind, one.name) for one in change.after.stops}
+            for stop in (one for one in found.stops if (one.kind, one.name) not in stopped):
+                entry = replace(entry_of(STOP, f"{stop.kind} {stop.name}", "restored", user=stop.user), time=stop.time)
+                change.note(entry, kind="stop", what=stop.kind, name=stop.name, stopped=True, reason=stop.reason)
+    return count
 
-    def plan(anchor: Anchor) -> None:
-        log.append("withdraw", entry.document, f"{PLANNED}{anchor}")
 
-    ledger.append(document, True, entry.reason, entry.actor, plan, entry.sketch)
-    log.append("withdraw", entry.document, f"in force{ledger.anchor()}")
+def _disable(change: Changing, users: list[str]) -> None:
+    for user in users:
+        query = "UPDATE accounts SET disabled = 1 WHERE user = ? AND disabled = 0"
+        if change.state.execute(query, (user,)).rowcount:
+            noted_accounts.note(change, entry_of("account change", user, "restored"))
 
 
 def _exchange(data: Path, fresh: Path) -> str:

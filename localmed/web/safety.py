@@ -17,8 +17,7 @@ from localmed.people import feedback
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
 from localmed.site import lookups, stops
-from localmed.site.audit import NEWEST, Audit
-from localmed.site.audit_key import Head
+from localmed.site.audit import NEWEST, Audit, Head
 from localmed.upkeep import incident
 from localmed.web import pages
 from localmed.web.visits import Safety

@@ -36,7 +36,7 @@ def source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evi
 def standing(evidence: Evidence, library: Library) -> Evidence:
     """``evidence`` with its text as it was cited, and with the status and the overdue review of its document now.
 
-    Of a document that is gone the ledger is still asked; else what was known when it was cited stays. Raise
+    Of a document that is gone the withdrawals are still asked; else what was known when it was cited stays. Raise
     ``UnknownName`` for one that is hidden from the reader, whatever the answer says of its collection.
     """
     document = evidence.passage.document_id

@@ -1,6 +1,6 @@
 """Flipped bits: one random bit of a stored file after another, and what then becomes of all that is shown.
 
-    python -m tests.benchmarks.flips [--count 600] [--kind state.sqlite ...]
+    python -m tests.benchmarks.flips [--count 600] [--kind site.sqlite ...]
 
 A small library (guidelines, a PDF, a hidden collection, a terminology; one document withdrawn, one superseded, one not
 yet effective; accounts, a login, a token, a stop, a job, answers that were kept, a registered model) is asked,
@@ -38,7 +38,7 @@ from localmed.domain.codec import answer_json
 from localmed.domain.errors import LocalmedError, UnknownName, UsageError
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import load
-from localmed.library import generations
+from localmed.library import generations, in_force
 from localmed.library.reading import unaltered
 from localmed.library.vectors import VectorCache
 from localmed.models.registry import registration
@@ -67,9 +67,7 @@ DOSES = {
 }
 HIDDEN = {"trial.txt": "Trial protocol\n\nGive 900 micrograms of adrenaline for anaphylaxis within the trial.\n"}
 DRAWN_FROM = ("vectors", "files", "lexical", "library.sqlite", generations.MANIFEST, "checked.json")
-SINGLE = (
-    "access.json", "withdrawals", "withdrawals.known", "audit.sqlite", "audit.key", "state.sqlite", "history.key",
-)  # fmt: skip
+SINGLE = ("in_force.json", "site.sqlite", "audit.key", "history.key")
 PLAIN = {"reranker": NONE}  # it reads what was found, and takes most of the time
 DATES = ("generation", "day", "time")
 TOLD = ("jobs",)  # shown, and neither an answer nor a picture nor access
@@ -261,8 +259,9 @@ def measured(settings: Settings, count: int, seed: int = 14, only: Sequence[str]
         if decays and kind == "models" and path.name != REGISTRY:
             _restamped(settings.data / "models", path)
         named = f"{kind} {path.name} {place}.{bit}{' decayed' if decays else ''}"
+        in_force._KNOWN.clear()  # as a process that starts: one that has read it before goes on with that
         with opened(settings, HashedWords(), uses=PLAIN) as session:
-            after = shown(session, image if kind in DRAWN_FROM else None, kind == "state.sqlite")
+            after = shown(session, image if kind in DRAWN_FROM else None, kind == "site.sqlite")
         print(number, end=" ", file=sys.stderr, flush=True)
         _judge(outcomes, kind, named, before, after, result(lambda: _whole(settings)))
         _restore(path, whole)
@@ -289,11 +288,11 @@ def _restamped(folder: Path, path: Path) -> None:
 
 def _log(data: Path) -> dict[Path, bytes]:
     """The audit log's files as they are."""
-    return {path: path.read_bytes() for path in data.glob("audit.sqlite*")}
+    return {path: path.read_bytes() for path in data.glob("site.sqlite*")}
 
 
 def _put_back(log: Mapping[Path, bytes]) -> None:
-    for path in next(iter(log)).parent.glob("audit.sqlite-*"):
+    for path in next(iter(log)).parent.glob("site.sqlite-*"):
         path.unlink()
     for path, content in log.items():
         path.write_bytes(content)

@@ -45,15 +45,15 @@ REPRODUCTIONS: Mapping[int, Reproduction] = {
     3: Reproduction(
         "a ledger emptied or cut at a line's end answers",
         (
-            "site/test_anchors.py::test_a_ledger_emptied_with_what_is_known_of_it_stops_every_answer_and_change",
-            "library/test_withdrawals.py::test_a_ledger_cut_at_the_end_of_a_line_stops_every_answer",
+            "site/test_in_force.py::test_what_was_altered_stops_everything_until_it_is_repaired",
+            "site/test_in_force.py::test_the_manifest_knows_a_journal_that_was_cut_with_its_copy",
         ),
     ),
     4: Reproduction(
         "one changed letter in the access file opens a collection",
         (
-            "site/test_anchors.py::test_no_single_character_changed_opens_a_collection",
-            "site/test_anchors.py::test_an_altered_file_stops_readers_and_changes_until_it_is_restored",
+            "site/test_in_force.py::test_no_single_character_changed_in_a_row_lifts_anything",
+            "site/test_in_force.py::test_an_older_file_put_in_its_place_is_missed",
         ),
     ),
     5: Reproduction(
@@ -108,8 +108,8 @@ REPRODUCTIONS: Mapping[int, Reproduction] = {
         "a kill during a withdrawal leaves the document in force and unlogged; a deleted audit log is not missed",
         (
             "site/test_cut_off.py::test_a_withdrawal_that_is_killed",
-            "site/test_anchors.py::test_a_lost_audit_log_is_missed_and_the_next_begins_with_that",
-            "site/test_anchors.py::test_an_audit_log_that_lost_its_end_is_missed",
+            "site/test_state_lost.py::test_nothing_is_answered_until_it_was_put_right_and_the_stop_holds_then",
+            "site/test_audit_chain.py::test_a_tail_cut_behind_a_head_that_was_taken_away_is_seen_every_time",
         ),
     ),
     14: Reproduction(

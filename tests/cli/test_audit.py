@@ -82,8 +82,8 @@ def test_what_was_done_to_the_log_is_told(copied: Localmed, tmp_path: Path) -> N
     head = tmp_path / "head"
     head.write_text(copied("audit", "head").out)
     assert copied("audit", "verify", "--head", str(head)).code == 0
-    with closing(sqlite3.connect(copied.data / "audit.sqlite", isolation_level=None)) as database:
-        database.execute("DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)")
+    with closing(sqlite3.connect(copied.data / "site.sqlite", isolation_level=None)) as database:
+        database.execute("DELETE FROM journal WHERE id = (SELECT max(id) FROM journal)")
     assert copied("audit", "verify").code == 0, "nothing shows it"
     cut = copied("audit", "verify", "--head", str(head))
     assert cut.code == 5
@@ -95,13 +95,14 @@ def test_what_was_done_to_the_log_is_told(copied: Localmed, tmp_path: Path) -> N
 def test_a_log_that_lost_its_beginning_or_what_manifests_know_is_not_called_whole(copied: Localmed) -> None:
     copied("ask", "What is the dose of paracetamol?")
     copied.ok("reindex", "--again")
-    with closing(sqlite3.connect(copied.data / "audit.sqlite", isolation_level=None)) as database:
-        database.execute("DELETE FROM entries WHERE id > 1")
+    with closing(sqlite3.connect(copied.data / "site.sqlite", isolation_level=None)) as database:
+        database.execute("DELETE FROM journal WHERE id > 1")
     assert "lacks entries" in copied("audit", "verify").out
-    for file in copied.data.glob("audit.sqlite*"):
+    for file in copied.data.glob("site.sqlite*"):
         file.unlink()
+    copied("search", "paracetamol").failed(5)
+    copied.ok("repair", "--yes")
     copied.ok("search", "paracetamol")
-    copied("ask", "What is the dose of paracetamol?")
     anew = copied("audit", "verify")
     assert anew.code == 5
     assert phrase("doctor.audit_anew.what") in anew.out

@@ -22,7 +22,7 @@ COMMANDS = (
 )
 IN_GENERATION = ("manifest.json", "library.sqlite", "graph.sqlite", "lexical/*.store", "lexical/meta.json",
                  "passages.lance/data/*", "passages.lance/_versions/*")  # fmt: skip
-BESIDE = ("access.json", "withdrawals", "withdrawals.known", "audit.sqlite", "state.sqlite", "files/*",
+BESIDE = ("in_force.json", "site.sqlite", "files/*",
           "vectors/*", "corpora/*", "models/registry.json")  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def _a_folder(path: Path) -> None:
 DAMAGES = (_overwritten, _lost, _a_folder)
 # Each kind of file once, the damages in turn; a file of a generation and one beside it with every damage.
 SAMPLE = dict.fromkeys(
-    [*zip(IN_GENERATION + BESIDE, cycle(DAMAGES), strict=False), *product(("library.sqlite", "access.json"), DAMAGES)]
+    [*zip(IN_GENERATION + BESIDE, cycle(DAMAGES), strict=False), *product(("library.sqlite", "site.sqlite"), DAMAGES)]
 )
 
 

@@ -142,8 +142,8 @@ def test_traceback_only_with_debug(tmp_path: Path) -> None:
 
 
 def test_a_database_that_cannot_be_opened(copied: Localmed) -> None:
-    (copied.data / "state.sqlite").unlink(missing_ok=True)
-    (copied.data / "state.sqlite").mkdir()
+    (copied.data / "site.sqlite").unlink(missing_ok=True)
+    (copied.data / "site.sqlite").mkdir()
     assert phrase("library.unwritable.remedy") in copied("documents", "quarantine").failed(5)
 
 

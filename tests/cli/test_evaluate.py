@@ -61,7 +61,7 @@ def test_no_question_is_printed_or_kept(copied: Localmed, options: tuple[str, ..
     for word in ("Zyxwvut", "antibiotics septic"):
         assert word not in ran.out + ran.err
         assert not [file for file in written if word.encode() in file.read_bytes()]
-    with sqlite3.connect(copied.data / "audit.sqlite") as audit:
+    with sqlite3.connect(copied.data / "site.sqlite") as audit:
         assert "retrieval, 4 questions" in "\n".join(audit.iterdump())
 
 

@@ -151,11 +151,9 @@ def test_a_sheet_is_taken_whole_or_not_at_all(copied: Localmed, tmp_path: Path) 
 def test_names_of_staff_are_in_no_log(copied: Localmed) -> None:
     document = copied.id_of("Paracetamol")
     copied.ok("documents", "set", document, "--owner", "Dr Lin-Marker", "--review-by", EARLIER)
-    for file in ("audit.sqlite", "state.sqlite"):
-        with closing(sqlite3.connect(copied.data / file)) as database:
-            assert "Lin-Marker" not in "\n".join(database.iterdump())
-    with closing(sqlite3.connect(copied.data / "audit.sqlite")) as database:
-        last = json.loads(database.execute("SELECT entry FROM entries ORDER BY id DESC").fetchone()[0])
+    with closing(sqlite3.connect(copied.data / "site.sqlite")) as database:
+        assert "Lin-Marker" not in "\n".join(database.iterdump())
+        last = json.loads(database.execute("SELECT entry FROM journal ORDER BY id DESC").fetchone()[0])
     assert (last["action"], last["subject"], last["outcome"]) == ("govern", document[:12], "owner review_by")
 
 
@@ -231,7 +229,7 @@ def test_the_settings_name_the_groups_and_a_rollback_lifts_nothing(copied: Local
     assert copied.titles("paracetamol") == []
     (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses", "doctors"]\n')
     assert "Paracetamol" in copied.titles("paracetamol")
-    (copied.data / "access.json").write_text("{")
+    (copied.data / "site.sqlite").write_bytes(b"{")
     copied("search", "paracetamol").failed(5)
 
 
@@ -278,7 +276,7 @@ def test_the_doctor_counts_nothing_of_hidden_collections_for_a_reader(copied: Lo
     names = {check["name"] for check in copied("doctor", "--json").json["checks"]}
     assert {"governance", "quarantine", "library"} <= names
     seen = {check["name"] for check in copied("--as-group", "nurses", "doctor", "--json").json["checks"]}
-    assert names - seen >= {"governance", "quarantine", "disk", "withdrawals", "access", "audit"}
+    assert names - seen >= {"governance", "quarantine", "disk", "state", "audit"}
 
 
 def test_as_group_only_narrows_what_the_setting_names(copied: Localmed) -> None:

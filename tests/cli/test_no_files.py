@@ -17,8 +17,8 @@ from localmed.process import files
 from tests.cli.conftest import Localmed
 
 SECONDS = 120  # an answer takes one; who opens a pipe waits for ever
-KEPT = ("audit.key", "withdrawals", "access.json", "generations/served.json", "current/manifest.json", "current/lease")
-DATABASES = ("audit.sqlite", "state.sqlite", "current/library.sqlite")
+KEPT = ("audit.key", "in_force.json", "generations/served.json", "current/manifest.json", "current/lease")
+DATABASES = ("site.sqlite", "current/library.sqlite")
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 
 

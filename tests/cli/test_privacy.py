@@ -70,8 +70,7 @@ def test_a_failing_search_leaves_nothing(copied: Localmed) -> None:
 
 
 def test_no_exception_holds_a_question(copied: Localmed) -> None:
-    withdrawals = copied.data / "withdrawals"
-    withdrawals.write_text("not JSON\n")
+    (copied.data / "site.sqlite").write_bytes(b"no database")
     with opened(load(copied.data)) as session:
         for ask in (
             lambda: session.ask(QUESTION, SearchFilter()),

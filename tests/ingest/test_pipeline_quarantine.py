@@ -20,7 +20,7 @@ from localmed.library import originals
 from localmed.library.state import Quarantined, State
 from localmed.library.withdrawals import Withdrawals
 from localmed.process.files import Opener
-from tests.fakes import HashedWords, answers, documents, import_into, jsonl, verify, write
+from tests.fakes import HashedWords, answers, documents, import_into, jsonl, verify, withdraw, write
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
 from tests.words import phrase, words
 
@@ -104,7 +104,7 @@ def test_odd_characters_go_through(settings: Settings, corpus: Path) -> None:
     import_into(settings, corpus)
     assert len(documents(settings)) == 1
     document = next(iter(documents(settings).values()))
-    Withdrawals(settings.data).append(document, True, "line one\u2028line two\u0085", "me")
+    withdraw(settings.data, document, reason="line one\u2028line two\u0085")
     assert Withdrawals(settings.data).in_force()[0] == {document.id}
     verify(settings.data)
 

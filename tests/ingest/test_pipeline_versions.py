@@ -14,9 +14,8 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
 from localmed.ingest.pipeline import Report
 from localmed.library.library import Library, build
-from localmed.library.withdrawals import Withdrawals
 from localmed.site import changes
-from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, verify, write
+from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, verify, withdraw, write
 from tests.words import said, words
 
 LATEST = Manifest(Collection("pubmed", "PubMed"), "pubmed", FieldMapping(options={"versions": "latest"}))
@@ -148,7 +147,7 @@ def test_what_was_decided_about_a_record_holds_for_its_next_version(settings: Se
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.mark(documents(settings)["1"], Status.SUPERSEDED, "", "old")
         builder.publish(message("generation.made.upgrade"))
-    Withdrawals(settings.data).append(documents(settings)["2"], True, "wrong", "tester")
+    withdraw(settings.data, documents(settings)["2"])
     brought(settings, corpus, n2=articles({"1": "Aspirin revised.", "2": "Heparin revised."}))
     assert documents(settings)["1"].status is Status.SUPERSEDED
     with Library.open(settings.data) as library:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
 from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date, message
-from localmed.domain.errors import Damaged, UnknownName, UsageError
+from localmed.domain.errors import UnknownName, UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations, intact
 from localmed.library.access import Access, groups_of
@@ -28,7 +28,7 @@ from localmed.library.library import Library, build
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.retrieval import studies
 from localmed.retrieval.search import HybridSearch
-from tests.fakes import HashedWords, WeighedWords, import_into, opened, write
+from tests.fakes import HashedWords, WeighedWords, import_into, opened, restrict, write
 
 COLLECTIONS = ("ward", "icu", "pharmacy")
 GROUPS = ("doctors", "nurses", "pharmacists")
@@ -256,25 +256,6 @@ def test_withdrawn_comes_before_pending(tmp_path: Path, corpus: Path) -> None:
 # --- readers ----------------------------------------------------------------------------------------------------------
 
 
-def test_readers_hold_over_generations_and_fail_closed(tmp_path: Path) -> None:
-    readers = Access(tmp_path)
-    assert readers.hidden_from(frozenset()) == frozenset()
-    readers.put("icu", ["doctors", "nurses"])
-    readers.put("ward", ["nurses"])
-    other = Access(tmp_path)
-    assert other.hidden_from(frozenset()) == {"icu", "ward"}
-    assert other.hidden_from(frozenset({"doctors"})) == {"ward"}
-    assert other.hidden_from(None) == frozenset()
-    readers.put("ward", [])
-    assert other.hidden_from(frozenset()) == {"icu"}
-    assert (tmp_path / "access.json").stat().st_mode & 0o077 == 0
-    for damage in ("", "[]", '{"icu": []}', '{"icu": "doctors"}', '{"icu": [1]}', '{"icu": ["a"'):
-        (tmp_path / "access.json").write_text(damage)
-        with pytest.raises(Damaged, match=r"access\.json"):
-            other.hidden_from(frozenset({"doctors"}))
-        (tmp_path / "access.json").unlink()
-
-
 def test_who_sees_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert groups_of((), tmp_path) is None
     assert groups_of((), tmp_path / "not there yet") is None
@@ -286,8 +267,8 @@ def test_who_sees_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", ["", "two words", "a/b", "x" * 61, "-a", "a\n"])
 def test_what_is_no_group_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError):
-        Access(tmp_path).put("icu", [name])
-    assert not (tmp_path / "access.json").exists()
+        restrict(tmp_path, "icu", [name])
+    assert Access(tmp_path).all() == {}
 
 
 def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Settings) -> None:
@@ -296,13 +277,13 @@ def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Setti
     with opened(reader, WeighedWords(), day=lambda: days[0]) as session:
         try:
             before = {hit.passage.collection for hit in session.find(QUESTION, SearchFilter(), 50, 50).found.hits}
-            Access(settings.data).put("icu", ["doctors"])
+            restrict(settings.data, "icu", ["doctors"])
             after = {hit.passage.title for hit in session.find(QUESTION, SearchFilter(), 50, 50).found.hits}
             answer = session.ask("When are antibiotics of sepsis given?", SearchFilter())
             days[0] = "2026-02-01"
             later = {hit.passage.title for hit in session.find(QUESTION, SearchFilter(), 50, 50).found.hits}
         finally:
-            Access(settings.data).put("icu", [])
+            restrict(settings.data, "icu", [])
     assert before == set(COLLECTIONS)
     assert after == {f"{name} current {day}" for name in ("ward", "pharmacy") for day in ("", "2026-01-10")}
     assert later - after == {

@@ -27,11 +27,11 @@ def test_every_name_is_there_once() -> None:
 @pytest.mark.parametrize(
     ("name", "place"),
     [
-        ("state.sqlite", "state.sqlite"),
-        ("state.sqlite-wal", "state.sqlite"),
-        ("access.json", "access.json"),
-        ("access.json.0123abcd.new", "access.json"),
-        ("access.json-wal", None),
+        ("site.sqlite", "site.sqlite"),
+        ("site.sqlite-wal", "site.sqlite"),
+        ("in_force.json", "in_force.json"),
+        ("in_force.json.0123abcd.new", "in_force.json"),
+        ("in_force.json-wal", None),
         ("vectors", "vectors"),
         ("vectors-wal", None),
         ("notes.txt", None),
@@ -48,7 +48,7 @@ def test_a_name_is_of_its_place(name: str, place: str | None) -> None:
 def test_what_is_unknown_is_listed(tmp_path: Path) -> None:
     for name in ("lost+found", "files", ".Trash-1000", "notes"):
         (tmp_path / name).mkdir()
-    for name in (".DS_Store", "state.sqlite-shm", "letter.docx"):
+    for name in (".DS_Store", "site.sqlite-shm", "letter.docx"):
         (tmp_path / name).write_bytes(b"x")
     assert [path.name for path in layout.unknown(tmp_path)] == ["letter.docx", "notes"]
 

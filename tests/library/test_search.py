@@ -15,8 +15,7 @@ from localmed.domain import SearchFilter, Status, message
 from localmed.domain.errors import UnknownName
 from localmed.library import generations
 from localmed.library.library import Library, build
-from localmed.library.withdrawals import Withdrawals
-from tests.fakes import HashedWords, described, documents, import_into, jsonl, titles, write
+from tests.fakes import HashedWords, described, documents, import_into, jsonl, titles, withdraw, write
 
 EDITIONS = ("2019-03", "2021", "2024-05-01", "")
 
@@ -89,10 +88,9 @@ def test_excluded_documents_do_not_fill_the_limit(settings: Settings, corpus: Pa
         {"id": f"c{number}", "title": "Else", "text": f"Sepsis among many other words {number}"} for number in range(10)
     ]
     import_into(settings, write(corpus, {"all.jsonl": jsonl(*best, *rest)}))
-    ledger = Withdrawals(settings.data)
     for name, document in documents(settings).items():
         if "#w" in name:
-            ledger.append(document, True, "test", "me")
+            withdraw(settings.data, document)
     with Library.open(settings.data) as library:
         for limit, count in ((1, 1), (3, 3), (10, 10), (50, 10)):
             lexical, dense = both(library, SearchFilter(), limit)

@@ -22,7 +22,6 @@ from localmed.library.library import SPARSE, Library, build
 from localmed.library.migrations import VECTORS, open_database
 from localmed.library.sparse import MOST_STEPS, MOST_TOKENS, STEP, SparseIndex, steps
 from localmed.library.vectors import VectorCache
-from localmed.library.withdrawals import Withdrawals
 from tests.fakes import (
     HashedWords,
     WeighedWords,
@@ -33,6 +32,7 @@ from tests.fakes import (
     overwrite,
     token_of,
     verify,
+    withdraw,
     write,
 )
 from tests.values import passage
@@ -198,10 +198,9 @@ def test_a_filter_does_not_change_scores(library: Library) -> None:
 
 
 def test_what_is_withdrawn_is_not_found_and_hides_nothing(imported: Settings) -> None:
-    ledger = Withdrawals(imported.data)
     withdrawn = [document for name, document in documents(imported, "ward").items() if "#en" in name]
     for document in withdrawn:
-        ledger.append(document, True, "test", "me")
+        withdraw(imported.data, document)
     with Library.open(imported.data) as library:
         rows = library.search_sparse({token_of("sepsis"): 1.0}, 8, SearchFilter(collections=("ward",)))
         assert len(rows) == 4

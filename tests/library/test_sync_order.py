@@ -21,10 +21,8 @@ from pathlib import Path
 from localmed.config import Settings
 from localmed.ingest import manifest
 from localmed.ingest.pipeline import Importer
-from localmed.library.access import Access
 from localmed.library.library import Library
-from localmed.library.withdrawals import Withdrawals
-from tests.fakes import HashedWords
+from tests.fakes import HashedWords, restrict, withdraw
 
 data, corpus, file, log = map(Path, sys.argv[1:])
 events = []
@@ -44,9 +42,9 @@ Importer(Settings(data), manifest.load(file), HashedWords(), None, file).run([co
 with Library.open(data) as library:
     document = library.catalogue.documents()[0]
 os.symlink("mark", data / "mark-access")
-Access(data).put("ward", ["doctors"])
+restrict(data, "ward", ["doctors"])
 os.symlink("mark", data / "mark-ledger")
-Withdrawals(data).append(document, True, "test", "me")
+withdraw(data, document)
 if str(log) != "-":
     log.write_text(json.dumps(events))
 """
@@ -122,9 +120,7 @@ def test_what_is_served_is_on_the_disk_before_it_is_named(tmp_path: Path, how: s
 
     rest = rows[next(place for place, row in enumerate(rows) if row[-1].endswith("mark-access")) :]
     border = next(place for place, row in enumerate(rest) if row[-1].endswith("mark-ledger"))
-    access, ledger = rest[1:border], rest[border + 1 :]
-    readers = str(data / "access.json")
-    assert access == [("fsync", f"{readers}.new"), ("rename", f"{readers}.new", readers), ("fsync", str(data))]
-    known = str(data / "withdrawals.known")
-    replaced = [("fsync", f"{known}.new"), ("rename", f"{known}.new", known), ("fsync", str(data))]
-    assert ledger == [("fsync", str(data / "withdrawals")), *replaced]
+    copy = str(data / "in_force.json")
+    written = [("fsync", f"{copy}.new"), ("rename", f"{copy}.new", copy), ("fsync", str(data))]
+    for change in (rest[1:border], rest[border + 1 :]):
+        assert [row for row in change if ".sqlite" not in row[-1] and ".key" not in row[-1]][-3:] == written

@@ -15,10 +15,9 @@ from localmed.config import KeywordSettings, SearchSettings, Settings
 from localmed.domain import SearchFilter, Status
 from localmed.domain.findings import KeywordStep
 from localmed.library.library import Library
-from localmed.library.withdrawals import Withdrawals
 from localmed.retrieval.keywords import NGram, Rows, candidates, degrade, outermost, ranked
 from localmed.retrieval.search import HybridSearch
-from tests.fakes import ANY, HashedWords, documents, import_into, jsonl, write
+from tests.fakes import ANY, HashedWords, documents, import_into, jsonl, withdraw, write
 
 RECORDS = [
     {"id": "1", "title": "Sepsis", "text": "Septic shock needs antibiotics within one hour. Measure lactate."},
@@ -104,7 +103,7 @@ def test_withdrawn_passages_are_no_results(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "data")
     import_into(settings, write(tmp_path / "corpus", {"all.jsonl": jsonl(*RECORDS)}))
     withdrawn = documents(settings)["all.jsonl#1"]
-    Withdrawals(settings.data).append(withdrawn, True, "wrong", "tester")
+    withdraw(settings.data, withdrawn)
     with Library.open(settings.data) as library:
         result = HybridSearch(library, HashedWords(), SearchSettings()).search("?", ANY, 5, ("antibiotics", "shock"))
     assert result.keywords == counted((2, 0), (1, 0), (1, 1))

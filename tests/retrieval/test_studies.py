@@ -12,9 +12,8 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Document, Kind, Status
 from localmed.library.library import Library
-from localmed.library.withdrawals import Withdrawals
 from localmed.retrieval.studies import STUDY_CHARACTERS, Reference, Study, bm25, find, named
-from tests.fakes import described, documents, import_into, jsonl, write
+from tests.fakes import described, documents, import_into, jsonl, withdraw, write
 
 RECORDS: tuple[dict[str, Any], ...] = (
     {"id": "plain", "title": "A trial in adults", "text": "Aspirin was compared with placebo after stroke.",
@@ -59,7 +58,7 @@ def test_what_may_not_count_is_returned_beside_the_wanted_number(library: Librar
 
 def test_a_withdrawal_takes_effect_at_once(library: Library, settings: Settings) -> None:
     document = documents(settings)["studies.jsonl#plain"]
-    Withdrawals(settings.data).append(document, True, "wrong", "test")
+    withdraw(settings.data, document)
     results = find(library, QUERY, 15, ("pubmed",), settings.search)
     assert {study.document.id: study.document.status for study in results}[document.id] is Status.WITHDRAWN
 

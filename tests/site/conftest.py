@@ -41,7 +41,7 @@ def filled(settings: Settings, corpus: Path) -> Settings:
     """A workflow is stopped, and a nurse has an account; ``older.sqlite`` is the file of before."""
     import_into(settings, write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
     with opened(settings, HashedWords()) as site_session:
-        shutil.copy2(settings.data / "state.sqlite", settings.data.parent / "older.sqlite")
+        shutil.copy2(settings.data / "site.sqlite", settings.data.parent / "older.sqlite")
         accounts.create(site_session, NURSE, PASSWORD)
         accounts.create(site_session, Account("boss", SessionRole.ADMIN), PASSWORD)
         stops.stop(site_session, stops.WORKFLOW, "ask", "under review")

@@ -17,8 +17,8 @@ import pytest
 
 from localmed.config import Settings
 from localmed.library.withdrawals import Withdrawals
-from localmed.site import changes, session
-from localmed.site.audit import BEGUN, Audit, AuditEntry
+from localmed.site import changes
+from localmed.site.audit import Audit
 from tests.fakes import HashedWords, documents, import_into, opened, write
 
 MOST = 40  # steps; a withdrawal has fewer
@@ -103,18 +103,6 @@ def test_a_withdrawal_that_is_killed(filled: Settings, tmp_path: Path, withdrawn
     assert step < MOST - 1
     assert in_force == sorted(in_force)
     assert {*in_force} == {False, True}
-
-
-def test_one_that_begins_between_two_looks_at_the_log_is_at_work(
-    filled: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read_later(log: Audit) -> list[AuditEntry]:
-        log.append("withdraw", "a document", BEGUN)
-        return unfinished(log)
-
-    unfinished = Audit.unfinished
-    monkeypatch.setattr(Audit, "unfinished", read_later)
-    assert session._planned(filled.data) == []
 
 
 def log_says(noted: list[Any], withdrawn: bool) -> bool:

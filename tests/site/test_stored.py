@@ -61,23 +61,21 @@ def test_a_whole_library_has_no_faults(data: Path) -> None:
 def test_what_is_written_to_is_for_its_owner_alone(data: Path) -> None:
     with opened(Settings(data), HashedWords()) as session:
         lookups.verified(session, None)
-        for name in ("state.sqlite", "audit.sqlite", "audit.key", "access.json", "withdrawals"):
+        for name in ("site.sqlite", "audit.key", "in_force.json"):
             for path in data.glob(f"{name}*"):  # with SQLite's own files beside it
                 assert path.stat().st_mode & 0o077 == 0, path.name
-    (data / "state.sqlite").chmod(0o640)
+    (data / "site.sqlite").chmod(0o640)
     with opened(Settings(data), HashedWords()) as session:
         lookups.quarantine(session)
-    assert (data / "state.sqlite").stat().st_mode & 0o777 == 0o640, "given to a group on purpose"
+    assert (data / "site.sqlite").stat().st_mode & 0o777 == 0o640, "given to a group on purpose"
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("access.json", b"staff"),
-        ("withdrawals", b"recalled"),
-        ("withdrawals.known", b"\x20"),
-        ("audit.sqlite", b"withdraw"),
-        ("state.sqlite", b"SQLite"),
+        ("in_force.json", b"staff"),
+        ("site.sqlite", b"recalled"),
+        ("site.sqlite", b"SQLite"),
         ("generations/served.json", b"["),
         ("generations/0001/library.sqlite", b"Sepsis"),
         ("generations/0001/manifest.json", b"sha256"),
@@ -151,7 +149,7 @@ def test_the_commands_end_with_5_and_name_the_file(data: Path) -> None:
 
 
 def test_each_check_goes_on_after_another_has_failed(data: Path) -> None:
-    (data / "access.json").write_bytes(b"")
+    (data / "site.sqlite").write_bytes(b"{")
     (data / "files" / "notes.txt").write_bytes(b"x")
     assert len(stored.beside(data)) >= 2
     assert generations.numbers(data) == [1]
@@ -187,5 +185,5 @@ def test_a_note_of_a_check_that_cannot_be_read_is_none(data: Path, text: str) ->
 
 
 def test_a_library_of_before_that_was_never_read_is_told(data: Path) -> None:
-    (data / "audit.sqlite").unlink()
+    (data / "site.sqlite").unlink()
     assert phrase("doctor.whole_check_never.what") in Localmed(data)("doctor", "--json").out

@@ -16,16 +16,17 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Answer, SearchFilter
-from localmed.domain.errors import Busy, Damaged, LibraryError
+from localmed.domain.errors import Busy, LibraryError
 from localmed.library.access import Access
+from localmed.library.journal import Entry
 from localmed.library.withdrawals import Withdrawals
 from localmed.process.hooks import Hooks
-from localmed.site import audit, changes, lookups
-from localmed.site.audit import Audit, AuditEntry
+from localmed.site import audit, changes
+from localmed.site.audit import Audit
 from localmed.site.session import Session
 from localmed.workflows.recording import Recording, replay
 from tests.cli.conftest import COMMAND, environment
-from tests.fakes import HashedWords, documents, import_into, opened, reader_of, write
+from tests.fakes import HashedWords, documents, import_into, opened, write
 from tests.words import phrase
 
 QUESTION = "Should antibiotics be given within one hour in sepsis?"
@@ -45,10 +46,9 @@ def filled(settings: Settings, corpus: Path) -> Settings:
 
 @contextmanager
 def locked(settings: Settings) -> Iterator[None]:
-    """Another process holds the whole log."""
-    with closing(sqlite3.connect(settings.data / "audit.sqlite", isolation_level=None)) as holder:
-        holder.execute("PRAGMA locking_mode = EXCLUSIVE")
-        holder.execute("BEGIN EXCLUSIVE")
+    """Another process writes, and does not end."""
+    with closing(sqlite3.connect(settings.data / "site.sqlite", isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
         yield
 
 
@@ -72,7 +72,7 @@ def audited(answer: Answer) -> list[str]:
     return [note.code for note in answer.notes if note.code.startswith("audit.")]
 
 
-def entries(settings: Settings) -> list[AuditEntry]:
+def entries(settings: Settings) -> list[Entry]:
     with closing(Audit(settings.data)) as log:
         assert log.verify() == []
         return log.entries()
@@ -100,14 +100,6 @@ def test_an_answer_that_cannot_be_audited_now_is_given_and_entered_later(filled:
     with opened(filled, HashedWords()) as session:
         answer_of(session)
     assert [entry for entry in entries(filled) if entry.entered] == late, "entered once"
-
-
-def test_an_answer_says_that_the_log_could_not_be_read(filled: Settings) -> None:
-    for file in filled.data.glob("audit.sqlite*"):
-        file.unlink()
-    (filled.data / "audit.sqlite").write_bytes(b"not a log" * 1000)
-    with opened(filled, HashedWords(), caller=reader_of("nurses")) as session:
-        assert audited(answer_of(session)) == ["audit.later", "audit.unread"]
 
 
 def test_what_waits_is_bounded(filled: Settings) -> None:
@@ -221,33 +213,9 @@ def test_a_library_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> Non
         assert answer["status"] == "sections"
         assert [note["code"] for note in answer["notes"] if note["code"].startswith("audit.")] == ["audit.not"]
         assert sorted(path for path in settings.data.rglob("*") if path.name != "lease") == before
-        (settings.data / "audit.sqlite").chmod(0)
-        answer = json.loads(read(settings, "ask", QUESTION, "--json").stdout)
-        codes = [note["code"] for note in answer["notes"] if note["code"].startswith("audit.")]
-        assert codes == ["audit.not", "audit.unread"]
         refused = read(settings, "collections", "create", "another")
         assert refused.returncode != 0
         assert refused.stderr.count("\n") == 1
-
-
-def test_without_the_log_the_manifest_holds_the_access_file(filled: Settings, corpus: Path) -> None:
-    old = (filled.data / "access.json").read_bytes()
-    with opened(filled, HashedWords()) as session:
-        changes.set_access(session, "ward", ["doctors"])
-    import_into(filled, write(corpus, {"b.txt": "Fever\n\nRest.\n"}))
-    for file in filled.data.glob("audit.sqlite*"):
-        file.unlink()
-    (filled.data / "audit.sqlite").write_bytes(b"not a log" * 1000)
-    with opened(filled, HashedWords(), caller=reader_of("nurses")) as session:
-        assert lookups.collection_names(session) == set()
-        forged = Access(filled.data.parent / "elsewhere")
-        for name in ("one", "other"):
-            forged.put(name, ["doctors"])
-        for content in (old, forged._path.read_bytes()):
-            (filled.data / "access.json").write_bytes(content)
-            with pytest.raises(Damaged) as raised:
-                lookups.collection_names(session)
-            assert raised.value.message.code == "access.unknown"
 
 
 @pytest.mark.slow

@@ -20,9 +20,8 @@ from localmed.domain import Document, message
 from localmed.domain.errors import LibraryError
 from localmed.domain.ports import ChatIdentity
 from localmed.ingest.ocr import child as ocr
-from localmed.library import generations
+from localmed.library import generations, in_force
 from localmed.library.state import Quarantined, State
-from localmed.library.withdrawals import Withdrawals
 from localmed.models.registry import tested
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
@@ -31,7 +30,7 @@ from localmed.site.audit import Audit
 from localmed.upkeep import doctor
 from localmed.upkeep.check import Check, Level, Site, ok, size
 from localmed.upkeep.fit import Gpu, Machine
-from tests.fakes import import_into, write
+from tests.fakes import import_into, withdraw, write
 from tests.models import model_files as files
 from tests.models.model_files import make
 from tests.words import phrase, said
@@ -180,26 +179,27 @@ def test_somebody_is_writing(full_site: Site) -> None:
     assert levels(full_site)["writer"] is Level.OK
 
 
-def test_a_withdrawal_that_cannot_be_read(full_site: Site) -> None:
+def test_what_is_in_force_cannot_be_read(full_site: Site) -> None:
     document = Document("id", "ward", "a", "t", "en", "s", "f", "c", "text/plain")
-    Withdrawals(full_site.settings.data).append(document, True, "x", "y")
-    assert "1 entry" in lines(full_site, "withdrawals")[0].says
-    path = full_site.settings.data / "withdrawals"
-    path.write_bytes(path.read_bytes().replace(b'"id"', b'"ie"', 1))
-    assert "line 1" in only(full_site, "withdrawals", Level.PROBLEM)
+    withdraw(full_site.settings.data, document)
+    assert "1 withdrawals" in lines(full_site, "state")[0].says
+    path = full_site.settings.data / "site.sqlite"
+    path.write_bytes(path.read_bytes().replace(b'"document": "id"', b'"document": "ie"', 1))
+    in_force._KNOWN.clear()
+    assert levels(full_site)["state"] is Level.PROBLEM
     path.unlink()
-    assert "missing" in only(full_site, "withdrawals", Level.PROBLEM)
+    assert levels(full_site)["state"] is Level.PROBLEM
 
 
 def test_an_audit_log_that_was_altered(full_site: Site) -> None:
-    with sqlite3.connect(full_site.settings.data / "audit.sqlite") as database:
-        database.execute("UPDATE entries SET entry = replace(entry, 'finished', 'Finished')")
+    with sqlite3.connect(full_site.settings.data / "site.sqlite") as database:
+        database.execute("UPDATE journal SET entry = replace(entry, 'finished', 'Finished')")
     database.close()
     assert "entry 1 was altered" in only(full_site, "audit", Level.PROBLEM)
 
 
 def test_an_audit_log_that_is_no_database(full_site: Site) -> None:
-    (full_site.settings.data / "audit.sqlite").write_bytes(b"not a database, not at all" * 100)
+    (full_site.settings.data / "site.sqlite").write_bytes(b"not a database, not at all" * 100)
     assert levels(full_site)["audit"] is Level.PROBLEM
 
 

@@ -13,9 +13,8 @@ from localmed.config import Settings
 from localmed.domain.errors import Damaged, NoLibrary
 from localmed.library import generations, originals, pruning
 from localmed.library.library import Library
-from localmed.library.withdrawals import Withdrawals
 from localmed.upkeep import repair
-from tests.fakes import answers, documents, hashes, import_into, overwrite, verify, write
+from tests.fakes import answers, documents, hashes, import_into, overwrite, verify, withdraw, write
 
 TEXTS = {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n", "b.txt": "Fever\n\nGive antibiotics rarely.\n"}
 
@@ -26,7 +25,7 @@ def filled(settings: Settings, corpus: Path) -> Settings:
     import_into(settings, write(corpus, TEXTS))
     import_into(settings, write(corpus, {"c.txt": "Stroke\n\nThrombolysis.\n"}))
     generations.rollback(settings.data, 1)
-    Withdrawals(settings.data).append(documents(settings)["a.txt"], True, "test", "me")
+    withdraw(settings.data, documents(settings)["a.txt"])
     return settings
 
 
@@ -40,9 +39,9 @@ def test_without_the_link_nothing_is_answered_built_or_removed(
     filled: Settings, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (filled.data / "current").unlink()
-    for lost in ((), ("withdrawals", "access.json")):
-        for name in lost:
-            (filled.data / name).unlink()
+    for lost in (False, True):
+        if lost:
+            (filled.data / "in_force.json").unlink()
         before = hashes(filled.data)
         calls: list[Callable[[], object]] = [
             lambda: Library.open(filled.data),

@@ -153,7 +153,7 @@ def test_a_login_in_use_is_noted_and_no_page_waits_for_that(client: Clients, mon
 
 def test_the_token_is_not_stored(client: Clients) -> None:
     token = client("reader").http.cookies[LOGIN_COOKIE]
-    stored = b"".join(path.read_bytes() for path in client.settings.data.glob("state.sqlite*"))
+    stored = b"".join(path.read_bytes() for path in client.settings.data.glob("site.sqlite*"))
     assert token.encode() not in stored
     assert PASSWORD.encode() not in stored
 

@@ -122,7 +122,7 @@ def test_without_a_token_that_holds_nothing_is_told(copied_clients: Clients) -> 
     headers = {"authorization": f"Bearer {token}"}
     assert http.post("/api/v1/search", json=body, headers=headers).status_code == 200
     data = copied_clients.settings.data
-    assert token.encode() not in b"".join(file.read_bytes() for file in data.glob("state.sqlite*"))
+    assert token.encode() not in b"".join(file.read_bytes() for file in data.glob("site.sqlite*"))
     with rows(data) as state:
         state.execute("UPDATE tokens SET expires = ?", (time.time() - 1,))
     assert http.post("/api/v1/search", json=body, headers=headers).status_code == 401

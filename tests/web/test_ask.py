@@ -247,7 +247,7 @@ def test_history_is_ones_own_and_sealed(copied_clients: Clients) -> None:
     assert QUESTION not in other.get("/history").text
     assert other.get(path).status_code == 404
     data = copied_clients.settings.data
-    stored = b"".join(file.read_bytes() for file in data.glob("state.sqlite*"))
+    stored = b"".join(file.read_bytes() for file in data.glob("site.sqlite*"))
     assert b"paracetamol" not in stored
     assert stat.S_IMODE((data / "history.key").stat().st_mode) == 0o600
     reader.form(f"/history/{path.rpartition('/')[2]}/forget")

@@ -10,10 +10,10 @@ import pytest
 from fastapi.routing import APIRoute
 
 from localmed.domain.accounts import RIGHTS, Right, SessionRole
+from localmed.library.journal import ERASED
 from localmed.people import accounts
 from localmed.people.sign_on import SIGN_ON
 from localmed.site import stops
-from localmed.site.audit import ERASED
 from localmed.web import application, pages
 from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
@@ -92,8 +92,8 @@ def test_health_is_told_without_signing_in_and_apart(copied_clients: Clients) ->
     reply = monitor.get("/health/answer")
     assert (reply.status_code, reply.json()) == (503, {"answer": False, "faults": ["stopped"]})
     assert monitor.get("/health/ready").status_code == 200
-    (copied_clients.settings.data / "audit.sqlite").write_bytes(b"not a database")
-    assert monitor.get("/health/ready").json()["faults"] == ["audit"]
+    (copied_clients.settings.data / "site.sqlite").write_bytes(b"not a database")
+    assert monitor.get("/health/ready").json()["faults"] == ["state"]
     assert monitor.get("/health/live").status_code == 200
 
 
