@@ -26,6 +26,7 @@ from localmed.cli.common import (
     opened,
     print_json,
     question_argument,
+    reading_options,
     search_filter,
     settings_of,
     standard_input,
@@ -214,6 +215,7 @@ def show_trace(answer: Answer) -> None:
 )
 @click.option("--check", is_flag=True, help="Also check the answer's claims against further studies (M-Eval).")
 @click.option("--thorough", is_flag=True, help="With a chat model: every role of MAIRAG takes part; some 20 calls.")
+@reading_options
 @workflow_options
 @filter_options
 @click.pass_context
@@ -225,6 +227,7 @@ def ask(
     earlier: tuple[str, ...],
     check: bool,
     thorough: bool,
+    left_out: Sequence[str],
     options: Options,
     **filters: Any,
 ) -> None:
@@ -237,7 +240,7 @@ def ask(
     limits = search_filter(**filters)
 
     def work(session: Session, hooks: Hooks) -> Answer:
-        return session.ask(question, limits, preset, earlier, hooks, check, thorough)
+        return session.ask(question, limits, preset, earlier, hooks, check, thorough, left_out)
 
     give(run(ctx, work, options), options)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,7 @@ import click
 from localmed.cli import speaking
 from localmed.domain import Answer, Message, SearchFilter, Status, is_date, message
 from localmed.domain.errors import InputError, UsageError, reason
+from localmed.domain.findings import ALL
 from localmed.messages import ASIDE, COLON, joined, render
 from localmed.presentation.neutral import escaped, neutral, one_line
 from localmed.process.files import first_bytes, told_if_damaged
@@ -130,6 +132,19 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
                 speaking.say("alert.line", err=True, text=one.text)
         for missed in session.unaudited:
             speaking.say("audit.done", err=True, missed=missed)
+
+
+def reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that switch readings of a question off; the command gets their names as one: ``left_out``."""
+
+    @click.option("--leave-out", "left_out", multiple=True, metavar="WORDS",
+                  help='Words of QUESTION whose reading ("Read as") is not searched for (repeatable).')  # fmt: skip
+    @click.option("--as-written", is_flag=True, help="Leave out all readings: abbreviations, values, medicine names.")
+    @wraps(command)
+    def gathered(*positional: Any, left_out: tuple[str, ...], as_written: bool, **own: Any) -> None:
+        command(*positional, left_out=(ALL,) if as_written else left_out, **own)
+
+    return gathered
 
 
 def filter_options(command: Decorated) -> Decorated:

@@ -15,9 +15,10 @@ from localmed.cli.common import (
     opened,
     print_json,
     question_argument,
+    reading_options,
     search_filter,
 )
-from localmed.domain import Answer, AnswerStatus, message
+from localmed.domain import Answer, AnswerStatus
 from localmed.messages import ASIDE, joined
 from localmed.presentation.answer import headline, searched
 from localmed.presentation.finding import FindingView, Piece, SectionView, finding_value, view
@@ -31,12 +32,12 @@ MARK = "»{}«"
 @question_argument
 @click.option("--limit", "-n", type=click.IntRange(1, 200), metavar="N",
               help="Sections to show, 1 to 200 (default: 10, or search.results of the settings).")  # fmt: skip
-@click.option("--as-written", is_flag=True, help="Do not expand abbreviations and medicine names.")
+@reading_options
 @filter_options
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, /, question: str, limit: int | None, as_written: bool, as_json: bool, **filters: Any
+    ctx: click.Context, /, question: str, limit: int | None, left_out: Sequence[str], as_json: bool, **filters: Any
 ) -> None:
     """Find the sections about QUESTION, by words and by meaning, with the closest sentences marked.
 
@@ -44,7 +45,7 @@ def command(
     """
     with opened(ctx) as session:
         most = limit or session.settings.search.results
-        answer = session.search(question, search_filter(**filters), most, as_written)
+        answer = session.search(question, search_filter(**filters), most, left_out)
     if as_json:
         print_json(finding_value(answer))
         return
@@ -65,8 +66,8 @@ def show_finding(answer: Answer) -> None:
         echo_wrapped(seen.flagged, "! ", "  ")
     if seen.follows:
         echo_wrapped(seen.follows, "", "    ")
-    if seen.read_as:
-        echo_wrapped(words(message("finding.read_as", readings=seen.read_as), answer.language), "", "    ")
+    for line in seen.read_as:
+        echo_wrapped(line, "", "    ")
     if seen.closeness:
         echo_wrapped(seen.closeness, "", "    ")
     for number, section in enumerate(seen.sections, 1):

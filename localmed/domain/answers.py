@@ -165,8 +165,8 @@ class ShownSection:
 class Receipts:
     """The sections that speak of a question, best first, and those in ``others`` languages than the question's.
 
-    ``readings`` say how the question was read. Without ``dense`` only words were searched. ``closeness`` is that of the
-    first section. ``flags`` name the warning signs of an emergency in the question.
+    ``readings`` say how the question was read, and what of it was left out. Without ``dense`` only words were searched.
+    ``closeness`` is that of the first section. ``flags`` name the warning signs of an emergency in the question.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -175,6 +175,11 @@ class Receipts:
     dense: bool = True
     closeness: Closeness = Closeness.UNKNOWN
     flags: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The names of the readings that were left out."""
+        return tuple(one.written for one in self.readings if one.left_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,17 +46,21 @@ class Found:
     near: float | None = None
 
 
+ALL = "*"  # among the names of readings that are left out: every reading
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What of a question is ``written`` so, and what it ``means``: the words that are searched for besides."""
+    """What of a question is ``written`` so, and what it ``means``: searched for besides, unless it is ``left_out``."""
 
     written: str
     means: str
+    left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question as it was ``typed`` and how it was read, in its order."""
+    """A question as it was ``typed`` and how it was read, in its order, what is left out among it."""
 
     typed: str
     readings: tuple[Reading, ...] = ()
@@ -64,12 +68,12 @@ class Question:
     @property
     def further(self) -> str:
         """The words that are searched for besides."""
-        return " ".join(dict.fromkeys(one.means for one in self.readings))
+        return " ".join(dict.fromkeys(one.means for one in self.readings if not one.left_out))
 
     @property
     def written_out(self) -> str:
-        """The question with its readings behind it: the further query by meaning; "" where nothing was read."""
-        return f"{self.typed} ({self.further})" if self.readings else ""
+        """The question with its readings behind it: the further query by meaning; "" without any."""
+        return f"{self.typed} ({self.further})" if self.further else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,13 @@ class Kept:
     answer: Answer
 
 
+def followed(session: Session, id_: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The questions before one that follows the answer ``id_`` ("": none), and the names of readings left out there."""
+    before = kept(session, id_) if id_ else None
+    found = before.answer.receipts if before else None
+    return (*before.earlier, before.asked_text) if before else (), found.left_out if found else ()
+
+
 def new_id() -> str:
     """The id of an answer that is yet to be made: no sign in it, since it is typed after a command."""
     return secrets.token_hex(12)

@@ -122,9 +122,22 @@ class SectionView:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingView:
-    """How the question was read, its sections, and those in another language; ``note`` says what did not take part."""
+class ReadingView:
+    """A reading in words; ``written`` is its name, by which it is left out."""
 
+    written: str
+    text: str
+    left_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """How the question was read, its sections, and those in another language; ``note`` says what did not take part.
+
+    ``read_as`` says in sentences what was searched for besides and what was left out.
+    """
+
+    readings: tuple[ReadingView, ...]
     read_as: tuple[str, ...]
     sections: tuple[SectionView, ...]
     others: tuple[SectionView, ...]
@@ -146,8 +159,14 @@ def view(answer: Answer, language: str) -> FindingView | None:
     titles = (words(message("finding.also", language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
     follows = next((one_line(one.means) for one in found.readings if not one.written), "")
+    readings = tuple(
+        ReadingView(one.written, f"{one_line(one.written)} = {one_line(one.means)}", one.left_out)
+        for one in found.readings
+        if one.written
+    )
     return FindingView(
-        tuple(f"{one_line(one.written)} = {one_line(one.means)}" for one in found.readings if one.written),
+        readings,
+        tuple(_read_as(readings, language)),
         tuple(_section(section, known, day, language, place < whole) for place, section in enumerate(found.sections)),
         tuple(_section(section, known, day, language) for section in found.others),
         joined(sorted(titles), language),
@@ -160,6 +179,12 @@ def view(answer: Answer, language: str) -> FindingView | None:
         if found.flags
         else "",
     )
+
+
+def _read_as(readings: Sequence[ReadingView], language: str) -> Iterator[str]:
+    for code, left_out in (("finding.read_as", False), ("finding.left_out", True)):
+        if texts := tuple(one.text for one in readings if one.left_out is left_out):
+            yield words(message(code, readings=texts), language)
 
 
 def _section(
@@ -290,7 +315,8 @@ def finding_value(answer: Answer) -> dict[str, object]:
         "dense": found.dense,
         "closeness": found.closeness.value,
         "flags": list(found.flags),
-        "read_as": [reading(one) for one in found.readings],
+        "read_as": [reading(one) for one in found.readings if not one.left_out],
+        "left_out": [reading(one) for one in found.readings if one.left_out],
         "sections": [section_value(section, known) for section in found.sections],
         "others": [section_value(section, known) for section in found.others],
     }

@@ -56,8 +56,7 @@ def _sections(finding: FindingView, language: str) -> Iterator[str]:
         yield finding.flagged
     if finding.follows:
         yield finding.follows
-    if finding.read_as:
-        yield words(message("finding.read_as", readings=finding.read_as), language)
+    yield from finding.read_as
     if finding.closeness:
         yield finding.closeness
     titles = (words(message("finding.below"), language), finding.others_title)

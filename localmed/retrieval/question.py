@@ -9,11 +9,12 @@ likely typing error is read as the library's own spelling of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from localmed.domain.findings import Question, Reading
+from localmed.domain.findings import ALL, Question, Reading
 from localmed.text import language, medicines
 from localmed.text.tables import table
 
@@ -31,10 +32,11 @@ def read(
     typed: str,
     glossary: Mapping[str, Sequence[str]] | None = None,
     near: Callable[[str], str] | None = None,
+    left_out: Collection[str] = (),
 ) -> Question:
     """How ``typed`` is read; ``near`` gives the library's spelling of a word that it does not hold, "" for none.
 
-    ``glossary`` are the site's terms, folded, with their other names.
+    ``glossary`` are the site's terms, folded, with their other names; ``left_out`` names readings by what is written.
     """
     found: dict[str, Reading] = {}
     spoken = language.detect(typed)
@@ -45,7 +47,15 @@ def read(
         if not taken and language.fold(one.means) != key:
             found.setdefault(key, one)
     ordered = sorted(found.values(), key=lambda one: language.fold(typed).find(language.fold(one.written)))
-    return Question(typed, tuple(ordered[:MOST]))
+    names = {*map(_name, left_out)}
+    return Question(
+        typed, tuple(replace(one, left_out=bool({ALL, _name(one.written)} & names)) for one in ordered[:MOST])
+    )
+
+
+def _name(written: str) -> str:
+    """A reading's name: a form sends another line end than was typed."""
+    return " ".join(language.fold(written).split())
 
 
 def _values(typed: str, spoken: str) -> Iterator[Reading]:

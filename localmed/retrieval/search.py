@@ -169,7 +169,7 @@ class HybridSearch:
         weights: Weights = {}
         with nullcontext() if reranked else suppress(ModelError):
             vector, weights = self._encoded(text) if known else (None, {})
-            if known and read and read.readings:
+            if known and read and read.written_out:
                 written_out = self._encoder.encode([read.written_out[: settings.query_characters]], "query")[0]
         hooks.check()
         lexical, dense = self._both(named, vector, number, filters)

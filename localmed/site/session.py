@@ -192,23 +192,25 @@ class Session:
         hooks: Hooks = SILENT,
         check: bool = False,
         thorough: bool = False,
-        as_written: bool = False,
+        left_out: Sequence[str] = (),
     ) -> Answer:
         """The sections for ``question`` in the collections of ``preset`` (default: the settings'), and an answer.
 
         ``earlier`` are the questions before it. With ``check`` the answer's claims are held against further studies
-        (M-Eval); ``thorough``: every role of MAIRAG takes part (``workflows.thorough``); ``as_written``: nothing is
-        written out. Raise ``UnknownName`` for a preset or collection not known, ``UsageError`` for two of these.
+        (M-Eval); ``thorough``: every role of MAIRAG takes part (``workflows.thorough``). ``left_out`` names readings
+        that are not searched for. Raise ``UnknownName`` for a preset or collection not known, ``UsageError`` for
+        ``check`` and ``thorough`` together.
         """
-        if check + thorough + as_written > 1:
+        if check and thorough:
             raise UsageError("workflow.check_or_thorough")
         for workflow in ("ask", "verify") if check else ("ask",):
             self.allow(workflow)
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, provenance = workspace.plan(filters, preset), workspace.provenance(judged=check)
-            basis = (typed(question), filters, plan, provenance, tuple(map(typed, earlier)))
-            return (*basis, workspace.bounds()) if check else (*basis, True) if as_written else basis
+            before, names = tuple(map(typed, earlier)), tuple(map(clean, left_out))
+            basis = (typed(question), filters, plan, provenance, before, names)
+            return (*basis, workspace.bounds()) if check else basis
 
         return self._run("ask_and_verify" if check else "thorough" if thorough else "ask", arguments, hooks)
 
@@ -304,14 +306,14 @@ class Session:
         question: str,
         filters: SearchFilter,
         sections: int,
-        as_written: bool = False,
+        left_out: Sequence[str] = (),
         hooks: Hooks = SILENT,
     ) -> Answer:
         """The ``sections`` that speak of ``question``, at most so many; no model writes or judges."""
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan = workspace.plan(filters, "")
-            return typed(question), filters, plan, workspace.provenance(), sections, as_written
+            return typed(question), filters, plan, workspace.provenance(), sections, tuple(map(clean, left_out))
 
         return self._run("search", arguments, hooks)
 
@@ -322,11 +324,10 @@ class Session:
         limit: int,
         sections: int,
         reranked: bool = True,
-        as_written: bool = False,
     ) -> Finding:
         """See ``Workspace.find``; for measuring: what was found, before anything of it is shown or noted."""
         with self.answering() as workspace:
-            return workspace.find(typed(question), filters, limit, sections, as_written, reranked=reranked)
+            return workspace.find(typed(question), filters, limit, sections, reranked=reranked)
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
         """See ``Workspace.concept``; raise ``UsageError`` with the site's message for somebody in danger."""

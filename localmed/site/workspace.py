@@ -27,7 +27,7 @@ from localmed.answering.write import scope_spans
 from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
 from localmed.domain.errors import BadSettings, ModelError, UnknownName, UsageError
-from localmed.domain.findings import Finding, Found, Question, Reading
+from localmed.domain.findings import Finding, Found, Reading
 from localmed.domain.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Stance, Watch
 from localmed.library.library import Library
 from localmed.library.reading import missing
@@ -310,7 +310,7 @@ class Workspace:
         filters: SearchFilter,
         limit: int,
         sections: int = SECTIONS,
-        as_written: bool = False,
+        left_out: tuple[str, ...] = (),
         earlier: tuple[str, ...] = (),
         *,
         reranked: bool = True,
@@ -319,14 +319,14 @@ class Workspace:
         """The sections that speak of ``question``, as it was read: those of its language, then those of others.
 
         ``limit`` passages are searched for and at most ``sections`` sections shown. ``earlier`` are the questions
-        before it. With ``as_written`` it is not read as anything else; for ``reranked`` see ``HybridSearch.search``.
+        before it. ``left_out`` names readings that are not searched for; for ``reranked`` see ``HybridSearch.search``.
         Raise ``UnknownName`` for an unknown collection.
         """
         finder = finder or self._finder(RoleRules(self.library, self._site).encoder)
         self._known(filters)
         index, text = self.library.lexical, clean(question)
         spoken = detect(text)
-        read = Question(text) if as_written else understood(text, finder.bridge.own_terms, index.spelling)
+        read = understood(text, finder.bridge.own_terms, index.spelling, left_out)
         if earlier:
             before = dict.fromkeys(map(clean, (*earlier[:1], *earlier[-EARLIER:])))  # the first named the subject
             read = replace(read, readings=(*read.readings, Reading("", " ".join(before))))

@@ -22,6 +22,7 @@ from localmed import __version__
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.codec import answer_json
 from localmed.domain.errors import LocalmedError, NoToken, UsageError
+from localmed.domain.findings import ALL
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.people import feedback, history, tokens
 from localmed.people.feedback import Opinion
@@ -68,10 +69,22 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class AskBody(_Body):
-    """A question. ``after`` is the id of the answer that it follows."""
+class _Read(_Body):
+    """A question that is read: what is ``left_out`` is not searched for, ``as_written`` leaves out all readings."""
 
     question: Text
+    left_out: list[Text] = []
+    as_written: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the readings that are left out."""
+        return (*self.left_out, *([ALL] if self.as_written else ()))
+
+
+class AskBody(_Read):
+    """A question. ``after`` is the id of the answer that it follows; readings left out there are left out here."""
+
     collection: Name = ""
     preset: Name = ""
     after: Name = ""
@@ -79,11 +92,9 @@ class AskBody(_Body):
     thorough: bool = False
 
 
-class SearchBody(_Body):
-    """What is searched for. ``as_written``: abbreviations and names are not written out."""
+class SearchBody(_Read):
+    """What is searched for."""
 
-    question: Text
-    as_written: bool = False
     collection: Name = ""
     limit: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 10
 
@@ -178,11 +189,11 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
 def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, tuple[str, ...]]:
     """The question, the work that answers it and the questions before it."""
     text, session = question_of(visit, body.question), visit.session
-    before = history.kept(session, body.after) if body.after else None
-    earlier = (*before.earlier, before.asked_text) if before else ()
+    earlier, before = history.followed(session, body.after)
+    left_out = (*before, *body.names)
     filters = SearchFilter((body.collection,) if body.collection else ())
     preset, check, thorough = body.preset or None, body.check, body.thorough
-    return text, lambda hooks: session.ask(text, filters, preset, earlier, hooks, check, thorough), earlier
+    return text, lambda hooks: session.ask(text, filters, preset, earlier, hooks, check, thorough, left_out), earlier
 
 
 @router.post("/ask")
@@ -287,7 +298,7 @@ def search(visit: Program, body: SearchBody) -> Response:
     text, filters = clean(body.question).strip()[:TYPED], SearchFilter((body.collection,) if body.collection else ())
     if not text:
         raise UsageError("workflow.no_words")
-    return JSONResponse(finding_value(visit.session.search(text, filters, body.limit, body.as_written)))
+    return JSONResponse(finding_value(visit.session.search(text, filters, body.limit, body.names)))
 
 
 @router.get("/passages/{passage_id}")

@@ -91,9 +91,13 @@ def ask(
     preset: Annotated[str, Form()] = "",
     check: Annotated[bool, Form()] = False,
     after: Annotated[str, Form()] = "",
-    as_written: Annotated[bool, Form()] = False,
+    again: Annotated[str, Form()] = "",
+    left_out: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """Answer ``question``; ``after`` names the answer that it follows, ``as_written`` reads it as nothing else."""
+    """Answer ``question``; ``after`` names the answer that it follows, ``again`` the answer that is asked for anew.
+
+    ``left_out`` names readings that are not searched for; a follow-up keeps those of the question before it.
+    """
     session = visit.session
     try:
         text = question_of(visit, question)
@@ -101,12 +105,12 @@ def ask(
         if wants_json(request):
             raise
         return form_page(visit, question, error.full_message)
-    before = history.kept(session, after) if after else None
-    earlier = (*before.earlier, before.asked_text) if before else ()
+    earlier, before = history.followed(session, after)
+    earlier = history.kept(session, again).earlier if again else earlier
     filters = SearchFilter((collection,) if collection else ())
 
     def work(hooks: Hooks) -> Answer:
-        return session.ask(text, filters, preset or None, earlier, hooks, check, as_written=as_written)
+        return session.ask(text, filters, preset or None, earlier, hooks, check, left_out=(*before, *left_out))
 
     return respond(visit, request, text, work, earlier)
 

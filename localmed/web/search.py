@@ -32,12 +32,12 @@ def search(
     visit: Asking,
     question: Annotated[str, Form()] = "",
     collection: Annotated[str, Form()] = "",
-    as_written: Annotated[bool, Form()] = False,
+    left_out: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """The sections that speak of ``question``, which is searched ``as_written`` or as it is read."""
+    """The sections that speak of ``question``, as it is read but for what is ``left_out``."""
     text = clean(question).strip()[:TYPED]
     filters = SearchFilter((collection,) if collection else ())
-    answer = visit.session.search(text, filters, SECTIONS, as_written) if text else None
+    answer = visit.session.search(text, filters, SECTIONS, left_out) if text else None
     return _search_page(visit, text, collection, answer)
 
 

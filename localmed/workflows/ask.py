@@ -70,13 +70,16 @@ def ask(
     plan: Plan,
     provenance: Provenance,
     earlier: tuple[str, ...] = (),
-    as_written: bool = False,
+    left_out: tuple[str, ...] = (),
 ) -> Flow:
-    """The flow of one question over the collections of ``plan``; ``earlier`` are the questions before it."""
+    """The flow of one question over the collections of ``plan``; ``earlier`` are the questions before it.
+
+    ``left_out`` names readings of it that are not searched for.
+    """
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
     answer: Answer = yield from receipts(
-        question, plan.within(filters), plan.searched, provenance, earlier, as_written=as_written
+        question, plan.within(filters), plan.searched, provenance, earlier, left_out=left_out
     )
     answer = yield from _defined(replace(answer, notes=(*answer.notes, *plan.lacking)))
     return (yield from answered(answer, plan, filters, earlier=earlier))
@@ -107,7 +110,7 @@ def _defined(answer: Answer) -> Flow:
 
 
 def search(
-    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, sections: int, as_written: bool
+    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, sections: int, left_out: tuple[str, ...]
 ) -> Flow:
     """The sections alone, as many as wanted."""
     if (yield from screened(question, plan)):
@@ -120,7 +123,7 @@ def search(
             provenance,
             workflow="search",
             sections=sections,
-            as_written=as_written,
+            left_out=left_out,
         )
     )
 
@@ -183,12 +186,12 @@ def _once_more(
     answer: Answer, task: WriteInput, reply: Written, within: SearchFilter
 ) -> Step[tuple[Answer, WriteInput, Written]]:
     """What the model asked to look for is searched once; where something new is found it writes once more."""
-    found: Finding = yield Find(reply.look_for, within, PASSAGES, MORE)
+    before = answer.receipts or Receipts()
+    found: Finding = yield Find(reply.look_for, within, PASSAGES, MORE, before.left_out)
     there = {piece.passage.id for piece in answer.evidence}
     new = [section for section in found.sections if section.best.passage.id not in there]
-    if not new or not answer.receipts:
+    if not new:
         return answer, task, reply
-    before = answer.receipts
     passages = [Hit(passage, 0.0) for section in new for passage in section.passages]
     answer, known = yield from _with_passages(answer, passages)
     added = tuple(shown_section(section, known) for section in new)

@@ -50,14 +50,14 @@ class Find:
     """Find the sections that speak of a question; the result is a ``Finding``.
 
     At most ``limit`` passages are searched for, at most ``sections`` shown. ``earlier`` are the questions before it,
-    whose subject it keeps; ``as_written``: it is not read as anything else.
+    whose subject it keeps; ``left_out`` names readings of it that are not searched for.
     """
 
     question: str
     filters: SearchFilter
     limit: int
     sections: int
-    as_written: bool = False
+    left_out: tuple[str, ...] = ()
     earlier: tuple[str, ...] = ()
 
     name = "find"

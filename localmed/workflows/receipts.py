@@ -57,7 +57,7 @@ def receipts(
     *,
     workflow: str = "ask",
     sections: int = SECTIONS,
-    as_written: bool = False,
+    left_out: tuple[str, ...] = (),
 ) -> Flow:
     """The answer of sections alone, within ``filters``; ``searched`` names the collections that are not empty."""
     text, notes = bounded(question)
@@ -66,7 +66,7 @@ def receipts(
     )
     if not searched or not words(text):
         return replace(answer, searched=(), notes=(*notes, NO_WORDS if searched else NO_TIER))
-    found: Finding = yield Find(text, filters, max(PASSAGES, sections), sections, as_written, earlier)
+    found: Finding = yield Find(text, filters, max(PASSAGES, sections), sections, left_out, earlier)
     both = (*found.sections, *found.others)
     passages = {passage.id: passage for section in both for passage in section.passages}
     evidence: tuple[Evidence, ...] = (yield Cite(tuple(map(_hit, passages.values())))) if passages else ()

@@ -55,7 +55,12 @@ _JURY = {role.name: role for role in JURY}
 
 
 def thorough(
-    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()
+    question: str,
+    filters: SearchFilter,
+    plan: Plan,
+    provenance: Provenance,
+    earlier: tuple[str, ...] = (),
+    left_out: tuple[str, ...] = (),
 ) -> Flow:
     """The flow of one question."""
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
@@ -63,7 +68,7 @@ def thorough(
     if earlier and SELF_CONTAINED.name in plan.chat:
         question = yield from _alone(question, earlier)
     within = plan.within(filters)
-    found: Answer = yield from receipts(question, within, plan.searched, provenance, earlier)
+    found: Answer = yield from receipts(question, within, plan.searched, provenance, earlier, left_out=left_out)
     found = replace(found, notes=(*found.notes, *plan.lacking))
     if WRITE.name not in plan.chat or found.receipts is None:
         return found
@@ -72,7 +77,7 @@ def thorough(
         own = yield from own_knowledge(answer, plan)
         if own:
             return replace(found, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*found.notes, OWN))
-        answer = yield from by_sub_questions(found, within, plan, provenance)
+        answer = yield from by_sub_questions(found, within, plan, provenance, left_out)
     if not answer.sections:
         return replace(found, notes=(*found.notes, NONE_HELPS))
     written: Answer = yield from answered(answer, plan, filters, earlier=earlier)
@@ -120,7 +125,9 @@ def own_knowledge(answer: Answer, plan: Plan) -> Step[tuple[Statement, ...]]:
     return own
 
 
-def by_sub_questions(answer: Answer, within: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
+def by_sub_questions(
+    answer: Answer, within: SearchFilter, plan: Plan, provenance: Provenance, left_out: tuple[str, ...]
+) -> Flow:
     """``answer`` with the sections that help each of its sub-questions (QDA), those of each in turn."""
     if DECOMPOSITION.name not in plan.chat:
         return replace(answer, receipts=Receipts())
@@ -130,10 +137,12 @@ def by_sub_questions(answer: Answer, within: SearchFilter, plan: Plan, provenanc
         parts = ()
     evidence, sections = list(answer.evidence), list[ShownSection]()
     for part in parts[:SUB_QUESTIONS]:
-        found: Answer = yield from receipts(part, within, plan.searched, provenance)
+        found: Answer = yield from receipts(part, within, plan.searched, provenance, left_out=left_out)
         helping: Answer = renumbered((yield from relevant(found, plan)), len(evidence))
         sections, evidence = [*sections, *helping.sections], [*evidence, *helping.evidence]
-    return replace(answer, evidence=tuple(evidence), receipts=Receipts(sections=tuple(sections)))
+    known = answer.receipts or Receipts()
+    kept = Receipts(known.readings, tuple(sections), flags=known.flags)
+    return replace(answer, evidence=tuple(evidence), receipts=kept)
 
 
 def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter, earlier: tuple[str, ...]) -> Flow:

@@ -343,10 +343,16 @@ def _marked(line: Line) -> bool:
 
 
 def ask_and_verify(
-    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...], bounds: Bounds
+    question: str,
+    filters: SearchFilter,
+    plan: Plan,
+    provenance: Provenance,
+    earlier: tuple[str, ...],
+    left_out: tuple[str, ...],
+    bounds: Bounds,
 ) -> Flow:
     """``ask``, and the claims of an answer that stands held against its evidence and further studies."""
-    answer = yield from ask(question, filters, plan, provenance, earlier)
+    answer = yield from ask(question, filters, plan, provenance, earlier, left_out)
     shown = citations.shown(answer.statements)
     if answer.status is not AnswerStatus.ANSWERED or not shown:
         return answer

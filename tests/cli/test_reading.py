@@ -35,6 +35,7 @@ def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
         "closeness",
         "flags",
         "read_as",
+        "left_out",
         "sections",
         "others",
     }
@@ -92,6 +93,14 @@ def test_ask_prints_the_sections_with_marks_and_pages(localmed: Localmed) -> Non
     assert re.search(r" 1\. \[\w{12}\] Vancomycin leaflet, no date, page 2", ran.out)
     assert re.search(r"ms  find: sections \d", ran.err)
     assert not re.search(r"answer|abstain|badge", ran.out.lower()), "no model: nothing is claimed"
+
+
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_a_reading_is_left_out_by_name_or_all_are(localmed: Localmed, command: str) -> None:
+    for options, left_out in ((("--leave-out", "DKA"), 1), (("--as-written",), 2)):
+        out = localmed.ok(command, "max dose of panadol in DKA", *options).out
+        assert (phrase("finding.read_as") in out) == (left_out == 1)
+        assert len(re.findall("DKA =|panadol =", out.partition(phrase("finding.left_out"))[2])) == left_out
 
 
 def test_ask_in_chinese(localmed: Localmed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.domain.findings import Question, Reading
+from localmed.domain.findings import ALL, Question, Reading
 from localmed.retrieval.question import read
 
 
@@ -46,6 +46,16 @@ def test_what_is_something_else_is_left_alone(typed: str, not_meant: str) -> Non
 def test_a_question_with_nothing_to_read_is_left_as_it_is() -> None:
     assert read("How is croup treated?") == Question("How is croup treated?")
     assert read("How is croup treated?").written_out == ""
+
+
+def test_a_reading_that_is_left_out_is_not_searched_for_and_the_others_are() -> None:
+    typed = "a K of\n7.1 on librium in DKA"
+    question = read(typed, left_out=("k of\r\n7.1", "DKA"))
+    assert [one.left_out for one in question.readings] == [True, False, True]
+    assert question.further == "chlordiazepoxide", "nothing shorter is read in place of what is left out"
+    assert question.written_out == f"{typed} (chlordiazepoxide)"
+    alone = read(typed, left_out=(ALL,))
+    assert (len(alone.readings), alone.further, alone.written_out) == (3, "", "")
 
 
 def test_a_typing_error_is_read_as_the_librarys_spelling() -> None:

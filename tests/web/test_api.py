@@ -57,6 +57,21 @@ def test_a_questions_sections_come_as_json(copied_clients: Clients) -> None:
     assert http.get(f"/api/v1/answers/{value['id']}").status_code == 404
 
 
+def test_readings_are_left_out_by_name_or_all_and_stay_so_in_a_follow_up(client: Clients) -> None:
+    http, question = program(client), "max dose of panadol in DKA"
+    asked = http.post("/api/v1/ask", json={"question": question, "left_out": ["panadol"]}).json()
+    follow = http.post("/api/v1/ask", json={"question": question, "after": asked["id"]}).json()
+    for value in (asked, follow):
+        readings = value["view"]["finding"]["readings"]
+        assert [(one["written"], one["left_out"]) for one in readings] == [("panadol", True), ("DKA", False)]
+    for body, read_as, left_out in (
+        ({"left_out": ["panadol"]}, ["DKA"], ["panadol"]),
+        ({"as_written": True}, [], ["panadol", "DKA"]),
+    ):
+        found = http.post("/api/v1/search", json={"question": question, **body}).json()
+        assert [[one["written"] for one in found[name]] for name in ("read_as", "left_out")] == [read_as, left_out]
+
+
 def test_an_answer_comes_as_events(copied_clients: Clients) -> None:
     headers = {"accept": "text/event-stream"}
     reply = program(copied_clients).post("/api/v1/ask", json={"question": QUESTION}, headers=headers)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -104,16 +105,55 @@ class Silent(HashedWords):
         raise ModelError("host.ended")
 
 
+PANADOL, DKA = "panadol = paracetamol", "DKA = diabetic ketoacidosis"
+
+
+def readings(page: str) -> tuple[list[str], list[str]]:
+    """What a page offers to leave out, and what it says was left out."""
+    left_out = re.search(rf"{phrase('finding.left_out')}([^<]*)", page)
+    named = [one for one in (PANADOL, DKA) if left_out and one in left_out[1]]
+    return [one for one in (PANADOL, DKA) if f'aria-label="{said("finding.leave_out", reading=one)}"' in page], named
+
+
 @pytest.mark.parametrize("path", ["/ask", "/search"])
-def test_a_question_that_was_read_wrongly_is_asked_as_written_with_one_click(client: Clients, path: str) -> None:
+def test_each_reading_is_left_out_by_itself_and_all_come_back(client: Clients, path: str) -> None:
     reader = client("reader")
-    page = reader.form(path, question="max dose of Panadol")
-    offered = re.search(rf'<form method="post" action="{path}" class="row">(.*?)</form>', page.text, re.DOTALL)
-    assert offered
-    fields = dict(re.findall(r'name="([^"]+)" value="([^"]*)"', offered[1]))
-    again = reader.http.post(path, data=fields, follow_redirects=True)
-    assert "max dose of Panadol" in again.text
-    assert ("Read as" in page.text, "Read as" in again.text) == (True, False)
+    reader.http.cookies.set("localmed_language", "en")
+
+    def press(page: str, button: str) -> str:
+        """The page after a press of ``button``: a form sends its hidden fields and what the button is called."""
+        rows = re.findall(rf'<form method="post" action="{path}" class="row">(.*?)</form>', page, re.DOTALL)
+        (row,) = (one for one in rows if button in one)
+        fields = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', row)
+        fields += re.findall(rf'<button class="quiet" name="(left_out)" value="([^"]*)"[^<]*{re.escape(button)}', row)
+        body = urlencode(fields)
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        reply = reader.http.post(path, content=body, headers=headers, follow_redirects=True)
+        assert "anadol" not in str(reply.url)
+        return reply.text
+
+    page = reader.form(path, question="max dose of panadol in DKA").text
+    assert readings(page) == ([PANADOL, DKA], [])
+    one = press(page, said("finding.leave_out", reading=PANADOL))
+    assert readings(one) == ([DKA], [PANADOL])
+    assert "max dose of panadol in DKA" in one
+    none = press(one, said("finding.leave_out", reading=DKA))
+    assert readings(none) == ([], [PANADOL, DKA])
+    assert readings(press(none, said("finding.all_readings"))) == ([PANADOL, DKA], [])
+    assert readings(press(page, said("finding.as_written"))) == ([], [PANADOL, DKA])
+
+
+def test_what_was_left_out_stays_so_in_a_follow_up_and_on_the_kept_page(client: Clients) -> None:
+    reader, follow = client("reader"), "and panadol in children with DKA?"
+    first = reader.form("/ask", question="max dose of panadol in DKA", left_out="Panadol").url.path
+    second = reader.form("/ask", question=follow, after=Path(first).name).url.path
+    again = reader.form("/ask", question=follow, again=Path(second).name).url.path
+    for path, shown in ((first, ([DKA], [PANADOL])), (second, ([DKA], [PANADOL])), (again, ([PANADOL, DKA], []))):
+        assert readings(reader.get(path).text) == shown
+        assert phrase("finding.read_as") in re.sub(
+            "(?s)<form.*?</form>|<textarea.*?</textarea>", "", reader.get(f"{path}/sheet").text
+        )
+    assert said("finding.following", question="max dose of panadol in DKA") in reader.get(again).text
 
 
 def test_while_the_models_are_away_sections_are_found_by_words_and_that_is_told(copied_clients: Clients) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -26,6 +28,16 @@ def ask(window: Window, question: str = QUESTION) -> None:
     window.page.keyboard.press("Tab")
     window.page.click("form[data-ask] button:not([type=button])")
     window.page.wait_for_selector("[data-answer] h2", timeout=60_000)  # the first loads the models
+
+
+def tab_in(window: Window, selector: str) -> None:
+    """Press Tab until the focus is on ``selector``."""
+    page = window.page
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            return
+    raise AssertionError(f"the keyboard does not reach {selector}")
 
 
 @pytest.mark.slow
@@ -94,13 +106,7 @@ def test_with_the_keyboard_alone(client: Clients, browser: OpenWindow) -> None:
     page, keys = window.page, window.page.keyboard
     page.goto(window.url + "/login")
 
-    def tab_to(selector: str) -> None:
-        for _ in range(40):
-            keys.press("Tab")
-            if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
-                return
-        raise AssertionError(f"the keyboard does not reach {selector}")
-
+    tab_to = partial(tab_in, window)
     tab_to("#user")
     keys.type("reader")
     tab_to("#password")
@@ -116,6 +122,28 @@ def test_with_the_keyboard_alone(client: Clients, browser: OpenWindow) -> None:
     tab_to("[data-answer] h3 a")
     keys.press("Enter")
     page.wait_for_selector("[data-pane]:not(.first) mark", state="attached")
+    window.was_quiet()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [True, False])
+def test_a_reading_is_left_out_and_brought_back_by_keyboard(client: Clients, browser: OpenWindow, script: bool) -> None:
+    window = browser(client, locale="zh-CN", java_script_enabled=script)
+    window.sign_in("reader")
+    page = window.page
+    page.fill("#question", "泰诺林和房颤")
+    tab_in(window, "form[data-ask] button")
+    page.keyboard.press("Enter")
+    control = f'button[aria-label="{said("finding.leave_out", "zh", reading="房颤 = 心房颤动")}"]'
+    back = "form.row[action='/ask'] button:not([name])"
+    for pressed, then in ((control, back), (back, control)):
+        page.wait_for_selector(pressed)
+        tab_in(window, pressed)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(then)
+        assert page.locator(pressed).count() == 0
+        assert page.locator("button[name=left_out][aria-label]").count() == (1 if then == back else 2)
+        assert "房颤" not in unquote(page.url)
     window.was_quiet()
 
 

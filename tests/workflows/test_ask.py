@@ -588,3 +588,14 @@ def test_a_follow_up_is_searched_with_the_first_question_and_the_last_two(librar
     assert reading.means == "What dose of 3% saline? how long? how often?"
     assert alone.receipts
     assert alone.receipts.readings == ()
+
+
+@pytest.mark.parametrize(
+    ("left_out", "besides"),
+    [((), " (paracetamol diabetic ketoacidosis)"), (("Panadol",), " (diabetic ketoacidosis)"), (("*",), "")],
+)
+def test_a_reading_left_out_is_not_searched_for_by_meaning(library: Settings, left_out: Any, besides: str) -> None:
+    typed, encoder = "max dose of Panadol in DKA", HashedWords()
+    with opened(library, encoder) as session:
+        session.ask(typed, ANY, left_out=left_out)
+    assert {*encoder.encoded} == {typed, typed + besides}

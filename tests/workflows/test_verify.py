@@ -275,7 +275,7 @@ def test_a_chat_model_appraises_every_study() -> None:
 def own(chat: tuple[str, ...]) -> Answer:
     """An answer of ours, checked further."""
     plan = Plan((Tier(("pubmed",)),), 4, roles=frozenset(chat), chat=frozenset(chat))
-    arguments = (QUESTION, SearchFilter(), plan, PROVENANCE, (), BOUNDS)
+    arguments = (QUESTION, SearchFilter(), plan, PROVENANCE, (), (), BOUNDS)
     return drive("ask_and_verify", arguments, (AGAINST,), {FOR.passages[0].id: FOR}, Model(), chat)[0]
 
 
