@@ -194,5 +194,5 @@ def test_no_flip_in_any_kind_of_file_changes_what_is_shown(tmp_path: Path) -> No
     outcomes = benchmark.measured(benchmark.made(tmp_path), 18, seed=2)
     assert outcomes.silent == []
     assert outcomes.unnamed == []
-    assert len(outcomes.counts) == 18
+    assert len(outcomes.counts) == 15
     assert sum(counter["noticed"] for counter in outcomes.counts.values()) > 7
