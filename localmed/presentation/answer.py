@@ -20,6 +20,7 @@ from localmed.domain import (
     Message,
     Origin,
     Statement,
+    Support,
     Verification,
     message,
 )
@@ -95,10 +96,13 @@ def headline(answer: Answer, language: str) -> str:
 
 
 def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
-    """Who wrote the statements; of several the least sure: unverified, by a model, quoted."""
+    """Who wrote the statements; of several the least sure: unverified, by a model (and not judged), quoted."""
     origins = {statement.origin for statement in statements}
+    verdicts = [one.verdict for one in statements if one.origin is Origin.GENERATED]
     least = next(origin for origin in (Origin.UNVERIFIED, Origin.GENERATED, Origin.EXTRACTIVE) if origin in origins)
     by_model = any(server.startswith("chat-") for _, server in answer.provenance.prompts)
+    if least is Origin.GENERATED and not any(one and one.support is not Support.UNCHECKED for one in verdicts):
+        return "unjudged"
     return "quoted" if least is Origin.EXTRACTIVE and by_model else least.value
 
 

@@ -23,7 +23,7 @@ from localmed.domain import (
 )
 from localmed.domain.findings import Reading
 from localmed.domain.parts import SourcePlanPart
-from localmed.presentation.answer import view
+from localmed.presentation.answer import headline, view
 from localmed.presentation.sources import age
 from tests.values import PROVENANCE, evidence, quotation
 from tests.words import phrase, said
@@ -64,6 +64,14 @@ def test_a_withheld_sentence_is_a_gap_with_its_reason() -> None:
     assert shown.withheld == said("answer.withheld", "zh", reason=said("support.number", "zh"))
     (marked,) = view(answer(statements=(replace(wrong, withheld=False),))).statements
     assert marked.warning == said("answer.not_supported", reason=said("support.number"))
+
+
+def test_the_headline_says_checked_only_where_somebody_has_judged() -> None:
+    written = Statement("Give 50 mg.", quotation(SOURCE, 0, 19).citations, Origin.GENERATED)
+    judged = replace(written, verdict=Verdict(Support.SUPPORTED, message("support.judge.rules")))
+    unjudged = replace(written, verdict=Verdict(Support.UNCHECKED, message("support.judge.rules")), withheld=True)
+    for statements, code in (((written, unjudged), "unjudged"), ((judged, unjudged), "generated")):
+        assert headline(answer(statements=statements), "en") == said(f"answer.{code}")
 
 
 @pytest.mark.parametrize(
