@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,7 @@ def verify(ctx: click.Context, head_file: Path | None, as_json: bool) -> None:
     with opened(ctx) as session:
         session.require(Right.SAFETY)
         head = head_of(contents(head_file, HEAD_BYTES).decode(errors="replace")) if head_file else None
-        with closing(Audit(session.data)) as log:
+        with Audit(session.data) as log:
             faults, newest = log.verify(head), log.head()
             faults += filter(None, (log.began_anew() or log.cut_off(),))
     if as_json:
@@ -69,7 +68,7 @@ def head(ctx: click.Context) -> None:
     """Print number, digest and mac of the newest entry. Keep them on another machine or on paper."""
     from localmed.site.audit import Audit
 
-    with opened(ctx) as session, closing(Audit(session.data)) as log:
+    with opened(ctx) as session, Audit(session.data) as log:
         session.require(Right.SAFETY)
         newest = log.head()
     if newest is None:
@@ -86,7 +85,7 @@ def export(ctx: click.Context, form: str, after: int) -> None:
     """Print the entries, one a line, oldest first."""
     from localmed.site.audit import Audit
 
-    with opened(ctx) as session, closing(Audit(session.data)) as log:
+    with opened(ctx) as session, Audit(session.data) as log:
         session.require(Right.SAFETY)
         for line in _lines(log.numbered(after), form):
             echo(line)
@@ -115,7 +114,7 @@ def erase(ctx: click.Context, user: str, yes: bool) -> None:
     from localmed.people import history
     from localmed.site.audit import Audit
 
-    with opened(ctx) as session, closing(Audit(session.data)) as log:
+    with opened(ctx) as session, Audit(session.data) as log:
         session.require(Right.SAFETY)
         if not yes:
             confirm("audit.erase")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from localmed.domain.errors import AnotherKey, Damaged, LibraryError, LocalmedError
 from localmed.library import generations, journal, layout
 from localmed.library.journal import Entry, InForce, as_copy, from_copy
-from localmed.library.state import FILE, Remembered, rows, selected, transaction
+from localmed.library.state import FILE, Remembered, rows, selected, stamp_of, transaction
 from localmed.process import files
 from localmed.process.files import told_if_full
 
@@ -26,20 +26,12 @@ if TYPE_CHECKING:
     import sqlite3
 
 COPY = layout.IN_FORCE
-_Stamp = tuple[int, ...]
 PATIENCE = 5.0  # seconds for another process's transaction, which takes milliseconds
-_KNOWN: dict[Path, tuple[_Stamp, InForce]] = {}  # read before, beside this copy: most rows have no facts
-
-
-def _stamp(path: Path) -> _Stamp:
-    with suppress(FileNotFoundError):
-        state = path.stat()
-        return state.st_ino, state.st_size, state.st_mtime_ns
-    return ()
+_KNOWN: dict[Path, tuple[tuple[int, ...], InForce]] = {}  # read before, beside this copy: most rows have no facts
 
 
 def _read(data: Path) -> InForce:
-    newest, stamp = selected(data, journal.NEWEST_FACTS), _stamp(data / COPY)
+    newest, stamp = selected(data, journal.NEWEST_FACTS), stamp_of(data / COPY)
     beside, known = _KNOWN.get(data, ((), InForce()))
     if data in _KNOWN and beside == stamp and newest == ([(known.number, known.digest)] if known.number else []):
         return known
@@ -107,7 +99,8 @@ class Changing:
         """Add ``entry`` to the journal with these ``facts`` (``kind``: see ``InForce.after``)."""
         stated = {"kind": facts.pop("kind"), "before": self.after.digest, **facts}
         if stated["kind"] == "checkpoint":
-            stated["generation"] = served_number(self.data)
+            with suppress(LocalmedError):  # nothing is served yet
+                stated["generation"] = generations.served_number(self.data)
         number, made = journal.append(self.state, self.data, replace(entry, facts=stated))
         self.after = self.after.after(number, made, made.digest())
 
@@ -159,13 +152,6 @@ def _alone(data: Path) -> Iterator[None]:
     with told_if_full(data), (data / layout.SITE_LOCK).open("a") as lock:
         files.lock(lock, wait=True)  # a change takes milliseconds
         yield
-
-
-def served_number(data: Path) -> int:
-    """The generation being served; 0 where there is none."""
-    with suppress(LocalmedError):
-        return generations.served_manifest(data).number
-    return 0
 
 
 def newest(data: Path) -> str:

@@ -188,14 +188,15 @@ SHARED_HEADER = 96  # bytes of SQLite's index of its log, which change when a tr
 
 def _stamp(data: Path) -> _Stamp:
     """What tells that the file was not written to; nothing where there is none."""
-    states = _state(data / FILE), _state(data / f"{FILE}-wal")
+    states = stamp_of(data / FILE), stamp_of(data / f"{FILE}-wal")
     visible = b""
     with suppress(OSError), (data / f"{FILE}-shm").open("rb") as shared:
         visible = shared.read(SHARED_HEADER)
     return (*states, tuple(visible)) if states[0] else ()
 
 
-def _state(path: Path) -> tuple[int, ...]:
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """What tells that a file was not written to (inode, size, dates); nothing of an empty one, or of none."""
     with suppress(OSError):
         state = path.stat()
         if state.st_size:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -44,7 +43,7 @@ _LOCK = Lock()
 def weeks(session: Session) -> list[Week]:
     """The newest weeks first; raise ``UsageError`` for who is no safety officer."""
     session.require(Right.SAFETY)
-    with _LOCK, closing(Audit(session.data)) as log:
+    with _LOCK, Audit(session.data) as log:
         counts = _counts(session.data, log)
         return _listed(counts)
 

@@ -14,7 +14,6 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -168,7 +167,7 @@ def _zipped(facts: dict[str, Any], files: dict[str, bytes]) -> bytes:
 
 def _audited(session: Session, id_: str) -> list[dict[str, Any]]:
     """The lines of the audit log that name the answer."""
-    with closing(Audit(session.data)) as log:
+    with Audit(session.data) as log:
         return [as_values(number, entry) for number, entry in log.numbered() if id_ in entry.subject]
 
 

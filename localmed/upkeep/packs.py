@@ -28,7 +28,7 @@ import os
 import shutil
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -274,7 +274,7 @@ def earliest(session: Session) -> datetime:
     times = [datetime(2026, 1, 1, tzinfo=UTC)]
     with suppress(LocalmedError, OSError, ValueError):
         times.append(datetime.fromisoformat(generations.served_manifest(session.data).created))
-    with suppress(LocalmedError, OSError, ValueError), closing(Audit(session.data)) as log:
+    with suppress(LocalmedError, OSError, ValueError), Audit(session.data) as log:
         times += [datetime.fromisoformat(entry.time) for entry in log.entries()[-1:]]
     return max(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
 

@@ -155,7 +155,8 @@ class JournalStep:
             State(session.data, anew=True).close()
         if (copy := session.data / COPY).is_dir():
             copy.rename(copy.with_name(f"{COPY}.damaged"))
-        journal.key(session.data) or journal.make_key(session.data)
+        if journal.key(session.data) is None:
+            journal.make_key(session.data)
         outcome = ANEW if self.lost else self.outcome
         with session.changing("repair", "journal", outcome, before=self.state) as (change, entry):
             if self.listed or not self.passwords:

@@ -5,7 +5,6 @@ Rates come from the audit log, which names no question: they outlast the history
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +35,7 @@ def overview(visit: Safety) -> Response:
         stops.MODEL: stops.MODELS,
         stops.COLLECTION: sorted(lookups.collection_names(session)),
     }
-    with closing(Audit(session.data)) as log:
+    with Audit(session.data) as log:
         head = log.head()
         faults, verified = log.verify_newest(_VERIFIED.get(session.data))
         if verified:
