@@ -32,8 +32,8 @@ folder_option = click.option(
 def command(ctx: click.Context, folder: Path | None = None, as_json: bool = False) -> None:
     """Back up everything during operation: library, originals, state, audit log, withdrawals, models, keys.
 
-    Data in earlier backups of the folder is not written again. Backups are not encrypted: keep them on an encrypted
-    disk. Restore with: localmed restore FOLDER.
+    A backup is a plain copy of the data folder; what has not changed is shared with the backup before. Backups are not
+    encrypted: keep them on an encrypted disk. Restore with: localmed restore FOLDER.
     """
     if ctx.invoked_subcommand is not None:
         return

@@ -17,6 +17,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from ctypes import CDLL, get_errno
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -37,6 +38,7 @@ SMALL = 2**20  # bytes of a file of settings or a manifest, which people write b
 OWN = 2**28  # bytes of a file that localmed keeps and reads whole
 LEAST_FREE = 2**20  # bytes; Tantivy's threads die of a full disk without saying so, and with less than this it is one
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2(2)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WORDS = re.compile(r"No space left|disk is full|quota exceeded|File too large|disk I/O error", re.IGNORECASE)
 
@@ -85,6 +87,23 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Let two folders change places, in one step; in three where the file system cannot (``exchanged`` is between)."""
+    function = getattr(CDLL(None, use_errno=True), "renameat2", None)
+    if function and not function(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
+        return
+    if function and get_errno() not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+        raise OSError(get_errno(), os.strerror(get_errno()), str(one))
+    one.rename(exchanged(one))
+    other.rename(one)
+    exchanged(one).rename(other)
+
+
+def exchanged(folder: Path) -> Path:
+    """Where ``folder`` lies in the middle of an exchange in three steps."""
+    return folder.with_name(f".{folder.name}.exchanged")
 
 
 def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = False) -> bool:

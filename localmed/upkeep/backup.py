@@ -1,14 +1,16 @@
-"""``localmed backup``: everything a site is, copied while it serves, by content.
+"""``localmed backup``: everything a site is, copied while it serves.
 
 ::
 
-    <folder>/blocks/ab/<sha256>       pieces of files, at most ``BLOCK`` bytes, each once however many backups hold it
-    <folder>/<name>.json              one backup: every file with its size, hash and pieces; the audit log's head
+    <folder>/<name>/data/...       the data folder as it was, file by file
+    <folder>/<name>/backup.json    every file with its size, hash and mode; the journal's head
 
 A backup holds what the table of the data folder says (``library/layout.py``), of the generations the one being served.
-SQLite's files are copied by its backup API, the journal while nobody may change what is in force. What a backup has is
-synced before it is named; pieces that no backup names go when an old one does. **It is not encrypted**: it holds the
-keys of the history, and belongs on a disk that is (LUKS) and in the safe.
+SQLite's files are copied by its backup API. A file that the backup before holds, whole, is the same file there by hard
+link, where the file system has them; no file is shared with the data folder, of which a flipped bit would be in both. A
+backup is synced before it gets its name. The hospital's own backup program takes the folder from here, encrypted and
+with as many versions as it keeps. **A backup is not encrypted**: it holds the keys of the history, and belongs on a
+disk that is (LUKS) and in the safe.
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from localmed import __version__
 from localmed.domain import digest
@@ -40,6 +43,7 @@ from localmed.domain.errors import (
 )
 from localmed.library import generations, layout
 from localmed.library.in_force import in_force
+from localmed.library.intact import sha256_of
 from localmed.library.layout import Kind
 from localmed.people.noted_accounts import require_noted
 from localmed.process import files
@@ -50,21 +54,20 @@ from localmed.site.audit import Audit
 if TYPE_CHECKING:
     from localmed.site.session import Session
 
-FORMAT = 1
-BLOCK = 4 * 2**20  # bytes; a database of which some pages changed shares the others with the backup before
+FORMAT = 2  # before, files lay in pieces under their hashes
+BLOCK = 4 * 2**20  # bytes read at once
+DATA, MANIFEST, BUILDING = "data", "backup.json", "backup.new"
 READING = "reading.lock"  # held by whoever reads backups, so that none is removed meanwhile
 NAME = re.compile(r"\d{8}T\d{6}(-\d+)?")
-SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of a backup: its path in the data folder, size, hash, pieces and mode."""
+    """A file of a backup: its path in the data folder, size, hash and mode."""
 
     path: str
     bytes: int
     sha256: str
-    blocks: tuple[str, ...]
     mode: int
 
 
@@ -79,7 +82,7 @@ class Backup:
     files: tuple[StoredFile, ...]
     version: str = __version__
     format: int = FORMAT
-    added_bytes: int = 0  # that were not in the folder before
+    added_bytes: int = 0  # that were not in the backup before
 
     @property
     def bytes(self) -> int:
@@ -88,46 +91,49 @@ class Backup:
 
 
 class _Writing:
-    """Pieces that are written into the folder of backups, and how much of them was new."""
+    """A backup that is being written into ``folder``; ``held`` is where the one before has a file, by its hash."""
 
-    def __init__(self, folder: Path, hooks: Hooks) -> None:
-        self._folder, self._hooks, self.added = folder, hooks, 0
-        self._folders: set[Path] = set()
+    def __init__(self, folder: Path, held: Mapping[str, Path], hooks: Hooks) -> None:
+        self._folder, self._held, self._hooks, self.added = folder, held, hooks, 0
         self._done = 0.0
 
     def put(self, path: Path, name: str, mode: int | None = None) -> StoredFile:
         """Store the file at ``path`` under the name ``name``."""
-        whole, blocks, size = hashlib.sha256(), [], 0
+        target = self._folder / name
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with path.open("rb") as stream:
-            while piece := stream.read(BLOCK):
-                self._hooks.cancel.check()
-                whole.update(piece)
-                blocks.append(self._block(piece))
-                size += len(piece)
+            sha256, size = self._read(stream, name)
+            if not self._linked(sha256, target):
+                stream.seek(0)
+                with target.open("xb") as copy:
+                    sha256, size = self._read(stream, name, copy)
+                    copy.flush()
+                    os.fsync(copy.fileno())
+                self.added += size
+        return StoredFile(name, size, sha256, mode or path.stat().st_mode & 0o777)
+
+    def _read(self, stream: BinaryIO, name: str, copy: BinaryIO | None = None) -> tuple[str, int]:
+        whole, size = hashlib.sha256(), 0
+        while piece := stream.read(BLOCK):
+            self._hooks.cancel.check()
+            whole.update(piece)
+            size += len(piece)
+            if copy:
+                copy.write(piece)
                 self._done += len(piece)
                 self._hooks.progress(self._done, 0, name.partition("/")[0])
-        return StoredFile(name, size, whole.hexdigest(), tuple(blocks), mode or path.stat().st_mode & 0o777)
+        return whole.hexdigest(), size
 
-    def _block(self, piece: bytes) -> str:
-        sha256 = hashlib.sha256(piece).hexdigest()
-        target = _block_path(self._folder, sha256)
-        if not _holds(target, piece):
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh = target.with_suffix(".new")
-            with fresh.open("wb") as stream:
-                stream.write(piece)
-                stream.flush()
-                os.fsync(stream.fileno())
-            fresh.replace(target)
-            self._folders.add(target.parent)
-            self.added += len(piece)
-        return sha256
-
-    def sync(self) -> None:
-        """Make what was named durable."""
-        for folder in self._folders:
-            files.sync(folder)
-        files.sync(self._folder / "blocks")
+    def _linked(self, sha256: str, target: Path) -> bool:
+        """Whether the file could be linked to that of the backup before, which may have decayed since."""
+        held = self._held.get(sha256)
+        if held is None or sha256_of(held) != sha256:
+            return False
+        try:
+            os.link(held, target)
+        except OSError:  # none on this file system, or too many of one file
+            return False
+        return True
 
 
 def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
@@ -141,8 +147,8 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
         explained(folder),
         _alone(folder),
     ):
-        (folder / "blocks").mkdir(parents=True, exist_ok=True, mode=0o700)
-        writing = _Writing(folder, hooks)
+        building = _begun(folder)
+        writing = _Writing(building / DATA, _held(folder), hooks)
         stored = [*_generation(writing, generation), *_beside(writing, data)]
         kept_files, head = _together(writing, data)
         now = datetime.now(UTC)
@@ -154,8 +160,11 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
             files=tuple(sorted([*stored, *kept_files], key=lambda file: file.path)),
             added_bytes=writing.added,
         )
-        writing.sync()
-        files.replace(folder / f"{made.name}.json", _written(made))
+        (building / MANIFEST).write_bytes(written(made))
+        for path in (building / MANIFEST, *(path for path in building.rglob("*") if path.is_dir()), building):
+            files.sync(path)
+        building.rename(folder / made.name)
+        files.sync(folder)
         _retain(folder, session.settings.backup.keep)
         change.subject, change.outcome, change.generation = made.name, "written", made.generation
     return made
@@ -165,70 +174,65 @@ def backups(folder: Path) -> list[str]:
     """The names of the backups in ``folder``, oldest first; raise ``InputError`` where there is no such folder."""
     if not folder.is_dir():
         raise InputError("source.missing", path=str(folder))
-    return sorted(path.stem for path in folder.glob("*.json") if NAME.fullmatch(path.stem))
+    return sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}") if NAME.fullmatch(path.parent.name))
 
 
 def read(folder: Path, name: str = "") -> Backup:
     """The backup ``name`` (default: the newest); raise ``UnknownName``, or ``Damaged`` where it cannot be read."""
     known = backups(folder)
     if (name or (known or [""])[-1]) not in known:
+        if (folder / "blocks").is_dir() and (not known or (folder / f"{name}.json").is_file()):
+            raise Damaged("backup.older", folder=str(folder))
         raise UnknownName("backup.unknown", folder=str(folder), name=name or "-")
-    path = folder / f"{name or known[-1]}.json"
+    path = folder / (name or known[-1]) / MANIFEST
     try:
         outer = json.loads(path.read_bytes())
         values = outer["backup"]
         if digest(json.dumps(values, sort_keys=True)) != outer["digest"] or values["format"] != FORMAT:
             raise ValueError
-        stored = tuple(StoredFile(**{**row, "blocks": tuple(row["blocks"])}) for row in values["files"])
-        return Backup(**{**values, "files": stored})
+        stored = tuple(StoredFile(**row) for row in values["files"])
+        if any(Path(file.path).is_absolute() or ".." in Path(file.path).parts for file in stored):
+            raise ValueError
+        return replace(Backup(**{**values, "files": stored}), name=path.parent.name)
     except (OSError, ValueError, LookupError, TypeError):
         raise Damaged("backup.unreadable", file=str(path)) from None
 
 
+def place_of(folder: Path, backup: Backup, file: StoredFile) -> Path:
+    """Where a file of a backup lies."""
+    return folder / backup.name / DATA / file.path
+
+
 def damaged(folder: Path, backup: Backup) -> Iterator[str]:
-    """The files of ``backup`` of which a piece is missing or is not what its name says."""
-    sound: dict[str, bool] = {}
-    for file in backup.files:
-        for name in file.blocks:
-            if name not in sound:
-                sound[name] = _block_path(folder, name).is_file() and _sha256(_block_path(folder, name)) == name
-        if not all(sound[name] for name in file.blocks):
-            yield file.path
+    """The files of ``backup`` that are missing or not as they were."""
+    return (file.path for file in backup.files if sha256_of(place_of(folder, backup, file)) != file.sha256)
 
 
 def fetch(folder: Path, sha256: str, target: Path) -> None:
     """Write the file with this hash anew at ``target``; raise ``UnknownName`` where no backup holds it whole."""
     with reading(folder):
         for name in reversed(backups(folder)):
-            for file in read(folder, name).files:
-                if file.sha256 == sha256:
-                    fresh = target.with_name(f"{target.name}.mended")
-                    write(folder, file, fresh)
+            backup = read(folder, name)
+            for file in (file for file in backup.files if file.sha256 == sha256):
+                fresh = target.with_name(f"{target.name}.mended")
+                with suppress(Damaged):
+                    write(folder, backup, file, fresh)
                     fresh.replace(target)
                     files.sync(target.parent)
                     return
     raise UnknownName("backup.not_held", folder=str(folder))
 
 
-def write(folder: Path, file: StoredFile, target: Path) -> None:
+def write(folder: Path, backup: Backup, file: StoredFile, target: Path) -> None:
     """Write a file of a backup to ``target``; raise ``Damaged`` where it is not what it was."""
-    whole = hashlib.sha256()
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        with target.open("wb") as stream:
-            for name in file.blocks:
-                piece = _block_path(folder, name).read_bytes()
-                whole.update(piece)
-                stream.write(piece)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except FileNotFoundError:
+    with suppress(FileNotFoundError):
+        shutil.copyfile(place_of(folder, backup, file), target)
+    if sha256_of(target) != file.sha256:
         target.unlink(missing_ok=True)
-        raise Damaged("backup.damaged", file=file.path, folder=str(folder)) from None
-    if whole.hexdigest() != file.sha256:
-        target.unlink()
         raise Damaged("backup.damaged", file=file.path, folder=str(folder))
     target.chmod(file.mode)
+    files.sync(target)
 
 
 # --- what is copied ---------------------------------------------------------------------------------------------------
@@ -326,43 +330,34 @@ def _free_name(folder: Path, now: datetime) -> str:
     return f"{second}-{int(names[-1].partition('-')[2] or 0) + 1:03}" if names else second
 
 
-def _written(backup: Backup) -> bytes:
+def written(backup: Backup) -> bytes:
+    """What ``read`` reads."""
     values = json.loads(json.dumps(asdict(backup)))
     return json.dumps({"digest": digest(json.dumps(values, sort_keys=True)), "backup": values}).encode()
 
 
+def _begun(folder: Path) -> Path:
+    """A folder to write a backup in; what one that was cut off has left goes."""
+    building = folder / BUILDING
+    if building.exists():
+        shutil.rmtree(building)
+    building.mkdir(mode=0o700)
+    return building
+
+
+def _held(folder: Path) -> dict[str, Path]:
+    """Where the newest backup has its files, by their hashes; nothing where there is none, or it cannot be read."""
+    try:
+        newest = read(folder)
+    except LocalmedError:
+        return {}
+    return {file.sha256: place_of(folder, newest, file) for file in newest.files}
+
+
 def _retain(folder: Path, keep: int) -> None:
-    """Remove all but the newest ``keep`` backups, and pieces that no other names; not while somebody reads any."""
+    """Remove all but the newest ``keep`` backups; not while somebody reads any."""
     with (folder / READING).open("a+") as stream:
         if files.lock(stream):
-            _remove_old(folder, keep)
-
-
-def _remove_old(folder: Path, keep: int) -> None:
-    for name in backups(folder)[:-keep]:
-        (folder / f"{name}.json").unlink()
-    try:
-        named = {block for name in backups(folder) for file in read(folder, name).files for block in file.blocks}
-    except LocalmedError:  # what one names is not known: nothing of it may go
-        return
-    for path in (folder / "blocks").glob("*/*"):
-        if path.name not in named:
-            path.unlink()
-
-
-def _holds(target: Path, piece: bytes) -> bool:
-    """Whether the block is there and is ``piece``: one that has decayed is as long, and later backups name it too."""
-    try:
-        return target.stat().st_size == len(piece) and target.read_bytes() == piece
-    except OSError:
-        return False
-
-
-def _block_path(folder: Path, sha256: str) -> Path:
-    if not SHA256.fullmatch(sha256):
-        raise Damaged("backup.unreadable", file=str(folder))
-    return folder / "blocks" / sha256[:2] / sha256
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+            for name in backups(folder)[:-keep]:
+                (folder / name).rename(folder / BUILDING)  # what is half removed is no backup
+                shutil.rmtree(folder / BUILDING)

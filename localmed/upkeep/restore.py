@@ -1,7 +1,8 @@
 """``localmed restore``: a data folder from a backup, whole or not at all.
 
-Everything is written into a folder beside, every hash compared, and the two are exchanged last: what was there stays
-beside as ``<data>.before-...`` for a person to delete. Of an existing data folder the newest wins: where its
+Everything is written into a folder beside, every hash compared, and the two are exchanged last, in one step where the
+file system can: what was there stays beside as ``<data>.before-...`` for a person to delete. One that was cut off is
+settled by the next. Of an existing data folder the newest wins: where its
 journal goes on from the backup's, its ``site.sqlite`` is kept, so that no withdrawal, restriction, stop, disabled
 account, kept answer or row of the journal is lost; where it cannot be read, withdrawals and stops that can still be
 read are put in force again. Nobody stays signed in.
@@ -59,10 +60,11 @@ def restore(folder: Path, data: Path, name: str, replace: bool, hooks: Hooks) ->
 
 
 def _restored(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Hooks) -> Restored:
+    _settle(data)
     existing = data.exists() and any(data.iterdir())
     if existing and not replace:
         raise UsageError("restore.not_empty", data=str(data))
-    fresh = data.with_name(f"{data.name}.restoring")
+    fresh = data.with_name(f".{data.name}.restoring")
     shutil.rmtree(fresh, ignore_errors=True)
     try:
         with backups_of.explained(data.parent), _unused(data if existing else None):
@@ -83,10 +85,7 @@ def _write_all(folder: Path, chosen: Backup, fresh: Path, hooks: Hooks) -> None:
     done, total = 0, chosen.bytes
     for file in chosen.files:
         hooks.cancel.check()
-        target = fresh / file.path
-        if not target.resolve().is_relative_to(fresh.resolve()):
-            raise Damaged("backup.unreadable", file=str(folder))
-        backups_of.write(folder, file, target)
+        backups_of.write(folder, chosen, file, fresh / file.path)
         done += file.bytes
         hooks.progress(done, total, file.path.partition("/")[0])
     (fresh / layout.CURRENT).symlink_to(f"{layout.GENERATIONS}/{chosen.generation:04d}")
@@ -210,11 +209,29 @@ def _exchange(data: Path, fresh: Path) -> str:
     """Put ``fresh`` in the place of ``data``; return where the old one lies ("": there was none)."""
     beside = ""
     if data.exists() and any(data.iterdir()):
-        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        beside = str(data.with_name(f"{data.name}.before-{moment}"))
-        data.rename(beside)
-    elif data.exists():
-        data.rmdir()
-    fresh.rename(data)
+        whole = data.with_name(f".{data.name}.restored")
+        fresh.rename(whole)
+        files.exchange(data, whole)
+        beside = _set_aside(data, whole)
+    else:
+        if data.exists():
+            data.rmdir()
+        fresh.rename(data)
     files.sync(data.parent)
     return beside
+
+
+def _set_aside(data: Path, old: Path) -> str:
+    beside = data.with_name(f"{data.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+    old.rename(beside)
+    return str(beside)
+
+
+def _settle(data: Path) -> None:
+    """An exchange that was cut off: the data folder is in its place again, and the other beside it."""
+    left = files.exchanged(data)
+    if left.exists() and not data.exists():
+        left.rename(data)
+    for path in (left, data.with_name(f".{data.name}.restored")):
+        if path.exists():
+            _set_aside(data, path)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import resource
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,6 +24,7 @@ from localmed.domain.nights import UNCHANGED
 from localmed.library import generations
 from localmed.library.library import Library
 from localmed.nightly.refresh import refresh
+from localmed.process import files
 from localmed.process.hooks import SILENT
 from localmed.site import alerts, canary_gate, changes, stored, uploads
 from localmed.site.audit import Audit
@@ -30,6 +33,8 @@ from localmed.upkeep import backup, packs
 from localmed.upkeep.restore import restore
 from tests.fakes import HashedWords, described, documents, import_into, opened, overwrite, verify, write
 from tests.site.publishing import Publisher
+from tests.site.test_cut_off import killed_before
+from tests.strict import needs
 
 QUESTION = "Should antibiotics be given within one hour in sepsis?"
 TEXTS = {
@@ -89,13 +94,86 @@ def test_what_is_there_already_is_not_written_again(session: Session, folder: Pa
     assert second.added_bytes < first.added_bytes / 2, "the log has grown by the first, the library has not"
 
 
+def test_what_has_not_changed_is_one_file_of_both_backups_and_none_of_the_data_folder(
+    session: Session, folder: Path
+) -> None:
+    first, second = (backup.make(session, folder, SILENT) for _ in range(2))
+    original = next(file for file in second.files if file.path.startswith("files/"))
+    places = [backup.place_of(folder, made, original) for made in (first, second)]
+    assert places[0].samefile(places[1])
+    assert not places[1].samefile(session.data / original.path), "a flipped bit would be in both"
+
+
+def test_without_hard_links_everything_is_copied(
+    session: Session, filled: Settings, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*paths: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refused)
+    first, second = (backup.make(session, folder, SILENT) for _ in range(2))
+    assert second.added_bytes == second.bytes >= first.bytes
+    assert restored(folder, tmp_path, filled)
+
+
+def test_what_was_cut_off_is_no_backup_and_goes(session: Session, folder: Path) -> None:
+    whole = backup.make(session, folder, SILENT)
+    (folder / backup.BUILDING / "data").mkdir(parents=True)
+    assert backup.backups(folder) == [whole.name]
+    backup.make(session, folder, SILENT)
+    assert not (folder / backup.BUILDING).exists()
+
+
+def test_a_backup_of_an_earlier_version_is_told(folder: Path) -> None:
+    (folder / "blocks").mkdir(parents=True)
+    (folder / "20260101T000000.json").write_text("{}")
+    for name in ("", "20260101T000000"):
+        with pytest.raises(Damaged) as told:
+            backup.read(folder, name)
+        assert told.value.messages[0].code.startswith("backup.older")
+
+
+def test_a_list_that_names_a_place_outside_is_refused(session: Session, folder: Path) -> None:
+    made = backup.make(session, folder, SILENT)
+    forged = replace(made, files=(replace(made.files[0], path="../../elsewhere"), *made.files[1:]))
+    (folder / made.name / backup.MANIFEST).write_bytes(backup.written(forged))
+    with pytest.raises(Damaged):
+        backup.read(folder)
+
+
+def of_the_guide() -> Iterator[list[str]]:
+    """The commands of restic in the administrator's guide."""
+    guide = (Path(__file__).parents[2] / "docs" / "administrator.md").read_text("utf-8")
+    return (line.split() for line in guide.splitlines() if line.startswith("restic "))
+
+
+@pytest.mark.slow
+@needs(shutil.which("restic") is not None, "restic")
+def test_restic_takes_the_folder_and_gives_it_back(
+    session: Session, filled: Settings, folder: Path, tmp_path: Path
+) -> None:
+    """The guide's commands in their order, with this test's folders in the place of the hospital's."""
+    backup.make(session, folder, SILENT)
+    (tmp_path / "password").write_text("of the safe")
+    own = {"/mnt/backup/localmed": str(folder), "/tmp/fetched": str(tmp_path / "fetched")}
+    environment = {"RESTIC_REPOSITORY": str(tmp_path / "repository"), "HOME": str(tmp_path),
+                   "RESTIC_PASSWORD_FILE": str(tmp_path / "password")}  # fmt: skip
+    commands = list(of_the_guide())
+    assert [command[1] for command in commands] == ["init", "backup", "forget", "restore"]
+    for _, *arguments in commands:
+        subprocess.run(["restic", *(own.get(one, one) for one in arguments)], check=True, env=environment, timeout=120)
+    fetched = tmp_path / "fetched" / folder.relative_to("/")
+    settings = restored(fetched, tmp_path, filled)
+    with opened(settings, HashedWords()) as again:
+        assert again.ask(QUESTION, SearchFilter()).evidence
+
+
 def test_only_the_newest_stay_with_what_they_name(filled: Settings, folder: Path, corpus: Path) -> None:
     few = replace(filled, backup=BackupSettings(keep=2))
     with opened(few, HashedWords()) as session:
         names = [backup.make(session, folder, SILENT).name for _ in range(4)]
     assert backup.backups(folder) == names[2:]
-    named = {block for name in names[2:] for file in backup.read(folder, name).files for block in file.blocks}
-    assert {path.name for path in (folder / "blocks").glob("*/*")} == named
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == set(names[2:])
 
 
 def test_a_backup_while_others_withdraw_is_whole(
@@ -121,17 +199,16 @@ def test_a_backup_while_others_withdraw_is_whole(
         busy.join(60)
 
 
-def test_a_block_that_has_decayed_is_written_again(session: Session, folder: Path) -> None:
+def test_a_file_that_has_decayed_in_the_backup_before_is_copied_again(session: Session, folder: Path) -> None:
     first = backup.make(session, folder, SILENT)
     written_once = [file for file in first.files if not file.path.startswith("site.sqlite")]
     largest = max(written_once, key=lambda file: file.bytes)
-    block = folder / "blocks" / largest.blocks[0][:2] / largest.blocks[0]
-    content = bytearray(block.read_bytes())
+    path = backup.place_of(folder, first, largest)
+    content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
-    block.write_bytes(content)
+    path.write_bytes(content)
     assert largest.path in list(backup.damaged(folder, first))
     again = backup.make(session, folder, SILENT)
-    assert not list(backup.damaged(folder, first))
     assert not list(backup.damaged(folder, again))
 
 
@@ -161,8 +238,8 @@ def test_what_is_being_read_is_not_removed(
 def test_a_damaged_backup_is_refused(session: Session, folder: Path, tmp_path: Path, harm: str) -> None:
     made = backup.make(session, folder, SILENT)
     largest = max(made.files, key=lambda file: file.bytes)
-    block = folder / "blocks" / largest.blocks[0][:2] / largest.blocks[0]
-    path = folder / f"{made.name}.json" if harm == "manifest" else block
+    manifest = folder / made.name / backup.MANIFEST
+    path = manifest if harm == "manifest" else backup.place_of(folder, made, largest)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     if harm == "remove":
@@ -174,7 +251,7 @@ def test_a_damaged_backup_is_refused(session: Session, folder: Path, tmp_path: P
     with pytest.raises(Damaged):
         restore(folder, tmp_path / "restored", "", False, SILENT)
     assert not (tmp_path / "restored").exists()
-    assert not (tmp_path / "restored.restoring").exists()
+    assert not [*tmp_path.glob(".restored*")]
     if harm != "manifest":
         assert list(backup.damaged(folder, made))
         with pytest.raises(UnknownName):
@@ -195,6 +272,39 @@ def test_what_was_withdrawn_since_stays_withdrawn(session: Session, filled: Sett
         with closing(Audit(filled.data)) as log:
             assert "withdraw" in [entry.action for entry in log.entries()]
             assert not log.verify()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("one_step", [True, False])
+def test_a_restore_that_is_killed_leaves_what_was_or_what_is(
+    filled: Settings, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_step: bool
+) -> None:
+    """What was withdrawn after the backup stays withdrawn, whenever it is killed, and the next restore ends it."""
+    with opened(filled, HashedWords()) as session:
+        backup.make(session, folder, SILENT)
+        changes.withdraw(session, documents(filled)["sepsis.txt"], True, "wrong dose")
+    if not one_step:
+        monkeypatch.setattr(files, "CDLL", lambda *_, **__: None)
+    killed = 0
+    for step in range(1, 400):
+        home = tmp_path / f"home{step}"
+        copy = replace(filled, data=home / "data")
+        shutil.copytree(filled.data, copy.data, symlinks=True)
+        if not killed_before(step, lambda data=copy.data: restore(folder, data, "", True, SILENT)):  # type: ignore[misc]
+            break
+        killed += 1
+        if copy.data.exists() or one_step:
+            assert not cites_sepsis(copy), step
+        restore(folder, copy.data, "", True, SILENT)
+        assert not cites_sepsis(copy), step
+        assert {path.name[:12] for path in home.iterdir()} <= {"data", "data.before-"}
+        shutil.rmtree(home)
+    assert 10 < killed < 399
+
+
+def cites_sepsis(settings: Settings) -> bool:
+    with opened(settings, HashedWords()) as session:
+        return any(one.document_title == "Sepsis" for one in session.ask(QUESTION, SearchFilter()).evidence)
 
 
 def test_withdrawals_of_a_lost_log_are_put_in_force_again(session: Session, filled: Settings, folder: Path) -> None:
