@@ -108,6 +108,7 @@ class _Writing:
                 with target.open("xb") as copy:
                     sha256, size = self._read(stream, name, copy)
                     copy.flush()
+                    os.fchmod(copy.fileno(), mode or path.stat().st_mode & 0o777)
                     os.fsync(copy.fileno())
                 self.added += size
         return StoredFile(name, size, sha256, mode or path.stat().st_mode & 0o777)
@@ -211,11 +212,11 @@ def damaged(folder: Path, backup: Backup) -> Iterator[str]:
 def fetch(folder: Path, sha256: str, target: Path) -> None:
     """Write the file with this hash anew at ``target``; raise ``UnknownName`` where no backup holds it whole."""
     with reading(folder):
+        fresh = target.with_name(f"{target.name}.mended")
         for name in reversed(backups(folder)):
-            backup = read(folder, name)
-            for file in (file for file in backup.files if file.sha256 == sha256):
-                fresh = target.with_name(f"{target.name}.mended")
-                with suppress(Damaged):
+            with suppress(Damaged):
+                backup = read(folder, name)
+                if file := next((file for file in backup.files if file.sha256 == sha256), None):
                     write(folder, backup, file, fresh)
                     fresh.replace(target)
                     files.sync(target.parent)

@@ -211,7 +211,11 @@ def _exchange(data: Path, fresh: Path) -> str:
     if data.exists() and any(data.iterdir()):
         whole = data.with_name(f".{data.name}.restored")
         fresh.rename(whole)
-        files.exchange(data, whole)
+        try:
+            files.exchange(data, whole)
+        except OSError:  # a folder that is a mount of its own cannot be moved
+            whole.rename(fresh)
+            raise
         beside = _set_aside(data, whole)
     else:
         if data.exists():

@@ -116,6 +116,34 @@ def test_without_hard_links_everything_is_copied(
     assert restored(folder, tmp_path, filled)
 
 
+def test_a_file_is_fetched_from_the_newest_backup_that_has_it_whole(
+    session: Session, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", shutil.copyfile)
+    oldest, middle, newest = (backup.make(session, folder, SILENT) for _ in range(3))
+    original = next(file for file in newest.files if file.path.startswith("files/"))
+    (folder / newest.name / backup.MANIFEST).write_text("{}")
+    backup.place_of(folder, middle, original).write_bytes(b"decayed")
+    backup.fetch(folder, original.sha256, tmp_path / "mended")
+    assert (tmp_path / "mended").read_bytes() == backup.place_of(folder, oldest, original).read_bytes()
+
+
+def test_a_folder_that_cannot_be_moved_is_told_and_stays(
+    session: Session, filled: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup.make(session, folder, SILENT)
+    session.site.close()
+
+    def busy(*paths: object) -> None:
+        raise OSError(errno.EBUSY, "a mount of its own")
+
+    monkeypatch.setattr(files, "exchange", busy)
+    with pytest.raises(LibraryError):
+        restore(folder, filled.data, "", True, SILENT)
+    assert [path.name for path in filled.data.parent.glob(".*")] == []
+    verify(filled.data)
+
+
 def test_what_was_cut_off_is_no_backup_and_goes(session: Session, folder: Path) -> None:
     whole = backup.make(session, folder, SILENT)
     (folder / backup.BUILDING / "data").mkdir(parents=True)
