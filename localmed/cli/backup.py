@@ -126,7 +126,7 @@ def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, 
         say("restore.beside", folder=restored.beside)
 
 
-ROUNDS = 3  # some damage shows only once the link is there again: a lost file beside it
+ROUNDS = 4  # what the backups hold first; some damage shows only once the link is there again
 
 
 @click.command("repair")
@@ -135,8 +135,9 @@ ROUNDS = 3  # some damage shows only once the link is there again: a lost file b
 def repair_command(ctx: click.Context, yes: bool) -> None:
     """Show what can be repaired, ask, then repair it.
 
-    Repairs the link to the generation in use, a damaged generation (rebuilt from the originals, or replaced by an older
-    intact one), and withdrawals and access from the audit log.
+    Repairs damaged files from the newest backup that holds them, the link to the generation in use, a damaged
+    generation (rebuilt from the originals, or replaced by an older intact one), and withdrawals and access from the
+    audit log.
     """
     with opened(ctx) as session:
         session.may_change()
@@ -149,8 +150,14 @@ def repair_command(ctx: click.Context, yes: bool) -> None:
 
 def _put_right(session: Session, yes: bool) -> bool:
     """Show what would be done, ask and do it; return whether there was anything."""
-    from localmed.upkeep import repair
+    from localmed.upkeep import check, repair
 
+    if damaged := check.mendable(session):
+        say("backup.holds", count=len(damaged), names=tuple(one.name for one in damaged))
+        if not yes:
+            confirm("generation.repair_confirm")
+        if sum(check.mend(session, one) for one in damaged):
+            return True
     step, records = repair.plan(session.data), repair.records(session.data)
     for part in (*((step,) if step else ()), *records):
         for line in (part.fault, *part.shown):

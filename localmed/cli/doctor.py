@@ -17,7 +17,7 @@ from localmed.domain.errors import BadSettings, LibraryError, ModelError
 from localmed.process import files
 
 if TYPE_CHECKING:
-    from localmed.upkeep.check import Check
+    from localmed.upkeep.doctor import Check
     from localmed.upkeep.egress import Proof
 
 # --- proving ----------------------------------------------------------------------------------------------------------
@@ -131,9 +131,8 @@ def _checks(
     ctx: click.Context, full: bool, started: Callable[[int], None], advance: Callable[[float, str], None]
 ) -> Iterator[Check]:
     """The checks as they are made; settings or libraries that cannot be loaded are a problem themselves."""
-    from localmed.site import stored
-    from localmed.upkeep import doctor
-    from localmed.upkeep.check import failed, problem
+    from localmed.upkeep import check, doctor
+    from localmed.upkeep.doctor import failed, problem
 
     try:
         with opened(ctx) as session:
@@ -145,7 +144,7 @@ def _checks(
             )
             checks = list(doctor.examine(site, doctor.checks_for(settings)))
             if full and session.caller.groups is None:
-                stored.note_whole_check(settings.data, doctor.faults_stored(checks))
+                check.note_whole_check(settings.data, doctor.faults_stored(checks))
             yield from checks
     except BadSettings as error:
         yield failed("settings", error)

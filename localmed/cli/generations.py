@@ -68,10 +68,10 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
     Without NUMBER: all generations, originals, withdrawals, access, the audit log and stored vectors. Each file that is
     damaged, missing or foreign is listed, with what to do.
     """
-    from localmed.site import lookups
+    from localmed.upkeep import check
 
     with opened(ctx) as session:
-        results = lookups.verified(session, number)
+        results = check.verified(session, number)
     if as_json:
         print_json({str(generation or "beside"): problems for generation, problems in results.items()})
     else:

@@ -314,6 +314,6 @@ def _cell(need: Need) -> str:
 
 
 def _size(count: int) -> str:
-    from localmed.upkeep.check import size
+    from localmed.upkeep.fit import size
 
     return size(count) if count else "-"

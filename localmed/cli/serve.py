@@ -121,7 +121,7 @@ def _ready(status: Status, path: Path, as_json: bool) -> None:
 
 
 def _show(status: Status) -> None:
-    from localmed.upkeep.check import size
+    from localmed.upkeep.fit import size
 
     up = timedelta(seconds=round(status.seconds))
     say("host.status", process=status.process, version=status.version, time=str(up), memory=size(status.memory))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,102 +29,24 @@ from localmed.domain.errors import (
     LibraryError,
     LocalmedError,
     NoLibrary,
-    OriginalChanged,
-    UnknownName,
 )
 from localmed.domain.nights import CHANGES, FAILED, KEPT_BACK, SERVED, UNCHANGED, FileLine, Night
 from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations, layout
 from localmed.library.generations import Patience
-from localmed.library.intact import sha256_of
 from localmed.library.journal import Withdrawal
 from localmed.library.withdrawals import Withdrawals
 from localmed.nightly import gpus, nights
 from localmed.nightly.cited import count_citing
 from localmed.process import files
 from localmed.process.hooks import SILENT, Hooks
-from localmed.site import alerts, canary_gate, holds, stored
+from localmed.site import alerts, canary_gate, holds
 from localmed.site.importing import Intake, import_together, imported, manifest_of
-from localmed.upkeep import fit, packs, repair
+from localmed.upkeep import check, fit, packs, repair
 
 if TYPE_CHECKING:
     from localmed.site.session import Session
-
-# --- integrity --------------------------------------------------------------------------------------------------------
-
-# The nightly look at every byte that is stored, and mending what it finds from a backup.
-#
-# A damaged file of a generation is written anew from the newest backup that holds its bytes (a file of its own: hard
-# links of other generations keep the damaged ones until it is their turn). What has no whole copy there stays damaged
-# (``repair.py`` makes what is served anew), and nothing is answered from it: what was found to be damaged is no longer
-# taken for whole without being read.
-
-Mended = tuple[tuple[Message, ...], tuple[Message, ...], tuple[Message, ...]]
-
-
-def verify_and_mend(session: Session, hooks: Hooks) -> Mended:
-    """Read everything, mend what can be; return what was found, what was mended, and what is still damaged."""
-    data = session.data
-    numbers = generations.numbers(data)
-    mended: list[Message] = []
-    faults: list[Message] = []
-    left: list[Message] = []
-    for place, number in enumerate(reversed(numbers)):
-        hooks.cancel.check()
-        hooks.progress(place, len(numbers) + 1, f"{number:04d}")
-        with suppress(UnknownName):  # pruned meanwhile
-            if problems := stored.of_generation(data, number):
-                faults += problems
-                mended += _mended(session, number)
-                left += stored.of_generation(data, number)
-    hooks.progress(len(numbers), len(numbers) + 1, "")
-    beside = stored.beside(data)
-    faults += [fault.full_message for fault in beside]
-    if mended_originals := list(_mended_originals(session, beside)):
-        mended += mended_originals
-        beside = stored.beside(data)
-    models = [
-        message("model.not_loaded", name=name, problem=problem)
-        for name in session.site.registry.registrations.models
-        for problem in session.site.registry.problems(name, full=True)
-    ]
-    faults += models
-    left += [*(fault.full_message for fault in beside), *models]
-    stored.note_whole_check(data, len(left))
-    return tuple(faults), tuple(mended), tuple(left)
-
-
-def _mended(session: Session, number: int) -> Iterator[Message]:
-    """Write what is damaged of a generation anew from a backup."""
-    with suppress(Damaged), generations.lease(session.data, number) as generation:
-        for name, entry in generations.read_manifest(generation).files.items():
-            path = generation / name
-            if sha256_of(path) != entry.sha256 and _from_backup(session, entry.sha256, path):
-                yield message("integrity.mended", file=f"{generation.name}/{name}")
-
-
-def _mended_originals(session: Session, faults: Iterable[LocalmedError]) -> Iterator[Message]:
-    for fault in faults:
-        name = Path(str(dict(fault.message.parameters).get("file", ""))).name
-        if isinstance(fault, OriginalChanged) and _from_backup(session, name, session.data / layout.FILES / name):
-            yield message("integrity.mended", file=name[:12])
-
-
-def _from_backup(session: Session, sha256: str, path: Path) -> bool:
-    """Whether the file could be written anew."""
-    from localmed.upkeep import backup
-
-    folder = session.settings.backup.folder
-    if not folder:
-        return False
-    try:
-        with session.change("mend", path.name):
-            backup.fetch(Path(folder), sha256, path)
-    except (LocalmedError, OSError):
-        return False
-    return True
-
 
 # --- refresh ----------------------------------------------------------------------------------------------------------
 
@@ -260,14 +182,14 @@ def _packs_served(session: Session, imported_names: Collection[str]) -> None:
 
 def _checked(session: Session, night: Night, hooks: Hooks, patience: Patience) -> Night:
     """Compare every byte with its hash, mend or make anew what can be; raise ``Damaged`` if what is served stays so."""
-    found_faults, mended, left = verify_and_mend(session, hooks)
+    found_faults, mended, left = check.verify_and_mend(session, hooks)
     if left:
         alerts.tell(session.settings, "damage", message("refresh.damaged", count=len(left), fault=left[0]))
     else:
         alerts.clear(session.data, "damage")
     with suppress(NoLibrary):
         number = generations.served_number(session.data)
-        if problems := stored.of_generation(session.data, None, whole=False):
+        if problems := check.of_generation(session.data, None, whole=False):
             if not repair.possible(session.data, number):
                 raise Damaged("generation.damaged", name=f"{number:04d}", problem=problems[0])
             repair.rebuild(session, number, hooks, patience)

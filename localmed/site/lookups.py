@@ -375,24 +375,6 @@ def undone_by_rollback(session: Session, number: int | None) -> Undone:
     return Undone(chosen, served.number, undone, served.documents, rows[chosen].documents)
 
 
-def verified(session: Session, number: int | None) -> dict[int, tuple[Message, ...]]:
-    """What is wrong with every file of generation ``number`` (None: of each), every byte read.
-
-    Of all generations together with what is stored beside them, which has the number 0.
-    """
-    from localmed.site import stored
-
-    data = session.data
-    generations.served_number(data)  # says so if there is no library
-    if number is not None:
-        return {number: tuple(stored.of_generation(data, number))}
-    results = stored.of_generations(data)
-    results[0] = tuple(fault.full_message for fault in stored.beside(data))
-    if session.caller.groups is None:
-        stored.note_whole_check(data, sum(map(len, results.values())))
-    return results
-
-
 def has_library(session: Session) -> None:
     """Raise ``NoLibrary`` if nothing has been imported."""
     generations.served_number(session.data)

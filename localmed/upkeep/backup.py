@@ -209,19 +209,27 @@ def damaged(folder: Path, backup: Backup) -> Iterator[str]:
     return (file.path for file in backup.files if sha256_of(place_of(folder, backup, file)) != file.sha256)
 
 
+def newest_with(folder: Path, sha256: str) -> tuple[Backup, StoredFile] | None:
+    """The newest backup that holds a file with this hash, whole."""
+    for name in reversed(backups(folder)):
+        with suppress(Damaged):
+            backup = read(folder, name)
+            for file in backup.files:
+                if file.sha256 == sha256 == sha256_of(place_of(folder, backup, file)):
+                    return backup, file
+    return None
+
+
 def fetch(folder: Path, sha256: str, target: Path) -> None:
     """Write the file with this hash anew at ``target``; raise ``UnknownName`` where no backup holds it whole."""
     with reading(folder):
+        found = newest_with(folder, sha256)
+        if found is None:
+            raise UnknownName("backup.not_held", folder=str(folder))
         fresh = target.with_name(f"{target.name}.mended")
-        for name in reversed(backups(folder)):
-            with suppress(Damaged):
-                backup = read(folder, name)
-                if file := next((file for file in backup.files if file.sha256 == sha256), None):
-                    write(folder, backup, file, fresh)
-                    fresh.replace(target)
-                    files.sync(target.parent)
-                    return
-    raise UnknownName("backup.not_held", folder=str(folder))
+        write(folder, *found, fresh)
+        fresh.replace(target)
+        files.sync(target.parent)
 
 
 def write(folder: Path, backup: Backup, file: StoredFile, target: Path) -> None:

@@ -12,9 +12,11 @@ import shutil
 import sqlite3
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,15 +32,15 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.in_force import in_force
 from localmed.library.state import FILE, State
+from localmed.messages import known, parts, render
 from localmed.people import accounts, directory
 from localmed.people.noted_accounts import require_noted
 from localmed.process import children, files
 from localmed.process.environment import OFFLINE
 from localmed.process.files import LEAST_FREE
-from localmed.site import stored
 from localmed.site.audit import Audit
-from localmed.upkeep.check import Check, Level, Site, failed, ok, problem, size, warning
-from localmed.upkeep.fit import Place, fits, look
+from localmed.upkeep import check
+from localmed.upkeep.fit import Machine, Place, fits, look, size
 
 if TYPE_CHECKING:
     from localmed.domain.ports import EncoderIdentity
@@ -52,6 +54,81 @@ PYTHON = ((3, 11), (3, 13))  # from, up to but without; as in pyproject.toml
 RELEASED = "2026-11-01"  # no clock that is right is before this
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _PINNED = re.compile(r"([\w.-]+)==([\w.+!-]+)(\s*;.*extra.*)?")
+
+
+class Level(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line: what was looked at, how it is, and what to do about it."""
+
+    name: str
+    level: Level
+    messages: tuple[Message, ...]  # how it is; then what to do, if anything
+
+    @property
+    def title(self) -> Message:
+        """What was looked at, in words."""
+        code = f"doctor.name_{self.name.replace(' ', '_')}"
+        return message(code) if known(code) else message("literal", text=self.name)
+
+    @property
+    def says(self) -> str:
+        """How it is, in English, for developers."""
+        return render(self.messages[0], "en")
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in English, for developers; "" where there is nothing to do."""
+        return "".join(render(part, "en") for part in self.messages[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the checks look at. ``full`` reads every byte of generations and models; ``now`` has a time zone.
+
+    ``progress`` is told of each piece of a model that was read, ``host`` asks the model host how it is. ``encoder``
+    tells which one serves.
+    """
+
+    settings: Settings
+    registry: Registry
+    machine: Machine
+    environment: Mapping[str, str]
+    now: datetime
+    full: bool = False
+    progress: Callable[[float, str], object] = lambda *_: None
+    host: Callable[[], HostStatus | None] = lambda: None
+    encoder: Callable[[], EncoderIdentity | None] = lambda: None
+
+
+def ok(name: str, code: str, /, **parameters: Parameter) -> Check:
+    """All is well."""
+    return Check(name, Level.OK, parts(message(code, **parameters))[:1])
+
+
+def warning(name: str, code: str, /, **parameters: Parameter) -> Check:
+    """It works, and somebody should know."""
+    return Check(name, Level.WARNING, parts(message(code, **parameters)))
+
+
+def problem(name: str, code: str, /, **parameters: Parameter) -> Check:
+    """It does not work, or is not safe, until somebody acts."""
+    return Check(name, Level.PROBLEM, parts(message(code, **parameters)))
+
+
+def failed(name: str, error: LocalmedError) -> Check:
+    """A check that ended with ``error``."""
+    return Check(name, Level.PROBLEM, error.messages)
+
+
+# --- the checks -------------------------------------------------------------------------------------------------------
 
 
 def memory(site: Site) -> Iterator[Check]:
@@ -357,7 +434,7 @@ def library(site: Site) -> Iterator[Check]:
     except NoLibrary:
         yield ok("library", "doctor.no_library")
         return
-    faults, name = stored.of_generations(data, site.full), f"{served:04d}"
+    faults, name = check.of_generations(data, site.full), f"{served:04d}"
     if served not in faults:
         yield problem("library", "generation.incomplete", name=name)
         return
@@ -374,7 +451,7 @@ def library(site: Site) -> Iterator[Check]:
 def beside(site: Site) -> Iterator[Check]:
     """With ``full``: everything stored beside the generations, read whole."""
     if site.full and site.settings.data.exists():
-        faults = stored.beside(site.settings.data)
+        faults = check.beside(site.settings.data)
         for fault in faults[:NAMED]:
             yield failed("beside", fault)
         if len(faults) > NAMED:
@@ -388,12 +465,12 @@ def whole_check(site: Site) -> Iterator[Check]:
     data = site.settings.data
     if site.full or not (data / layout.CURRENT).exists():
         return
-    last = stored.last_whole_check(data)
+    last = check.last_whole_check(data)
     since = datetime.fromisoformat(last.time if last else _begun(data))
-    late = site.now - since > timedelta(stored.WHOLE_CHECK_DAYS)
+    late = site.now - since > timedelta(check.WHOLE_CHECK_DAYS)
     known: dict[str, Parameter] = {
         "time": f"{since.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}",
-        "days": stored.WHOLE_CHECK_DAYS,
+        "days": check.WHOLE_CHECK_DAYS,
     }
     if last and last.faults:
         yield warning("whole check", "doctor.whole_check_faults", count=last.faults, **known)
@@ -541,13 +618,13 @@ def site_of(
 
 def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CHECKS) -> Iterator[Check]:
     """The lines of all ``checks``, in order, as they are found."""
-    for check in checks:
+    for one in checks:
         try:
-            yield from check(site)
+            yield from one(site)
         except LocalmedError as error:
-            yield failed(_name(check), error)
+            yield failed(_name(one), error)
         except (OSError, sqlite3.Error, ValueError, TypeError) as error:
-            yield problem(_name(check), "doctor.unseen", kind=type(error).__name__)
+            yield problem(_name(one), "doctor.unseen", kind=type(error).__name__)
 
 
 def faults_stored(checks: Iterable[Check]) -> int:

@@ -170,3 +170,8 @@ def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
 def _gpu(line: str) -> Gpu:
     name, driver, memory, free = (cell.strip() for cell in line.rsplit(",", 3))
     return Gpu(name, driver, int(memory) * MIB, int(free) * MIB)
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

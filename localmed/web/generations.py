@@ -13,6 +13,7 @@ from localmed.process.hooks import Hooks
 from localmed.site import changes, lookups
 from localmed.site.lookups import GenerationRow
 from localmed.site.session import Session
+from localmed.upkeep import check
 from localmed.web import pages
 from localmed.web.job_pages import begin
 from localmed.web.visits import Librarian
@@ -65,7 +66,7 @@ def verify(visit: Librarian) -> Response:
 
 def _verified(session: Session, hooks: Hooks) -> Message:
     del hooks
-    faults = [fault for of_generation in lookups.verified(session, None).values() for fault in of_generation]
+    faults = [fault for of_generation in check.verified(session, None).values() for fault in of_generation]
     if not faults:
         return message("web.generations.whole")
     more = (message("job.more", count=len(faults) - FAULTS),) if len(faults) > FAULTS else ()

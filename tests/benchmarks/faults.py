@@ -31,10 +31,10 @@ from localmed.library import generations
 from localmed.nightly.refresh import refresh
 from localmed.people import accounts, sign_on
 from localmed.process.hooks import SILENT
-from localmed.site import canary_gate, changes, importing, stored, uploads
+from localmed.site import canary_gate, changes, importing, uploads
 from localmed.site.session import Session, local_caller
 from localmed.site.site import Site
-from localmed.upkeep import backup, packs
+from localmed.upkeep import backup, check, packs
 from localmed.upkeep.restore import restore
 from localmed.web.visits import LOGIN_COOKIE
 from tests.benchmarks.common import Place, Row, met
@@ -244,7 +244,7 @@ def _restored(folder: Path) -> list[str]:
         with opened(settings, HashedWords()) as session:
             night = refresh(session)
             failures += [line.code for line in (*night.errors, *night.faults)]
-            failures += [fault.message.code for fault in stored.beside(settings.data)]
+            failures += [fault.message.code for fault in check.beside(settings.data)]
             if not uploads.file_of(session, uploads.upload(session, waiting.id)).is_file():
                 failures.append("what waits is gone")
             packs.import_pack(session, ours.pack("two", 2))

@@ -48,6 +48,7 @@ from localmed.people import accounts, history, logins, tokens
 from localmed.site import changes, jobs, lookups, stops
 from localmed.site.governing import Change
 from localmed.site.session import Session
+from localmed.upkeep import check
 from tests.benchmarks.common import Place, Row, met, work_folder
 from tests.fakes import HashedWords, described, import_into, opened, overwrite, reader_of, write
 from tests.models.model_files import gguf, make
@@ -312,7 +313,7 @@ def _restore(path: Path, whole: bytes) -> None:
 def _whole(settings: Settings) -> bool:
     """Whether the whole check finds something."""
     with opened(settings, HashedWords(), uses=PLAIN) as session:
-        return any(lookups.verified(session, None).values()) or bool(session.site.registry.problems("tiny", full=True))
+        return any(check.verified(session, None).values()) or bool(session.site.registry.problems("tiny", full=True))
 
 
 def _judge(

@@ -28,12 +28,12 @@ from pathlib import Path
 from localmed.config import NONE, RefreshSettings, Settings
 from localmed.domain import SearchFilter
 from localmed.library import generations
-from localmed.nightly.refresh import refresh, verify_and_mend
+from localmed.nightly.refresh import refresh
 from localmed.process.hooks import SILENT
 from localmed.site import canary_gate, importing
 from localmed.site.session import Session, local_caller
 from localmed.site.site import Site
-from localmed.upkeep import backup
+from localmed.upkeep import backup, check
 from localmed.upkeep.restore import restore
 from tests.benchmarks import flips, window
 from tests.benchmarks.common import Place, Row, met
@@ -273,12 +273,12 @@ def flipped_bits(place: Place, count: int = 1_000, controls: int = 100) -> list[
         paths = [path for path in [*paths, served / generations.MANIFEST] if path.stat().st_size]
         for number in range(controls):
             os.utime(chance.choice(paths), None if number % 2 else (0, 0))  # touched, with the same bytes
-            false += bool(verify_and_mend(session, SILENT)[0])
+            false += bool(check.verify_and_mend(session, SILENT)[0])
         for number in range(count):
             path = paths[number % len(paths)]
             place_of_bit, bit, times = chance.randrange(path.stat().st_size), chance.randrange(8), path.stat()
             whole = flips.flipped(path, place_of_bit, bit, decays=bool(number // len(paths) % 2))
-            if not verify_and_mend(session, SILENT)[0]:
+            if not check.verify_and_mend(session, SILENT)[0]:
                 missed.append(f"{path.relative_to(served)} {place_of_bit}.{bit}")
             overwrite(path, whole)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -28,9 +28,10 @@ from localmed.domain.accounts import SessionRole
 from localmed.domain.errors import Busy, UnknownName
 from localmed.domain.ports import Embedder
 from localmed.ingest.manifest import Manifest
-from localmed.site import changes, importing, lookups, stored
+from localmed.site import changes, importing, lookups
 from localmed.site.session import Caller, Session
 from localmed.site.site import Site
+from localmed.upkeep import check
 from tests.benchmarks.common import Place, Row, met
 from tests.fakes import HashedWords, write
 
@@ -188,7 +189,7 @@ def _looking(librarian: Session, log: Log) -> Callable[[], str]:
 
     def step() -> str:
         rows = lookups.generations_kept(librarian)
-        faults = [fault for faults in stored.of_generations(librarian.data).values() for fault in faults]
+        faults = [fault for faults in check.of_generations(librarian.data).values() for fault in faults]
         with log.lock:
             log.wrong += [f"damage: {fault.code}" for fault in faults]
             log.wrong += [] if sum(row.served for row in rows) <= 1 else ["two generations are served"]

@@ -16,7 +16,7 @@ from localmed.ingest import parsing
 from localmed.ingest.parsing import Parser
 from localmed.process import children, confined
 from localmed.process.environment import scrubbed
-from localmed.upkeep.check import Site
+from localmed.upkeep.doctor import Site
 from tests.fakes import documents, import_into, write
 from tests.strict import needs
 from tests.upkeep.test_doctor import lines, site  # noqa: F401  (a fixture)

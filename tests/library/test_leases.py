@@ -13,10 +13,9 @@ from localmed.config import LibrarySettings, Settings
 from localmed.domain import SearchFilter
 from localmed.domain.errors import Damaged, UnknownName
 from localmed.library import generations, intact, pruning
-from localmed.nightly.refresh import verify_and_mend
 from localmed.process.hooks import SILENT
-from localmed.site import lookups, stored
-from localmed.upkeep import repair
+from localmed.site import lookups
+from localmed.upkeep import check, repair
 from tests.fakes import HashedWords, import_into, opened, verify, write
 
 
@@ -39,8 +38,8 @@ def test_what_is_leased_is_not_pruned_and_what_is_not_goes(two: Settings) -> Non
         raise AssertionError
 
 
-@pytest.mark.parametrize("look", [lambda session: verify_and_mend(session, SILENT)[2],
-                                  lambda session: [fault for faults in lookups.verified(session, None).values()
+@pytest.mark.parametrize("look", [lambda session: check.verify_and_mend(session, SILENT)[2],
+                                  lambda session: [fault for faults in check.verified(session, None).values()
                                                    for fault in faults]], ids=["night", "verify"])  # fmt: skip
 def test_a_prune_while_everything_is_read_is_no_damage(
     two: Settings, monkeypatch: pytest.MonkeyPatch, look: Callable[..., object]
@@ -63,9 +62,9 @@ def test_a_generation_that_was_listed_and_then_pruned_is_no_damage(
 ) -> None:
     monkeypatch.setattr(generations, "numbers", lambda _: [1, 2, 3])
     with opened(two, HashedWords()) as session:
-        assert stored.of_generations(two.data).keys() == {1, 2}
+        assert check.of_generations(two.data).keys() == {1, 2}
         assert [row.number for row in lookups.generations_kept(session)] == [1, 2]
-        assert not verify_and_mend(session, SILENT)[2]
+        assert not check.verify_and_mend(session, SILENT)[2]
 
 
 def test_a_generation_that_is_being_removed_is_there_no_more(two: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,8 +72,8 @@ def test_a_generation_that_is_being_removed_is_there_no_more(two: Settings, monk
     seen: list[set[int]] = []
 
     def slowly(folder: Path, ignore_errors: bool) -> None:
-        seen.append({number for number, faults in stored.of_generations(two.data).items() if not faults})
-        assert list(stored.folder_of_generations(two.data)) == []
+        seen.append({number for number, faults in check.of_generations(two.data).items() if not faults})
+        assert list(check.folder_of_generations(two.data)) == []
 
     monkeypatch.setattr(shutil, "rmtree", slowly)
     assert pruning.prune(two.data, 1) == [1]

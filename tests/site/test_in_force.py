@@ -31,9 +31,9 @@ from localmed.library.migrations import migrate, sums
 from localmed.library.state_migrations import BEFORE_JOURNAL, STATE
 from localmed.library.withdrawals import Withdrawals
 from localmed.people import accounts
-from localmed.site import audit, changes, stops, stored
+from localmed.site import audit, changes, stops
 from localmed.site.audit import Audit, entry_of
-from localmed.upkeep import repair
+from localmed.upkeep import check, repair
 from tests.fakes import HashedWords, answers, documents, import_into, opened, restrict, withdraw, write
 from tests.site.test_cut_off import killed_before
 
@@ -270,7 +270,7 @@ def test_a_repair_is_enough_though_the_clock_went_back(filled: Settings, monkeyp
 def test_without_its_copy_all_goes_on_and_the_next_change_writes_it(filled: Settings) -> None:
     (filled.data / "in_force.json").unlink()
     holds(filled)
-    assert [error.message.code for error in stored.state(filled.data)] == ["state.copy"]
+    assert [error.message.code for error in check.state(filled.data)] == ["state.copy"]
     with opened(filled, HashedWords()) as session:
         changes.set_access(session, "icu", ["doctors"])
     assert copy_of(filled.data) == in_force.in_force(filled.data)
@@ -280,9 +280,9 @@ def test_a_copy_that_was_altered_is_told_and_repaired(filled: Settings) -> None:
     copy = filled.data / "in_force.json"
     copy.write_text(copy.read_text("utf-8").replace("recalled", "recallee"), "utf-8")
     holds(filled)
-    assert [error.message.code for error in stored.state(filled.data)] == ["state.copy"]
+    assert [error.message.code for error in check.state(filled.data)] == ["state.copy"]
     assert code(filled, "repair", "--yes") == 0
-    assert list(stored.state(filled.data)) == []
+    assert list(check.state(filled.data)) == []
     holds(filled)
 
 
@@ -407,7 +407,7 @@ def test_the_files_of_before_are_moved_with_all_that_they_put_in_force(filled: S
     as_before(filled.data, access)
     holds(filled)
     assert not [name for name in older.OLD if (filled.data / name).exists()]
-    assert list(stored.state(filled.data)) == []
+    assert list(check.state(filled.data)) == []
     with Audit(filled.data) as log:
         assert log.verify() == []
         assert [entry.actor for entry in log.entries()][:2] == ["Dr Lin"] * 2

@@ -21,8 +21,8 @@ from localmed.library import in_force, state
 from localmed.library.migrations import sums
 from localmed.library.state import selected
 from localmed.people import accounts, logins, tokens
-from localmed.site import stops, stored
-from localmed.upkeep import repair
+from localmed.site import stops
+from localmed.upkeep import check, repair
 from tests.fakes import HashedWords, opened
 from tests.site.conftest import NURSE, PASSWORD
 
@@ -198,7 +198,7 @@ def test_an_account_that_no_session_made_opens_nothing(filled: Settings, stateme
             with pytest.raises(Damaged, match="localmed repair"):
                 change()
         with pytest.raises(Damaged):
-            list(stored.state(filled.data))
+            list(check.state(filled.data))
 
 
 @pytest.mark.parametrize("statement", FORGERIES[:4])

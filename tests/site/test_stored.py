@@ -11,7 +11,8 @@ from localmed.config import Settings
 from localmed.domain import Message
 from localmed.library import generations, layout
 from localmed.messages import render
-from localmed.site import changes, lookups, stored
+from localmed.site import changes, lookups
+from localmed.upkeep import check
 from tests.cli.conftest import Localmed
 from tests.fakes import HashedWords, documents, import_into, opened, overwrite, write
 from tests.words import phrase
@@ -31,7 +32,7 @@ def data(settings: Settings, corpus: Path) -> Path:
 
 def faults(data: Path) -> list[str]:
     with opened(Settings(data), HashedWords()) as session:
-        return [_shown(fault) for problems in lookups.verified(session, None).values() for fault in problems]
+        return [_shown(fault) for problems in check.verified(session, None).values() for fault in problems]
 
 
 def _shown(fault: Message) -> str:
@@ -60,7 +61,7 @@ def test_a_whole_library_has_no_faults(data: Path) -> None:
 
 def test_what_is_written_to_is_for_its_owner_alone(data: Path) -> None:
     with opened(Settings(data), HashedWords()) as session:
-        lookups.verified(session, None)
+        check.verified(session, None)
         for name in ("site.sqlite", "audit.key", "in_force.json"):
             for path in data.glob(f"{name}*"):  # with SQLite's own files beside it
                 assert path.stat().st_mode & 0o077 == 0, path.name
@@ -151,7 +152,7 @@ def test_the_commands_end_with_5_and_name_the_file(data: Path) -> None:
 def test_each_check_goes_on_after_another_has_failed(data: Path) -> None:
     (data / "site.sqlite").write_bytes(b"{")
     (data / "files" / "notes.txt").write_bytes(b"x")
-    assert len(stored.beside(data)) >= 2
+    assert len(check.beside(data)) >= 2
     assert generations.numbers(data) == [1]
 
 
@@ -166,7 +167,7 @@ def test_when_everything_was_read_last_is_kept_and_asked_for_after_days(data: Pa
     assert whole_check()["level"] == "ok"  # the library is new
     localmed("generations", "verify")
     assert phrase("doctor.whole_check") in whole_check()["text"]
-    stored.note_whole_check(data, 0, "2026-01-05T02:00:00+00:00")
+    check.note_whole_check(data, 0, "2026-01-05T02:00:00+00:00")
     assert whole_check()["level"] == "warning"
     assert "doctor --full" in whole_check()["remedy"]
     localmed("doctor", "--full")
@@ -181,7 +182,7 @@ def test_when_everything_was_read_last_is_kept_and_asked_for_after_days(data: Pa
 @pytest.mark.parametrize("text", ["", "[]", '{"time": "x", "faults": 0}', '{"time": "2026-01-05", "faults": -1}'])
 def test_a_note_of_a_check_that_cannot_be_read_is_none(data: Path, text: str) -> None:
     (data / layout.WHOLE_CHECK).write_text(text)
-    assert stored.last_whole_check(data) is None
+    assert check.last_whole_check(data) is None
 
 
 def test_a_library_of_before_that_was_never_read_is_told(data: Path) -> None:

@@ -26,10 +26,10 @@ from localmed.library.library import Library
 from localmed.nightly.refresh import refresh
 from localmed.process import files
 from localmed.process.hooks import SILENT
-from localmed.site import alerts, canary_gate, changes, stored, uploads
+from localmed.site import alerts, canary_gate, changes, uploads
 from localmed.site.audit import Audit
 from localmed.site.session import Session
-from localmed.upkeep import backup, packs
+from localmed.upkeep import backup, check, packs
 from localmed.upkeep.restore import restore
 from tests.fakes import HashedWords, described, documents, import_into, opened, overwrite, verify, write
 from tests.site.publishing import Publisher
@@ -67,8 +67,8 @@ def restored(folder: Path, tmp_path: Path, settings: Settings) -> Settings:
     data = tmp_path / "restored"
     restore(folder, data, "", False, SILENT)
     verify(data)
-    assert not stored.of_generation(data, None)
-    assert [fault.what for fault in stored.beside(data)] == []
+    assert not check.of_generation(data, None)
+    assert [fault.what for fault in check.beside(data)] == []
     return replace(settings, data=data)
 
 

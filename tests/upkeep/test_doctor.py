@@ -28,8 +28,8 @@ from localmed.models.registry.registry import Registry
 from localmed.process.environment import OFFLINE
 from localmed.site.audit import Audit
 from localmed.upkeep import doctor
-from localmed.upkeep.check import Check, Level, Site, ok, size
-from localmed.upkeep.fit import Gpu, Machine
+from localmed.upkeep.doctor import Check, Level, Site, ok
+from localmed.upkeep.fit import Gpu, Machine, size
 from tests.fakes import import_into, withdraw, write
 from tests.models import model_files as files
 from tests.models.model_files import make

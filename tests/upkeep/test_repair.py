@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from localmed.cli.main import run
-from localmed.config import Settings
+from localmed.config import BackupSettings, Settings
 from localmed.domain.errors import Damaged, NoLibrary
 from localmed.library import generations, originals, pruning
 from localmed.library.library import Library
-from localmed.upkeep import repair
-from tests.fakes import answers, documents, hashes, import_into, overwrite, verify, withdraw, write
+from localmed.process.hooks import SILENT
+from localmed.upkeep import backup, repair
+from tests.fakes import answers, documents, hashes, import_into, opened, overwrite, verify, withdraw, write
+from tests.words import said
 
 TEXTS = {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n", "b.txt": "Fever\n\nGive antibiotics rarely.\n"}
 
@@ -110,6 +113,27 @@ def test_what_is_lost_is_shown_and_asked_about(
     assert "Done" not in out
     assert code(filled, "repair", "--yes") == 0
     assert capsys.readouterr().out.endswith("use generation 1, which is intact\nDone\n")
+
+
+def test_what_a_backup_has_whole_is_copied_from_it(
+    filled: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of the generation in use, its catalogue, and an original that is gone: nothing is lost."""
+    folder = tmp_path / "backups"
+    settings = replace(filled, backup=BackupSettings(folder=str(folder)))
+    (filled.data / "localmed.toml").write_text(f'[backup]\nfolder = "{folder}"\n')
+    with opened(settings) as session:
+        backup.make(session, folder, SILENT)
+    served = generations.current(filled.data)
+    overwrite(served / "library.sqlite", b"damaged")
+    next((filled.data / "files").iterdir()).unlink()
+    assert code(filled, "repair", "--yes") == 0
+    assert "0001/library.sqlite" in capsys.readouterr().out
+    verify(filled.data)
+    assert generations.current(filled.data) == served
+    assert answers(filled, "antibiotics") == {"Fever"}
+    assert code(filled, "repair") == 0
+    assert said("generation.repair_nothing") in capsys.readouterr().out
 
 
 def test_generations_that_are_gone_beside_withdrawals_are_damage(filled: Settings, corpus: Path) -> None:
