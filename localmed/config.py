@@ -62,7 +62,7 @@ class IngestSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """Who reads here (``library/readers.py``)."""
+    """Who reads here (``library/access.py``)."""
 
     groups: tuple[str, ...] = ()  # whose collections may be read; (): all for whoever may write to the data folder
     language: str = ""  # that commands speak: "en" or "zh"; "": the locale's (an answer has its question's)
@@ -208,7 +208,7 @@ class ChatSettings:
     thinking: bool = False  # whether a reasoning model on that server thinks first: minutes, and no label is measured
     server_seconds: float = 300.0  # for a whole reply
     connect_seconds: float = 5.0  # within the hospital
-    question_seconds: float = 900.0  # of one question: what a small model takes on few cores; then rules finish it
+    question_seconds: float = 900.0  # of one question: a small model on few cores; then the sections stand alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The first check before anyone reads an answer: every citation exists, and says what it is quoted as saying.
+"""Markers and quotations: every citation exists, and is quoted to the character (an ask's own check is ``check.py``).
 
 A marker that was not minted with the evidence is rejected; a quotation that is not, to the character, the cited stretch
 of its passage is withheld; so is a statement left without a citation. What is withheld stays in the answer as a

@@ -1,4 +1,4 @@
-"""Pages as images, drawn in a child process: the originals are as hostile when they are shown as when they are read.
+"""Asks a child for pages as images (``render.py`` draws): originals are as hostile when shown as when they are read.
 
 Starting a child takes a third of a second of a processor, drawing a page a tenth of that: a child that has drawn is
 kept for the next page (``MOST_IDLE``).

@@ -1,6 +1,6 @@
 """What a terminology says of one concept, and how names are folded so that they are found however they are written.
 
-The seam between the readers of terminologies and the concept graph, as ``parsed.Record`` is for documents.
+The seam between the readers of terminologies and the concept graph, as ``parsed.SourceRecord`` is for documents.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Withdrawals: outside the generations, in force on the next query everywhere, read from the journal (``in_force.py``).
+"""Withdrawals, a view of the journal (``journal.py``): outside the generations, in force on the next query everywhere.
+
+Every search asks ``holding.py``, which asks here.
 
 The newest row about a document decides. An import knows a withdrawn text again with a few words changed by its sketch.
 """

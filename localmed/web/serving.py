@@ -39,6 +39,7 @@ LOG = logging.getLogger("localmed.web")
 DATA, NAMES = "LOCALMED_DATA", "LOCALMED_SERVED_AS"  # the environment of worker processes
 HOST_SECONDS = 60.0  # for the model host to load what it serves
 LOOK, MOST_PAUSE = 2.0, 60.0  # seconds between two looks whether a model host runs; the longest for one that fails
+SILENT = 2  # looks, each of `host.silent_seconds`, after which a host of ours that says nothing is replaced
 GPU_LOOK = 300.0  # seconds between two looks whether every GPU is there: nvidia-smi takes up to two of them
 SWITCH_SECONDS = 0.0005  # that a thread computes before another may: a page waits for answers at each of its steps
 GRACE_SECONDS = 5  # for requests that run when the server ends
@@ -88,7 +89,8 @@ def loopback(host: str) -> bool:
 def model_host(site: Site) -> Iterator[bool]:
     """The models in one process beside this one, for the length of the block; False where one could not be started.
 
-    A host that runs already is used and left alone. One that ends, whoever started it, is replaced.
+    A host that runs already is used and left alone. One that ends, whoever started it, is replaced, and so is one of
+    ours that is alive and says nothing.
     """
     if not site.settings.host.use:
         yield False
@@ -114,19 +116,24 @@ class _Keeper:
 
     def keep(self, over: threading.Event) -> None:
         """Look again and again until ``over``; a host that does not stay is started ever more seldom."""
-        pause, looked = LOOK, -GPU_LOOK
+        pause, looked, silent = LOOK, -GPU_LOOK, 0
         while not over.wait(pause):
             if time.monotonic() - looked >= GPU_LOOK:
                 looked = time.monotonic()
                 gpus.watch(self.site.settings, fit.look())
-            with suppress(LocalmedError):  # of another version: it is not ours to end
-                if self.site.host_status() is not None:
-                    pause = LOOK
+            ours = self.process is not None and self.process.poll() is None
+            try:
+                answers = self.site.host_status() is not None
+            except LocalmedError:  # of another version, which is not ours to end; or it hangs
+                silent += ours
+                if silent < SILENT:
                     continue
-                if self.process is not None and self.process.poll() is None:
-                    continue  # it loads its models yet
+                answers = ours = False
+            if answers:
+                pause, silent = LOOK, 0
+            elif not ours:  # else it loads its models yet
                 LOG.warning("host.has_ended")
-                pause = min(2 * pause, MOST_PAUSE)
+                pause, silent = min(2 * pause, MOST_PAUSE), 0
                 self.start()
 
     def start(self) -> bool:
@@ -145,8 +152,11 @@ class _Keeper:
         if self.process is None:
             return
         self.process.terminate()
-        with suppress(subprocess.TimeoutExpired):
+        try:
             self.process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         cast(IO[bytes], self.process.stdout).close()
         self.process = None
 

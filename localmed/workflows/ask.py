@@ -1,8 +1,9 @@
 """Ask: the sections that speak of the question; with a chat model an answer above them, written, checked, shown.
 
 At most four calls: write, check; and both once more where the reply names what is missing and what to search for
-(design, "One shape for both profiles"). Nothing judges relevance before the model reads. What fails leaves the
-sections: a model that is away or out of time is told in a note, and nothing stands in its place.
+(docs/decisions/02-checking-answers.md). Nothing judges relevance before the model reads. What
+fails leaves the sections: a model that is away or out of time is told in a note, and nothing stands in its place.
+``Session.ask`` starts the flow by its name in ``flow.FLOWS``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -230,6 +231,25 @@ def test_a_second_server_of_the_data_folder_and_a_model_host_that_is_killed(data
         while len(hosts(first)) + len(hosts(second)) > 1 and time.monotonic() < deadline:
             time.sleep(0.5)  # both may have started one: the later one ends by itself
         assert len(hosts(first)) + len(hosts(second)) == 1
+
+
+@pytest.mark.slow
+def test_a_model_host_that_hangs_is_replaced(data: Path, tmp_path: Path) -> None:
+    own = tmp_path / "data"
+    shutil.copytree(data, own, symlinks=True, ignore=shutil.ignore_patterns("host"))
+    (own / "localmed.toml").write_text("[host]\nsilent_seconds = 3.0\n")
+    port = free_port()
+    with serving(own, port) as server:
+        reader = Browser(port)
+        assert reader.request("POST", "/login", user="reader", password=PASSWORD)[0] == 303
+        (hung,) = hosts(server)
+        hung.suspend()
+        assert answered_again(reader), "without it, or by another"
+        deadline = time.monotonic() + PATIENCE
+        while hung.is_running() and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert not hung.is_running()
+        assert answered_again(reader)
 
 
 def answered_again(browser: Browser) -> bool:
