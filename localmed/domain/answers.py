@@ -242,6 +242,12 @@ class Answer:
         return (*self.receipts.sections, *self.receipts.others) if self.receipts else ()
 
     @property
+    def found_nothing(self) -> bool:
+        """Whether there is nothing to show, or only sections that are not near."""
+        far = self.receipts is not None and self.receipts.closeness is Closeness.NOTHING_NEAR
+        return self.status is AnswerStatus.ABSTAINED or (self.status is AnswerStatus.SECTIONS and far)
+
+    @property
     def links(self) -> tuple[tuple[str, int, int], ...]:
         """What it points at, as (marker, start, end): its citations, its sections, what was withheld."""
         cited, withheld = (

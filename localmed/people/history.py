@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Answer, AnswerStatus, Evidence, Message, Origin, Status
+from localmed.domain import Answer, Evidence, Message, Origin, Status
 from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
@@ -188,7 +188,7 @@ def unanswered(session: Session) -> list[Kept]:
     for user, *row in newest:
         with suppress(Damaged, UnknownName):
             answers.append(_opened(session.data, user, *row))
-    return [one for one in answers if one.answer.status is AnswerStatus.ABSTAINED]
+    return [one for one in answers if one.answer.found_nothing]
 
 
 def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:

@@ -146,6 +146,7 @@ class FindingView:
     follows: str = ""  # on which questions before it
     closeness: str = ""  # how near the first section is, in a sentence
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
+    far: bool = False  # nothing is near: sections are folded, by their titles
 
 
 def view(answer: Answer, language: str) -> FindingView | None:
@@ -178,6 +179,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
         )
         if found.flags
         else "",
+        answer.found_nothing,
     )
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Answer, Badge, Evidence, Kind, Message, SearchFilter, Status, message
+from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Kind, Message, SearchFilter, Status, message
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.domain.errors import Busy, NoLibrary, NotAllowed, UnknownName, UsageError
 from localmed.library import in_force
@@ -398,7 +398,8 @@ class Session:
             if seen := early.subject():
                 self.note(workflow, seen, CUT_OFF)
             raise
-        self.note(answer.workflow, subject_of(answer, hooks.answer_id), answer.status.value, answer=answer)
+        ended = AnswerStatus.ABSTAINED if answer.found_nothing else answer.status
+        self.note(answer.workflow, subject_of(answer, hooks.answer_id), ended.value, answer=answer)
         remarks = self.remarks()
         return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
 

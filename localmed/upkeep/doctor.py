@@ -31,7 +31,7 @@ from localmed.library.access import groups_of
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.in_force import in_force
-from localmed.library.state import FILE, State
+from localmed.library.state import FILE, State, selected
 from localmed.messages import known, parts, render
 from localmed.people import accounts, directory
 from localmed.people.noted_accounts import require_noted
@@ -52,6 +52,7 @@ PROBLEMS_EXIT_CODE = 5  # of ``localmed doctor`` if there is a problem: somethin
 LEAST_MEMORY = 4 * 2**30  # bytes; the starter takes one, an import with its children two more
 PYTHON = ((3, 11), (3, 13))  # from, up to but without; as in pyproject.toml
 RELEASED = "2026-11-01"  # no clock that is right is before this
+BACKUP_DAYS = 2  # after which a backup is late: a night and a day
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _PINNED = re.compile(r"([\w.-]+)==([\w.+!-]+)(\s*;.*extra.*)?")
 
@@ -480,6 +481,26 @@ def whole_check(site: Site) -> Iterator[Check]:
         yield ok("whole check", "doctor.whole_check" if last else "doctor.whole_check_none", **known)
 
 
+def backups(site: Site) -> Iterator[Check]:
+    """When the last backup was made; wherever it lies, which may be away."""
+    data = site.settings.data
+    query = """
+    SELECT json_extract(entry, '$.time') FROM journal
+    WHERE json_extract(entry, '$.action') = 'backup' AND json_extract(entry, '$.outcome') = 'written'
+    ORDER BY id DESC LIMIT 1
+    """
+    if not (data / FILE).exists():
+        return
+    last = [datetime.fromisoformat(time) for (time,) in selected(data, query)]
+    made = f"{last[0].astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}" if last else "-"
+    if not site.settings.backup.folder:
+        yield warning("backup", "doctor.backup_none_set", time=made)
+    elif not last or site.now - last[0] > timedelta(days=BACKUP_DAYS):
+        yield warning("backup", "doctor.backup_late", time=made, folder=site.settings.backup.folder)
+    else:
+        yield ok("backup", "doctor.backup", time=made, folder=site.settings.backup.folder)
+
+
 def _begun(data: Path) -> str:
     """When the first change of the library was noted; long ago where that is not known."""
     if (data / FILE).exists():
@@ -582,6 +603,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     library,
     beside,
     whole_check,
+    backups,
     writer,
     audit,
     state,

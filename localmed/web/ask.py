@@ -198,7 +198,7 @@ def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
     known = answer.by_marker
     first = next(((known[marker], (start, end)) for marker, start, end in answer.links if marker in known), None)
     beside: dict[str, Any] = {}
-    if first:
+    if first and not answer.found_nothing:
         piece, span = first
         path = f"{base}/sources/{quote(piece.marker)}" if base else f"/passages/{piece.passage.id}"
         beside = sources.values_of(visit, visit.session.standing(piece), path, span)

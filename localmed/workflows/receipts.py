@@ -71,6 +71,7 @@ def receipts(
     passages = {passage.id: passage for section in both for passage in section.passages}
     evidence: tuple[Evidence, ...] = (yield Cite(tuple(map(_hit, passages.values())))) if passages else ()
     known = {piece.passage.id: piece for piece in evidence}
+    flags = red_flags("\n".join((*earlier, text)))  # of a follow-up those of the questions before it too
     own = _newest_first([shown_section(section, known) for section in found.sections], known)
     others = tuple(shown_section(section, known) for section in found.others)
     return replace(
@@ -79,7 +80,7 @@ def receipts(
         language=found.found.language,
         evidence=evidence,
         notes=(*notes, *(message("workflow.withdrawn_lately", title=it, date=day) for it, day in found.withdrawn)),
-        receipts=Receipts(found.read.readings, own, others, found.found.dense, found.found.closeness, red_flags(text)),
+        receipts=Receipts(found.read.readings, own, others, found.found.dense, found.found.closeness, flags),
         conflicts=(*editions(own, evidence), *conflicts(own[:COMPARED], evidence))[:CONFLICTS],
     )
 

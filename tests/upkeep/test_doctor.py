@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from localmed.answering import self_test
-from localmed.config import ChatSettings, Settings
+from localmed.config import BackupSettings, ChatSettings, Settings
 from localmed.domain import Document, message
 from localmed.domain.errors import LibraryError
 from localmed.domain.ports import ChatIdentity
@@ -56,11 +56,13 @@ def full_site(site: Site, corpus: Path) -> Site:
     import_into(site.settings, corpus)
     log = Audit(site.settings.data)
     log.append("import", "ward", "finished")
+    log.append("backup", "20270115T020000", "written")
     log.close()
     site.registry.add(make(corpus.parent / "Qwen3-8B-Q4_K_M.gguf", files.gguf()), "x")
     site.registry.use("chat", "qwen3-8b")
     tested.keep(site.registry.folder, ChatIdentity("qwen3-8b", "", 0), (), self_test.questions())
-    return dataclasses.replace(site, now=datetime.now().astimezone())
+    settings = dataclasses.replace(site.settings, backup=BackupSettings(folder="/mnt/backup"))
+    return dataclasses.replace(site, settings=settings, now=datetime.now().astimezone())
 
 
 def lines(site: Site, name: str) -> list[Check]:
@@ -361,3 +363,18 @@ def test_nothing_heavy_is_loaded(full_site: Site) -> None:
     text, _, loaded = done.stdout.rpartition("loaded ")
     assert loaded.strip() == "[]"
     assert json.loads(text)["worst"]
+
+
+def test_when_the_last_backup_was_made_is_told(full_site: Site) -> None:
+    assert "/mnt/backup" in lines(full_site, "backup")[0].says
+    late = dataclasses.replace(full_site, now=full_site.now + timedelta(days=3))
+    assert only(late, "backup", Level.WARNING)
+    unset = dataclasses.replace(full_site, settings=dataclasses.replace(full_site.settings, backup=BackupSettings()))
+    assert only(unset, "backup", Level.WARNING)
+
+
+def test_a_library_of_which_no_backup_was_made(site: Site, corpus: Path) -> None:
+    import_into(site.settings, write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
+    settings = dataclasses.replace(site.settings, backup=BackupSettings(folder="/mnt/backup"))
+    [check] = doctor.backups(dataclasses.replace(site, settings=settings))
+    assert check.level is Level.WARNING

@@ -24,6 +24,7 @@ from localmed.domain import Collection, Kind
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
 from localmed.domain.errors import ModelError
+from localmed.domain.findings import Closeness
 from localmed.ingest.manifest import Manifest
 from localmed.people import feedback, history
 from localmed.people.feedback import Opinion
@@ -106,6 +107,30 @@ class Silent(HashedWords):
 
 
 PANADOL, DKA = "panadol = paracetamol", "DKA = diabetic ketoacidosis"
+
+
+def test_where_nothing_is_near_titles_stand_folded_and_the_librarian_hears_of_it(
+    copied_clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localmed.retrieval.search.said", lambda *_: Closeness.NOTHING_NEAR)
+    question = "Where is the permit for paracetamol?"
+    event = streamed(copied_clients("reader"), question=question)[-1]
+    page = event["value"]["html"]
+    assert phrase("finding.nothing_near") in page
+    assert phrase("finding.nearest") in page
+    assert "<mark>" not in page
+    assert 'class="card"' not in page
+    assert "data-mark" not in page, "no page is opened"
+    assert question in copied_clients("librarian").get("/library/questions").text
+
+
+def test_a_warning_sign_stands_above_the_follow_up_too(client: Clients) -> None:
+    reader = client("reader")
+    first = streamed(reader, question="crushing chest pain and sweating, paracetamol?")[-1]["value"]
+    assert phrase("finding.flagged") in first["html"]
+    after = first["path"].rpartition("/")[2]
+    second = streamed(reader, question="And what is the maximum dose?", after=after)[-1]["value"]
+    assert phrase("finding.flagged") in second["html"]
 
 
 def readings(page: str) -> tuple[list[str], list[str]]:
