@@ -39,7 +39,7 @@ LOG = logging.getLogger("localmed.web")
 DATA, NAMES = "LOCALMED_DATA", "LOCALMED_SERVED_AS"  # the environment of worker processes
 HOST_SECONDS = 60.0  # for the model host to load what it serves
 LOOK, MOST_PAUSE = 2.0, 60.0  # seconds between two looks whether a model host runs; the longest for one that fails
-SILENT = 2  # looks, each of `host.silent_seconds`, after which a host of ours that says nothing is replaced
+SILENT = 2  # times `host.silent_seconds`: then a host of ours that says nothing is replaced
 GPU_LOOK = 300.0  # seconds between two looks whether every GPU is there: nvidia-smi takes up to two of them
 SWITCH_SECONDS = 0.0005  # that a thread computes before another may: a page waits for answers at each of its steps
 GRACE_SECONDS = 5  # for requests that run when the server ends
@@ -116,7 +116,7 @@ class _Keeper:
 
     def keep(self, over: threading.Event) -> None:
         """Look again and again until ``over``; a host that does not stay is started ever more seldom."""
-        pause, looked, silent = LOOK, -GPU_LOOK, 0
+        pause, looked, heard = LOOK, -GPU_LOOK, time.monotonic()
         while not over.wait(pause):
             if time.monotonic() - looked >= GPU_LOOK:
                 looked = time.monotonic()
@@ -125,16 +125,16 @@ class _Keeper:
             try:
                 answers = self.site.host_status() is not None
             except LocalmedError:  # of another version, which is not ours to end; or it hangs
-                silent += ours
-                if silent < SILENT:
+                if not ours or time.monotonic() - heard < SILENT * self.site.settings.host.silent_seconds:
                     continue
                 answers = ours = False
             if answers:
-                pause, silent = LOOK, 0
+                pause = LOOK
             elif not ours:  # else it loads its models yet
                 LOG.warning("host.has_ended")
-                pause, silent = min(2 * pause, MOST_PAUSE), 0
+                pause = min(2 * pause, MOST_PAUSE)
                 self.start()
+            heard = time.monotonic()
 
     def start(self) -> bool:
         """Start one and wait until it has loaded its models; whether it has."""
