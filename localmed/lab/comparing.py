@@ -5,16 +5,15 @@ its keywords to every source). A plan that cannot be read gives way to the rules
 it could be read is reported, and what the plans that could be read come to by themselves. Judged are the passages that
 a reader would see, those of all sources in turn, by the judge that judged the training (``exploring``).
 
-Rows hold ids and counts, never a text; they outlive the process (``evaluation.rows``).
+Rows hold ids and counts, never a text; they outlive the process (``rows``).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +22,10 @@ from localmed.answering.roles import Performer
 from localmed.answering.source_plan import SOURCES, SourcePlan
 from localmed.domain import Hit, Message, message
 from localmed.domain.errors import Rejected
-from localmed.lab import measures, rows
+from localmed.lab import measures
 from localmed.lab.exploring import Judge
+from localmed.lab.reporting import Report, Table
+from localmed.lab.rows import Rows
 from localmed.lab.sets import Question
 
 PROMPTING, TUNED, RULES = ARMS = ("prompting", "tuned", "rules")
@@ -77,124 +78,42 @@ class Bench:
         return self.rules(task), True
 
 
-@dataclass(frozen=True, slots=True)
-class ArmScore:
-    """An arm: the share of questions whose passages lead to the right answer, with its 95 % interval; ``p`` against
-    prompting. ``own`` counts a plan that could not be read as wrong, and ``own_p`` tests that; means a question."""
-
-    arm: str
-    right: float
-    low: float
-    high: float
-    p: float | None
-    own: float
-    own_p: float | None
-    usable: float
-    queries: float
-    sources: float
-    passages: float
-    seconds: float
+def rows(file: Path, made: Mapping[str, str], resume: bool) -> Rows[Compared]:
+    """The rows of a batch, those of ``file`` if ``resume``."""
+    return Rows(file, made, resume, lambda piece: Compared(**piece), lambda row: (row.question, row.arm))
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """All arms over the same questions, what it was made with, and how many questions were left out as trained on."""
+def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str], seed: int) -> Report:
+    """The arms' figures; tests are two-sided paired randomisation tests against prompting.
 
-    scores: tuple[ArmScore, ...]
-    questions: int
-    trained_on: int
-    made: Mapping[str, Any]
-
-
-def begin(file: Path, made: Mapping[str, str], resume: bool) -> dict[tuple[str, str], Compared]:
-    """The finished rows by question and arm; see ``rows.begin``."""
-    kept = {}
-    for piece in rows.begin(file, made, resume):
-        try:
-            row = Compared(**piece)
-        except TypeError:
-            continue
-        kept[row.question, row.arm] = row
-    return kept
-
-
-def run(
-    bench: Bench,
-    questions: Sequence[Question],
-    file: Path,
-    kept: Mapping[tuple[str, str], Compared],
-    advance: Callable[[float, str], object],
-) -> list[Compared]:
-    """Every row; a fresh one is in ``file`` before the next is made."""
-    finished = []
-    for question in questions:
-        for arm in ARMS:
-            row = kept.get((question.id, arm))
-            if row is None:
-                row = bench.row(question, arm)
-                rows.keep(file, asdict(row))
-            finished.append(row)
-            advance(1, arm)
-    return finished
-
-
-def compare(compared: Sequence[Compared], trained_on: int, made: Mapping[str, Any], seed: int) -> Comparison:
-    """The arms' figures; tests are two-sided paired randomisation tests against prompting."""
+    ``right``: the share of questions whose passages lead to the right answer. ``own`` counts a plan that could not be
+    read as wrong, and ``own_p`` tests that; the others are means a question.
+    """
     by_arm = {arm: [row for row in compared if row.arm == arm] for arm in ARMS}
-    scores = tuple(_score(arm, rows_of, by_arm[PROMPTING], seed) for arm, rows_of in by_arm.items())
-    return Comparison(scores, len(by_arm[PROMPTING]), trained_on, made)
-
-
-def _score(arm: str, compared: Sequence[Compared], reference: Sequence[Compared], seed: int) -> ArmScore:
-    right, own = _values(compared)
-    right_before, own_before = _values(reference)
-    low, high = measures.interval(right, seed)
-    other = arm != PROMPTING
-    return ArmScore(
-        arm=arm,
-        right=float(right.mean()),
-        low=low,
-        high=high,
-        p=measures.paired_p(right, right_before, seed) if other else None,
-        own=float(own.mean()),
-        own_p=measures.paired_p(own, own_before, seed) if other else None,
-        usable=_mean(row.usable for row in compared),
-        queries=_mean(sum(row.queries.values()) for row in compared),
-        sources=_mean(len(row.queries) for row in compared),
-        passages=_mean(row.passages for row in compared),
-        seconds=_mean(row.seconds for row in compared),
+    right = {arm: np.array([row.right for row in rows], np.float64) for arm, rows in by_arm.items()}
+    own = {arm: right[arm] * np.array([row.usable for row in rows], np.float64) for arm, rows in by_arm.items()}
+    scores = []
+    for arm, rows in by_arm.items():
+        value, low, high = measures.mean(right[arm], seed)
+        other = arm != PROMPTING
+        scores.append({
+            "arm": arm, "right": value, "low": low, "high": high,
+            "p": measures.paired_p(right[arm], right[PROMPTING], seed) if other else None,
+            "own": float(own[arm].mean()),
+            "own_p": measures.paired_p(own[arm], own[PROMPTING], seed) if other else None,
+            "usable": _mean(row.usable for row in rows), "queries": _mean(sum(row.queries.values()) for row in rows),
+            "sources": _mean(len(row.queries) for row in rows), "passages": _mean(row.passages for row in rows),
+            "seconds": _mean(row.seconds for row in rows),
+        })  # fmt: skip
+    columns = ("arm", "right", "interval", "p", "own", "own_p", "usable", "queries", "sources", "seconds")
+    count = len(by_arm[PROMPTING])
+    facts = (
+        message("training.compared", count=count, judge=made["judge"]),
+        message("training.trained_on", count=trained_on),
     )
+    values = {"scores": scores, "questions": count, "trained_on": trained_on, "made": dict(made)}
+    return Report(values, [Table(Message("training.title"), columns, scores)], facts)
 
 
-def _values(compared: Sequence[Compared]) -> tuple[measures.Values, measures.Values]:
-    """Whether each row is right, and whether by a plan of its own, (Q,)."""
-    right = np.array([row.right for row in compared], np.float64)
-    return right, right * np.array([row.usable for row in compared], np.float64)
-
-
-def _mean(values: Any) -> float:
+def _mean(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))
-
-
-def table(result: Comparison) -> tuple[tuple[Message, ...], list[tuple[str, ...]]]:
-    """Column names and rows."""
-    names = ("arm", "right", "interval", "p", "own", "own_p", "usable", "queries", "sources", "seconds")
-    shown: list[tuple[str, ...]] = [
-        (score.arm, f"{score.right:.3f}", f"{score.low:.3f} - {score.high:.3f}", _figure(score.p), f"{score.own:.3f}",
-         _figure(score.own_p), f"{score.usable:.1%}", f"{score.queries:.1f}", f"{score.sources:.1f}",
-         f"{score.seconds:.1f}")
-        for score in result.scores
-    ]  # fmt: skip
-    return tuple(Message(f"column.{name}") for name in names), shown
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
-def facts(result: Comparison) -> tuple[Message, ...]:
-    """What the table does not say."""
-    return (
-        message("training.compared", count=result.questions, judge=str(result.made["judge"])),
-        message("training.trained_on", count=result.trained_on),
-    )

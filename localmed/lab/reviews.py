@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from localmed.text.language import clean
 if TYPE_CHECKING:
     from sqlite3 import Row
 
-    from localmed.lab.agreement import ReviewReport
+    from localmed.lab.reporting import Report
     from localmed.site.session import Session
 
 MOST_QUESTIONS = 200  # answered here, by each of two configurations: minutes on a workstation
@@ -174,14 +174,14 @@ def _review(session: Session, id_: str, moment: float, reviewers: str, closed: i
     sheets, _ = _blinded(values, names)
     rated = _ratings(session, id_)
     progress = tuple(
-        (sheet.reviewer, sum(any(code in rated for code, _ in block.answers) for block in sheet.blocks))
-        for sheet in sheets
+        (reviewer, sum(any(code in rated for code, _ in block.answers) for block in sheet))
+        for reviewer, sheet in sheets.items()
     )
     return Review(id_, values["title"], values["form"], tuple(values["configurations"]), moment, bool(closed),
-                  progress, len(sheets[0].blocks))  # fmt: skip
+                  progress, len(next(iter(sheets.values()))))  # fmt: skip
 
 
-def _blinded(values: Mapping[str, Any], reviewers: list[str]) -> tuple[tuple[review.Sheet, ...], Key]:
+def _blinded(values: Mapping[str, Any], reviewers: list[str]) -> tuple[review.Sheets, Key]:
     cases = review.cases(values["cases"], values["title"], values["form"])
     return review.blinded(cases, reviewers, values["form"], values["seed"])
 
@@ -196,15 +196,14 @@ def _ratings(session: Session, id_: str) -> dict[str, dict[str, int]]:
     return stored
 
 
-def _open(session: Session, id_: str) -> tuple[list[Block], Key, dict[str, dict[str, int]]]:
+def _open(session: Session, id_: str) -> tuple[Sequence[Block], Key, dict[str, dict[str, int]]]:
     """The user's sheet of an open review, its key and all ratings; raise ``UnknownName`` for one of others."""
     row = _row(session, id_)
     reviewers, closed = json.loads(row[2]), row[3]
     if session.caller.user not in reviewers or closed:
         raise UnknownName("review.unknown")
     sheets, key = _blinded(json.loads(unseal(session.data, row[4], "review", id_)), reviewers)
-    sheet = next(sheet for sheet in sheets if sheet.reviewer == session.caller.user)
-    return list(sheet.blocks), key, _ratings(session, id_)
+    return sheets[session.caller.user], key, _ratings(session, id_)
 
 
 def next_block(session: Session, id_: str) -> tuple[Block | None, Key, int, int]:
@@ -244,7 +243,7 @@ def delete(session: Session, id_: str) -> None:
         state.execute("DELETE FROM review_ratings WHERE review = ?", (id_,))
 
 
-def report(session: Session, id_: str) -> ReviewReport | None:
+def report(session: Session, id_: str) -> Report | None:
     """What the ratings of a closed review come to; None where none is left, or it is open."""
     from localmed.lab import agreement
 
