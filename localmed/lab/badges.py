@@ -19,7 +19,6 @@ from typing import Any
 
 import click
 
-from localmed import __version__
 from localmed.cli.common import json_option, opened, progress
 from localmed.domain import Badge, Message, SearchFilter, message
 from localmed.domain.errors import UnknownName
@@ -43,11 +42,6 @@ class BadgeRow:
     question: str
     source: str
     badge: str
-
-
-def rows(file: Path, made_with: Mapping[str, str], resume: bool) -> Rows[BadgeRow]:
-    """The rows of a batch, those of ``file`` if ``resume``."""
-    return Rows(file, made_with, resume, lambda piece: BadgeRow(**piece), lambda row: (row.question, row.source))
 
 
 def report(badges: Sequence[BadgeRow], made: Mapping[str, str]) -> Report:
@@ -182,8 +176,8 @@ def command(ctx: click.Context, /, file: Path, named: tuple[str, ...], out: Path
         questions = sets.questions(file)
         with opened(ctx) as session, progress(not as_json) as (started, advance):
             sources = _sources(session, named)
-            made = {"questions": sha256_of(file), "sources": ", ".join(sources), **_made_with(session)}
-            kept, badges = rows(out / ROWS, made, resume), []
+            made = {"questions": sha256_of(file), "sources": ", ".join(sources), **reporting.made_with(session)}
+            kept, badges = Rows(out / ROWS, made, resume, BadgeRow, "question", "source"), []
             started(len(questions) * len(sources))
             for question in questions:
                 for source, collections in sources.items():
@@ -213,13 +207,3 @@ def _sources(session: Session, named: tuple[str, ...]) -> Mapping[str, tuple[str
     chosen = {name: known[name] for name in dict.fromkeys(named)} or kinds or known
     together = tuple(dict.fromkeys(name for collections in chosen.values() for name in collections))
     return {**chosen, COMBINED: together} if len(chosen) > 1 else chosen
-
-
-def _made_with(session: Session) -> dict[str, str]:
-    """What the figures were made with."""
-    with session.workspace() as workspace:
-        made = workspace.provenance()
-    models = ", ".join(f"{name} {value}" for name, value in made.models)
-    judge = dict(made.prompts).get("badge", "")
-    return {"generation": made.generation, "profile": made.profile, "models": models, "judge": judge,
-            "version": __version__}  # fmt: skip

@@ -107,12 +107,6 @@ def result(item: Item, answer: Answer) -> Result:
     )
 
 
-def rows(out: Path | None, made: Mapping[str, str], resume: bool) -> Rows[Result]:
-    """What is finished in ``out``, if ``resume``; an answer that has changed is another one."""
-    read = lambda piece: Result(**(piece | {"claims": tuple(piece["claims"])}))  # noqa: E731
-    return Rows(out / RESULTS if out else None, made, resume, read, lambda row: (row.id, row.key))
-
-
 def run(
     items: Sequence[Item], verify: Callable[[VerifyInput], Answer], advance: Advance, kept: Rows[Result]
 ) -> list[Result]:
@@ -287,7 +281,8 @@ def command(
             session.note("evaluate", f"claims, {len(pair_set.pairs)} pairs", "finished")
         else:
             started(len(items))
-            kept = rows(out, reporting.made_with(session), resume)
+            file = out / RESULTS if out else None
+            kept = Rows(file, reporting.made_with(session), resume, Result, "id", "key")
             name = questions.name if questions else ""
             made = report(name, judge.name, run(items, session.verify, advance, kept))
     made.finish(out, as_json, *(() if pair_set else (RESULTS,)))

@@ -127,7 +127,8 @@ class ReaderJudge:
 
 Search = Callable[[str, str], tuple[Hit, ...]]  # (source, query) -> its passages, best first
 Keywords = Callable[[str], Sequence[str]]
-Kept = Rows["Drawn | Judged"]
+Kept = Rows[Drawn | Judged]
+KEPT = ((Drawn, Judged), "question", "source", "query")  # how rows are read, and named
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,18 +213,6 @@ def distinct(queries: Sequence[str]) -> tuple[str, ...]:
     return tuple({" ".join(query.casefold().split()): query for query in reversed(queries)}.values())[::-1]
 
 
-def kept(file: Path | None, made: Mapping[str, str], resume: bool) -> Kept:
-    """The rows of a batch, those of ``file`` if ``resume``."""
-    return Rows(file, made, resume, row_of, lambda row: (row.question, row.source, getattr(row, "query", "")))
-
-
-def row_of(piece: Any) -> Drawn | Judged:
-    """A row as it was stored."""
-    if "queries" in piece:
-        return Drawn(**piece | {"queries": tuple(piece["queries"])})
-    return Judged(**piece | {"passages": tuple(piece["passages"])})
-
-
 # --- plans to learn from ----------------------------------------------------------------------------------------------
 
 # The paper's rules (4.2.3): of a source's positive queries up to three make the positive plan, drawn where there are
@@ -302,4 +291,4 @@ def write(file: Path, made: Mapping[str, Any], pairs: Sequence[Pair], explored: 
 
 def read(file: Path) -> list[Pair]:
     """What ``write`` wrote; raise ``InputError`` where it cannot be read."""
-    return stored(file, lambda piece: Pair(**piece | {"sources": tuple(piece["sources"])}))[1]
+    return stored(file, Pair)[1]

@@ -50,12 +50,6 @@ class LinkRow:
     counts: LinkCounts = field(default_factory=LinkCounts)
 
 
-def rows(file: Path, made_with: Mapping[str, str], resume: bool) -> Rows[LinkRow]:
-    """The rows of a batch, those of ``file`` if ``resume``."""
-    read = lambda piece: LinkRow(**{**piece, "counts": LinkCounts(**piece["counts"])})  # noqa: E731
-    return Rows(file, made_with, resume, read, lambda row: row.id)
-
-
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
@@ -188,27 +182,20 @@ def command(
         inputs = answers(questions, given) if given else None
         with opened(ctx) as session, progress(not as_json) as (started, advance):
             asked = {"questions": sha256_of(file), "answers": sha256_of(given) if given else ""}
-            made = {**asked, "asked": repr((preset, limited)), **_made_with(session)}
-            evaluate, kept = _evaluator(session, limited, preset, inputs), rows(out / ROWS, made, resume)
+            made = {
+                **asked,
+                "asked": repr((preset, limited)),
+                **reporting.made_with(session),
+                "valid_from": f"{VALID_FROM:.2f}",
+            }
+            evaluate, kept = _evaluator(session, limited, preset, inputs), Rows(out / ROWS, made, resume, LinkRow, "id")
             started(len(questions))
             for question in questions:
-                kept.get(question.id, partial(evaluate, question))
+                kept.get((question.id,), partial(evaluate, question))
                 advance(1, question.id)
             session.note("evaluate", f"links, {len(questions)} questions", "finished", int(made["generation"]))
-        made_of = [kept.done[question.id] for question in questions]
+        made_of = [kept.done[question.id,] for question in questions]
     report(made_of, made, seed).finish(out, as_json, ROWS)
-
-
-def _made_with(session: Session) -> dict[str, str]:
-    """What the figures were made with."""
-    with session.workspace() as workspace:
-        provenance = workspace.provenance()
-    return {
-        **reporting.made_with(session),
-        "profile": session.settings.profile,
-        "answers by": dict(provenance.models).get("chat", "rules"),
-        "valid_from": f"{VALID_FROM:.2f}",
-    }
 
 
 def _evaluator(

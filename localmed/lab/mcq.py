@@ -25,7 +25,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -246,16 +246,6 @@ def made_with(sets: Sequence[McqSet], arms: Sequence[str], seed: int, **facts: s
     return {"questions": digest(*texts)[:16], "arms": " ".join(arms), "seed": str(seed), **facts}
 
 
-def rows(file: Path, made: Mapping[str, str], resume: bool) -> Rows[McqRow]:
-    """The rows of a batch, those of ``file`` if ``resume``."""
-    return Rows(file, made, resume, _row, lambda row: (row.set, row.id, row.arm))
-
-
-def _row(piece: Any) -> McqRow:
-    row = McqRow(**piece)
-    return replace(row, probabilities=tuple(row.probabilities), places=tuple(row.places))
-
-
 def run(
     bench: Bench, sets: Sequence[McqSet], arms: Sequence[str], kept: Rows[McqRow], advance: Advance
 ) -> list[McqRow]:
@@ -466,7 +456,7 @@ def command(
         how = {"seed": seed if order_seed is None else order_seed, "every_order": every_order, "samples": samples}
         with opened(ctx) as session, _bench(session, how, search_filter(**filters)) as (bench, facts):
             made = made_with(sets, chosen, seed, **facts)
-            kept = rows(out / ROWS, made, resume)
+            kept = Rows(out / ROWS, made, resume, McqRow, "set", "id", "arm")
             with progress(not as_json) as (started, advance):
                 started(sum(len(questions.questions) for questions in sets) * len(chosen))
                 finished = run(bench, sets, chosen, kept, advance)

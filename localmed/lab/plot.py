@@ -72,8 +72,7 @@ def points(
                 color="black", capsize=3, markersize=5, markerfacecolor="white" if place % 2 else "black",
                 label=point.series if row < 0.5 else None,
             )  # fmt: skip
-        axes.set_title(panel, fontsize=10)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set(title=panel, ylim=(len(rows) - 0.5, -0.5))
         axes.grid(axis="x", color="0.85", linewidth=0.6)
         if shares:
             axes.set_xlim(-0.02, 1.02)
@@ -111,8 +110,7 @@ def bars(
                 axes.text(middle, place, label, ha="center", va="center", fontsize=8, bbox=box)
                 start += count / total
     axes.set_yticks(range(len(drawn)), [_said(language, name) for name in drawn], fontsize=9)
-    axes.set_ylim(len(drawn) - 0.5, -0.5)
-    axes.set_xlim(0, 1)
+    axes.set(ylim=(len(drawn) - 0.5, -0.5), xlim=(0, 1))
     return _saved(figure, title, texts, folder, "plot", language)
 
 

@@ -40,9 +40,12 @@ def made_with(session: Session) -> dict[str, str]:
     """What figures are made with: rows of something else are not gone on with."""
     site = session.site
     with session.workspace() as workspace:
-        generation = workspace.provenance().generation
-    return {"generation": generation, "encoder": site.encoder.identity.slug, "judge": site.entailment.name,
-            "reranker": site.reranker.name if site.reranker else "none", "version": __version__}  # fmt: skip
+        made = workspace.provenance()
+    models = ", ".join(f"{name} {value}" for name, value in made.models)
+    return {"generation": made.generation, "profile": made.profile, "models": models, "judge": site.entailment.name,
+            "badge": dict(made.prompts).get("badge", ""),
+            "encoder": site.encoder.identity.slug, "reranker": site.reranker.name if site.reranker else "none",
+            "version": __version__}  # fmt: skip
 
 
 def need(*adapters: Any) -> None:

@@ -107,12 +107,6 @@ class Ranked:
     documents: tuple[str, ...]
 
 
-def rows(file: Path | None, made: Mapping[str, str], resume: bool) -> Rows[Ranked]:
-    """What is finished, that of ``file`` if ``resume``."""
-    read = lambda piece: Ranked(**piece | {"documents": tuple(piece["documents"])})  # noqa: E731
-    return Rows(file, made, resume, read, lambda row: (row.variant, row.question))
-
-
 def run_all(
     bench: Bench, variants: Sequence[str], question_set: QuestionSet, advance: Advance, kept: Rows[Ranked]
 ) -> Mapping[str, Run]:
@@ -275,7 +269,8 @@ def command(
         searched = workspace.within(collections)
         question_set = sets.judged(queries, qrels, library, searched, relevant_from).answerable()
         started(len(chosen) * len(question_set.questions))
-        kept = rows(out / ROWS if out else None, bench.made_with(question_set), resume)
+        file = out / ROWS if out else None
+        kept = Rows(file, bench.made_with(question_set), resume, Ranked, "variant", "question")
         runs = run_all(bench, chosen, question_set, advance, kept)
         made = report(bench, question_set, runs, seed)
         session.note("evaluate", f"retrieval, {len(question_set.questions)} questions", "finished",

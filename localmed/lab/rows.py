@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from localmed.domain.codec import field_types
 from localmed.domain.errors import InputError, UsageError, reason
 from localmed.lab.sets import read_bytes
 from localmed.process import files
 
 Row = TypeVar("Row")
+Kind = type[Row] | tuple[type[Row], ...]
 
 
 class Rows(Generic[Row]):
-    """The rows of a batch: ``read`` makes one of a JSON object, ``key`` names it. Without a file nothing is kept."""
+    """The rows of a batch, of one ``kind`` or several, named by their ``key`` fields. Without a file none is kept."""
 
     def __init__(
-        self, file: Path | None, made_with: Mapping[str, str], resume: bool, read: Callable[[Any], Row],
-        key: Callable[[Row], Hashable],
-    ) -> None:  # fmt: skip
+        self, file: Path | None, made_with: Mapping[str, str], resume: bool, kind: Kind[Row], *key: str
+    ) -> None:
         """Begin anew, or with the rows of ``file`` if ``resume``.
 
         Raise ``UsageError`` if it was made with something else, ``InputError`` where it cannot be read or written.
@@ -39,12 +40,12 @@ class Rows(Generic[Row]):
             head, kept = _parsed(file)
             if head != dict(made_with):
                 raise UsageError("evaluation.other_run", file=str(file))
-        self.done = {key(row): row for row in _made(kept, read)}
+        self.done = {tuple(getattr(row, name, "") for name in key): row for row in _made(kept, kind)}
         if file:
             with writable(file):
                 files.replace(file, "".join(map(line, (dict(made_with), *kept))).encode())
 
-    def get(self, key: Hashable, make: Callable[[], Row]) -> Row:
+    def get(self, key: tuple[str, ...], make: Callable[[], Row]) -> Row:
         """The finished row called ``key``, else a fresh one, which is in the file before it is given."""
         if key not in self.done:
             row: Any = make()
@@ -57,18 +58,25 @@ class Rows(Generic[Row]):
         return self.done[key]
 
 
-def stored(file: Path, read: Callable[[Any], Row]) -> tuple[Mapping[str, Any], list[Row]]:
+def stored(file: Path, kind: Kind[Row]) -> tuple[Mapping[str, Any], list[Row]]:
     """What the rows of ``file`` were made with, and the rows; raise ``InputError`` where it cannot be read."""
     made_with, pieces = _parsed(file)
     if not isinstance(made_with, dict):
         raise InputError("evaluation.rows", file=str(file))
-    return made_with, list(_made(pieces, read))
+    return made_with, list(_made(pieces, kind))
 
 
-def _made(pieces: list[Any], read: Callable[[Any], Row]) -> Iterator[Row]:
+def _made(pieces: list[Any], kind: Kind[Row]) -> Iterator[Row]:
     for piece in pieces:
-        with suppress(TypeError, KeyError, ValueError):  # of another version
-            yield read(piece)
+        for one in kind if isinstance(kind, tuple) else (kind,):
+            with suppress(TypeError, AttributeError):  # of another class, or version
+                yield _revived(one, piece)
+
+
+def _revived(kind: Any, piece: Any) -> Any:
+    if is_dataclass(kind):
+        return kind(**{name: _revived(field_types(kind).get(name), value) for name, value in piece.items()})  # type: ignore[arg-type,operator]
+    return tuple(piece) if isinstance(piece, list) else piece
 
 
 def _parsed(file: Path) -> tuple[Any, list[Any]]:

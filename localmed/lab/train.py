@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from localmed.answering.asking import QuestionInput
 from localmed.answering.chat import ChatRoles
-from localmed.answering.planning import GRAPH_TERMS, PLAN
+from localmed.answering.planning import GRAPH_TERMS, PLAN, PlanInput
+from localmed.answering.roles import Performer
+from localmed.answering.source_plan import SOURCES, SourcePlan
 from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
 from localmed.cli.speaking import say
-from localmed.domain import Hit, SearchFilter, digest
-from localmed.domain.errors import InputError, ModelError, TooLong, UsageError
-from localmed.lab import comparing, exploring, exporting, learning, measures, multiple_choice, reporting, sets
+from localmed.domain import Hit, Message, SearchFilter, digest, message
+from localmed.domain.errors import InputError, ModelError, Rejected, TooLong, UsageError
+from localmed.lab import exploring, learning, measures, multiple_choice, reporting, sets
 from localmed.lab.exploring import DocumentJudge, Drawn, Explorer, Judge, Judged, Pair, ReaderJudge
 from localmed.lab.learning import Base, Example
 from localmed.lab.mcq_files import set_named
-from localmed.lab.rows import stored
+from localmed.lab.reporting import Report, Table
+from localmed.lab.rows import Rows, stored
 from localmed.lab.sets import Question, blankless
 from localmed.process import files
 from localmed.process.hooks import SILENT
@@ -188,7 +192,7 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
         explored: list[Drawn | Judged] = []
         built: list[Pair] = []
         with reporting.kept_in(out, resume, EXPLORED):
-            kept = exploring.kept(out / EXPLORED, made, resume)
+            kept: exploring.Kept = Rows(out / EXPLORED, made, resume, *exploring.KEPT)
             try:
                 with progress(True) as (started, advance):
                     started(len(task.questions))
@@ -216,7 +220,8 @@ def _estimate(explorer: Explorer, questions: Sequence[Question]) -> None:
     read = sum(explorer.chat.count([part.content for request in requests for part in request.messages]))
     for question in questions[:2]:  # the models are loaded at the first
         began = time.perf_counter()
-        rows = list(explorer.units(question, exploring.kept(None, {}, False)))
+        nothing: exploring.Kept = Rows(None, {}, False, *exploring.KEPT)
+        rows = list(explorer.units(question, nothing))
         seconds = time.perf_counter() - began
     say(
         "training.cost", questions=count, calls=count * sources, most_calls=2 * count * sources, read=read,
@@ -279,7 +284,7 @@ def _base(session: Session, name: str) -> Base:
     registry = session.site.registry
     chosen = name or session.site.serving["chat"]
     stored = registry.opened(chosen)
-    exporting.check(stored.model.header.architecture if stored.model.header else "")
+    learning.check(stored.model.header.architecture if stored.model.header else "")
     sha256 = next(file.sha256 for file in stored.model.files if stored.gguf.name == Path(file.name).name)
     return Base(chosen, stored.gguf, sha256)
 
@@ -322,7 +327,7 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
         base = _base(session, manifest["base"]["name"])
         if base.sha256 != manifest["base"]["sha256"]:
             raise ModelError("training.other_base", name=base.name)
-        matrices, sha256 = exporting.merge(base.path, out / learning.DPO / "adapter", target, advance)
+        matrices, sha256 = learning.merge(base.path, out / learning.DPO / "adapter", target, advance)
         template = session.site.registry.model(base.name).template
         model = session.site.registry.registrations.models.get(name)  # there where an export was cut off at its end
         if model is None or model.role != "planner" or model.files[0].sha256 != sha256:
@@ -333,6 +338,97 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
 
 
 # --- compare ----------------------------------------------------------------------------------------------------------
+
+
+# Omni-RAG, Tables 4 and 7. Arms: ``prompting`` (the chat model in the role ``plan``), ``tuned`` (the trained planner),
+# ``rules`` (the question and its keywords to every source). A plan that cannot be read gives way to the rules', as it
+# does when it serves; how often it could be read is reported, and what those plans come to by themselves. Judged are
+# the passages that a reader would see, those of all sources in turn, by the judge that judged the training.
+
+PROMPTING, TUNED, RULES = ARMS = ("prompting", "tuned", "rules")
+
+Gather = Callable[[str, SourcePlan], tuple[Hit, ...]]  # (question, plan) -> the passages that a reader would see
+Plans = Callable[[PlanInput], SourcePlan]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What an arm made of a question. ``usable``: its plan could be read; ``queries`` counts those of each source."""
+
+    question: str
+    arm: str
+    usable: bool
+    queries: Mapping[str, int]
+    passages: int
+    right: bool
+    score: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is compared: the arms' planners, the rules' plan, and how a plan is put into practice and judged."""
+
+    planners: Mapping[str, Performer]
+    rules: Plans
+    sources: tuple[str, ...]
+    gather: Gather
+    judge: Judge
+
+    def row(self, question: Question, arm: str) -> Compared:
+        """The row of ``question`` by ``arm``."""
+        began = time.perf_counter()
+        plan, usable = self._planned(PlanInput(question.text, self.sources), arm)
+        seconds = round(time.perf_counter() - began, 3)
+        hits = self.gather(question.text, plan)
+        right, score = self.judge.judge(question.id, hits)
+        queries = {source: len(plan.queries(source)) for source in SOURCES if plan.queries(source)}
+        return Compared(question.id, arm, usable, queries, len(hits), right, round(score, 6), seconds)
+
+    def _planned(self, task: PlanInput, arm: str) -> tuple[SourcePlan, bool]:
+        if arm in self.planners:
+            try:
+                plan: SourcePlan = self.planners[arm].perform(PLAN, task)
+                return plan, True
+            except Rejected:
+                return self.rules(task), False
+        return self.rules(task), True
+
+
+def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str], seed: int) -> Report:
+    """The arms' figures; tests are two-sided paired randomisation tests against prompting.
+
+    ``right``: the share of questions whose passages lead to the right answer. ``own`` counts a plan that could not be
+    read as wrong, and ``own_p`` tests that; the others are means a question.
+    """
+    by_arm = {arm: [row for row in compared if row.arm == arm] for arm in ARMS}
+    right = {arm: np.array([row.right for row in rows], np.float64) for arm, rows in by_arm.items()}
+    own = {arm: right[arm] * np.array([row.usable for row in rows], np.float64) for arm, rows in by_arm.items()}
+    scores = []
+    for arm, rows in by_arm.items():
+        value, low, high = measures.mean(right[arm], seed)
+        other = arm != PROMPTING
+        scores.append({
+            "arm": arm, "right": value, "low": low, "high": high,
+            "p": measures.paired_p(right[arm], right[PROMPTING], seed) if other else None,
+            "own": float(own[arm].mean()),
+            "own_p": measures.paired_p(own[arm], own[PROMPTING], seed) if other else None,
+            "usable": _mean(row.usable for row in rows), "queries": _mean(sum(row.queries.values()) for row in rows),
+            "sources": _mean(len(row.queries) for row in rows), "passages": _mean(row.passages for row in rows),
+            "seconds": _mean(row.seconds for row in rows),
+        })  # fmt: skip
+    columns = ("arm", "right", "interval", "p", "own", "own_p", "usable", "queries", "sources", "seconds")
+    count = len(by_arm[PROMPTING])
+    facts = (
+        message("training.compared", count=count, judge=made["judge"]),
+        message("training.trained_on", count=trained_on),
+    )
+    values = {"scores": scores, "questions": count, "trained_on": trained_on, "made": dict(made)}
+    return Report(values, [Table(Message("training.title"), columns, scores)], facts)
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
 
 
 @click.command("compare")
@@ -350,7 +446,7 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
     "eval".
     """
     measures.require()
-    made_before, _ = stored(out / EXPLORED, exploring.row_of)
+    made_before, _ = stored(out / EXPLORED, exploring.KEPT[0])
     trained = set(str(made_before.get("texts", "")).split())
     with task_of(ctx, **choices) as task:
         questions = tuple(question for question in task.questions if _mark(question) not in trained)
@@ -358,22 +454,20 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
         if planner is None or chat is None or len(questions) < sets.LEAST_QUESTIONS:
             raise InputError("training.none_held_out")
         rules = task.driver.services.roles.without_chat()
-        planners = {comparing.PROMPTING: ChatRoles(chat), comparing.TUNED: ChatRoles(planner)}
-        bench = comparing.Bench(
-            planners, lambda plan: rules.perform(PLAN, plan), task.readable, task.gather, task.judge
-        )
+        planners = {PROMPTING: ChatRoles(chat), TUNED: ChatRoles(planner)}
+        bench = Bench(planners, lambda plan: rules.perform(PLAN, plan), task.readable, task.gather, task.judge)
         made = {**task.made(choices["seed"]), "planner": f"{name} {planner.identity.sha256}"}
         compared = []
         try:
             with reporting.kept_in(out, resume, COMPARED), progress(not as_json) as (started, advance):
-                kept = comparing.rows(out / COMPARED, made, resume)
-                started(len(questions) * len(comparing.ARMS))
+                kept = Rows(out / COMPARED, made, resume, Compared, "question", "arm")
+                started(len(questions) * len(ARMS))
                 for question in questions:
-                    for arm in comparing.ARMS:
+                    for arm in ARMS:
                         compared.append(kept.get((question.id, arm), partial(bench.row, question, arm)))
                         advance(1, arm)
         finally:
             planner.close()
         task.session.note("train", f"compare, {len(questions)} questions", "finished")
     left_out = len(task.questions) - len(questions)
-    comparing.report(compared, left_out, made, choices["seed"]).finish(out, as_json, COMPARED)
+    report(compared, left_out, made, choices["seed"]).finish(out, as_json, COMPARED)

@@ -22,6 +22,7 @@ from localmed.domain.parts import Label, StudiesPart
 from localmed.lab import claims, stance
 from localmed.lab.claims import Inside, Item, by_claim
 from localmed.lab.reporting import Report
+from localmed.lab.rows import Rows
 from localmed.retrieval import studies
 from localmed.site import importing
 from localmed.site.session import Session
@@ -99,7 +100,7 @@ def _labels(session: Session, records: dict[str, dict[str, Any]]) -> Row:
         for name, record in decided
         for answer in ("yes", "no")
     ]  # fmt: skip
-    results = claims.run(items, session.verify, lambda *_: None, claims.rows(None, {}, False))
+    results = claims.run(items, session.verify, lambda *_: None, Rows(None, {}, False, claims.Result, "id", "key"))
     outcome = claims.report("PubMedQA", session.site.entailment.name, results)
     how = f"{len(items)} bare answers to {len(decided)} questions of PubMedQA, half of them wrong; undecided is wrong"
     return Row("M-Eval, response labels, starter", "", _shares(outcome), "-", how)

@@ -19,6 +19,7 @@ from localmed.domain.ports import Stance
 from localmed.lab import claims
 from localmed.lab.claims import Inside, Item, by_claim
 from localmed.lab.reporting import Report
+from localmed.lab.rows import Rows
 from localmed.lab.stance import Labelled, PairSet
 from localmed.messages import render
 from tests.values import PROVENANCE
@@ -74,7 +75,8 @@ def report(results: Sequence[claims.Result]) -> Report:
 
 
 def run(items: Sequence[Item], verify: Any = verified, out: Path | None = None, resume: bool = False) -> Any:
-    return claims.run(items, verify, silent, claims.rows(out, {}, resume))
+    file = out / claims.RESULTS if out else None
+    return claims.run(items, verify, silent, Rows(file, {}, resume, claims.Result, "id", "key"))
 
 
 def test_the_counts_by_hand(tmp_path: Path) -> None:

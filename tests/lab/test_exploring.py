@@ -11,7 +11,7 @@ from localmed.answering.source_plan import SourcePlan, read
 from localmed.domain import Hit
 from localmed.lab import exploring
 from localmed.lab.exploring import Drawn, Explorer, Judged, distinct
-from localmed.lab.rows import stored
+from localmed.lab.rows import Rows, stored
 from localmed.lab.sets import Question
 from tests.scripted import ScriptedChat
 from tests.values import evidence, hit
@@ -43,7 +43,7 @@ def explorer(judge: Any, replies: Any, candidates: int = 2) -> Explorer:
 
 def explored_by(explorer: Explorer, questions: Any, file: Path | None, resume: bool = False) -> list[Drawn | Judged]:
     """Every row, in its order."""
-    kept = exploring.kept(file, MADE, resume)
+    kept: exploring.Kept = Rows(file, MADE, resume, *exploring.KEPT)
     return [row for question in questions for row in explorer.units(question, kept)]
 
 
@@ -94,7 +94,8 @@ def test_three_of_many_are_drawn_and_an_empty_source_stays_empty() -> None:
 def test_what_repeats_itself_counts_once_and_is_drawn_again() -> None:
     replies = [{"queries": ["Asthma  drugs", "asthma drugs"]}, {"queries": [" a ", "Inhalers"]}]
     chat = explorer(Counting(), replies)
-    units = chat.units(QUESTIONS[0], exploring.kept(None, MADE, False))
+    kept: exploring.Kept = Rows(None, MADE, False, *exploring.KEPT)
+    units = chat.units(QUESTIONS[0], kept)
     drawn = next(row for row in units if isinstance(row, Drawn))
     assert drawn.queries == ("Asthma drugs", "Inhalers"), "what no plan can hold is left out"
     assert distinct(["A b", "a  B", "c"]) == ("A b", "c")
@@ -142,5 +143,5 @@ def test_pairs_are_read_as_they_were_written(tmp_path: Path) -> None:
     (tmp_path / "explored.jsonl").write_bytes(b"")
     exploring.write(tmp_path / "pairs.jsonl", MADE, [pair], tmp_path / "explored.jsonl")
     made = {**MADE, "explored": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}  # of nothing
-    assert stored(tmp_path / "pairs.jsonl", lambda piece: piece)[0] == made
+    assert stored(tmp_path / "pairs.jsonl", exploring.Pair)[0] == made
     assert exploring.read(tmp_path / "pairs.jsonl") == [pair]

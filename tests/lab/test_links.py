@@ -13,6 +13,7 @@ from localmed.domain.errors import InputError
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.lab import links, sets
 from localmed.lab.links import LinkRow
+from localmed.lab.rows import Rows
 from localmed.lab.sets import Question
 from localmed.messages import render
 
@@ -90,9 +91,8 @@ def test_means_leave_out_what_is_undefined(tmp_path: Path) -> None:
     assert report.values["totals"]["citations"] == 5
     assert 0.25 <= precision["low"] <= precision["high"] <= 1
     assert report.values == links.report(rows, MADE, seed=1).values
-    kept = links.rows(tmp_path / "rows.jsonl", MADE, False)
-    kept.get("1", lambda: rows[0])
-    assert links.rows(tmp_path / "rows.jsonl", MADE, True).done == {"1": rows[0]}
+    Rows(tmp_path / "rows.jsonl", MADE, False, LinkRow, "id").get(("1",), lambda: rows[0])
+    assert Rows(tmp_path / "rows.jsonl", MADE, True, LinkRow, "id").done == {("1",): rows[0]}
 
 
 def test_undefined_is_said_in_words() -> None:

@@ -18,6 +18,7 @@ from localmed.lab import mcq, mcq_files, multiple_choice
 from localmed.lab.mcq import Bench, McqRow, Meter
 from localmed.lab.mcq_files import McqQuestion, McqSet
 from localmed.lab.multiple_choice import LETTERS
+from localmed.lab.rows import Rows
 from tests.scripted import ScriptedChat
 from tests.values import evidence
 
@@ -198,15 +199,19 @@ class Stopping(ScriptedChat):
         return super().choose(*arguments, **others)
 
 
+def rows_of(file: Path, made: dict[str, str], resume: bool) -> Rows[McqRow]:
+    return Rows(file, made, resume, McqRow, "set", "id", "arm")
+
+
 def test_what_is_finished_is_not_asked_again(tmp_path: Path) -> None:
     file, arms = tmp_path / "rows.jsonl", ("chat", "retrieval")
     made = mcq.made_with([SET], arms, 1)
-    kept = mcq.rows(file, made, False)
+    kept = rows_of(file, made, False)
     with pytest.raises(KeyboardInterrupt):
         mcq.run(bench(Stopping({"": "A"})), [SET], arms, kept, lambda *_: None)
     with file.open("a") as lines:
         lines.write('{"set": "vitamins", "id": "2", "ar')  # cut off
-    kept = mcq.rows(file, made, True)
+    kept = rows_of(file, made, True)
     assert len(kept.done) == 2
     chat = Stopping({"": "A"})
     chat.asked_of = 10
@@ -217,7 +222,7 @@ def test_what_is_finished_is_not_asked_again(tmp_path: Path) -> None:
     assert len(keys) == 6
     assert "scurvy" not in file.read_text()
     with pytest.raises(UsageError):
-        mcq.rows(file, mcq.made_with([SET], arms, 2), True)
+        rows_of(file, mcq.made_with([SET], arms, 2), True)
 
 
 def test_costs_are_counted_and_a_thought_goes_before_the_choice() -> None:

@@ -16,7 +16,8 @@ from localmed.domain.errors import BadSettings, UsageError
 from localmed.lab import retrieval
 from localmed.lab.measures import MEASURES, Run
 from localmed.lab.reporting import Report
-from localmed.lab.retrieval import VARIANTS, Assessed, Bench
+from localmed.lab.retrieval import VARIANTS, Assessed, Bench, Ranked
+from localmed.lab.rows import Rows
 from localmed.lab.sets import Question, QuestionSet
 from tests.fakes import HashedWords
 from tests.lab.conftest import SUBJECTS
@@ -36,7 +37,7 @@ class AvoidsItsSubject:
 
 
 def run_all(bench: Bench, questions: QuestionSet, file: Path | None = None, resume: bool = False) -> Mapping[str, Run]:
-    kept = retrieval.rows(file, bench.made_with(questions), resume)
+    kept = Rows(file, bench.made_with(questions), resume, Ranked, "variant", "question")
     return retrieval.run_all(bench, bench.variants(), questions, lambda *_: None, kept)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,12 +19,8 @@ class Row:
     value: int
 
 
-def read(piece: Any) -> Row:
-    return Row(**piece)
-
-
 def rows(file: Path | None, resume: bool, made: dict[str, str] = MADE) -> Rows[Row]:
-    return Rows(file, made, resume, read, lambda row: row.id)
+    return Rows(file, made, resume, Row, "id")
 
 
 def refused() -> Row:
@@ -36,15 +31,15 @@ def refused() -> Row:
 def test_rows_outlive_an_interruption_and_going_on_never_empties_them(tmp_path: Path, cut: str) -> None:
     """Whenever the process is killed, the finished rows are whole: another name of the old file shows that."""
     file, old = tmp_path / "rows.jsonl", tmp_path / "old.jsonl"
-    assert rows(file, False).get("a", lambda: Row("a", 1)) == Row("a", 1)
+    assert rows(file, False).get(("a",), lambda: Row("a", 1)) == Row("a", 1)
     file.write_text(file.read_text() + cut)
     old.hardlink_to(file)
     before = old.read_text()
     again = rows(file, True)
-    assert again.get("a", refused) == Row("a", 1)
+    assert again.get(("a",), refused) == Row("a", 1)
     assert old.read_text() == before
-    again.get("b", lambda: Row("b", 2))
-    assert stored(file, read) == (MADE, [Row("a", 1), Row("b", 2)])
+    again.get(("b",), lambda: Row("b", 2))
+    assert stored(file, Row) == (MADE, [Row("a", 1), Row("b", 2)])
     with pytest.raises(UsageError) as error:
         rows(file, True, {"seed": "2"})
     assert error.value.message.code == "evaluation.other_run"
@@ -55,7 +50,7 @@ def test_a_first_call_may_say_resume_and_rows_may_be_kept_nowhere(tmp_path: Path
     """The file is made empty before the work, to see that it can be written."""
     (tmp_path / "rows.jsonl").touch()
     assert not rows(tmp_path / "rows.jsonl", True).done
-    assert rows(None, False).get("a", lambda: Row("a", 1)) == Row("a", 1)
+    assert rows(None, False).get(("a",), lambda: Row("a", 1)) == Row("a", 1)
 
 
 def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
@@ -64,4 +59,4 @@ def test_what_cannot_be_written_or_read(tmp_path: Path) -> None:
     for content in (b"\xff", b"[1]\n"):
         (tmp_path / "rows.jsonl").write_bytes(content)
         with pytest.raises(InputError):
-            stored(tmp_path / "rows.jsonl", read)
+            stored(tmp_path / "rows.jsonl", Row)
