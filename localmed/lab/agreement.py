@@ -53,7 +53,7 @@ def report(ratings: Sequence[Rating], form: str, left_out: Sequence[str], seed: 
          Table(message("review.tests"), ("dimension", "systems", "cases", "difference", "p", "p_holm"), tests),
          Table(message("review.agreements"), ("dimension", "kruskal", "p", "alpha", "kappa", "lowest"), agreements)],
         facts,
-        Table("", (), [{**row, "alpha": alphas[row["dimension"]]} for row in scores]),
+        [{**row, "alpha": alphas[row["dimension"]]} for row in scores],
         partial(plot.points, message("review.plot_title", form=form), points, shares=False),
     )  # fmt: skip
 

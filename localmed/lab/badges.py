@@ -75,7 +75,7 @@ def report(badges: Sequence[BadgeRow], made: Mapping[str, str]) -> Report:
         "at_least_one_green": any_green, "novelty": novelty, "made_with": dict(made),
     }  # fmt: skip
     draw = partial(plot.bars, message("evaluation.plot.badges", count=total), bars, styles=FACES)
-    return Report(values, _tables(values), facts, Table("", (), _lines(values)), draw)
+    return Report(values, _tables(values), facts, _lines(values), draw)
 
 
 _SHARES = ("first", "second", "both", "neither", "overall", "either")
@@ -149,9 +149,6 @@ def _lines(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     lines += [("novelty", name, "share", share) for name, share in values["novelty"]]
     lines.append(("at_least_one_green", "", "share", values["at_least_one_green"]))
     return [dict(zip(("table", "row", "column", "value"), line, strict=True)) for line in lines]
-
-
-# --- the command ------------------------------------------------------------------------------------------------------
 
 
 @click.command("badges")

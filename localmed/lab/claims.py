@@ -151,7 +151,7 @@ def report(name: str, judge: str, results: Sequence[Result]) -> Report:
         [Table(message(f"evaluation.title.{part}", set=name), ("label", "number"),
                [{"label": label, "number": number} for label, number in one.items()]) for part, one in words.items()],
         facts,
-        Table("", (), csv),
+        csv,
         partial(plot.bars, message("evaluation.plot.judged", set=name, judge=judge), bars),
     )  # fmt: skip
 
@@ -239,9 +239,6 @@ def pairs_report(pair_set: PairSet, judges: Sequence[Entailment], seed: int, adv
         Table(Message("evaluation.title.votes"), ("labels_say", "m_eval_says", "claims"), words),
     ]
     return replace(made, values={**made.values, "claims": votes}, tables=tables, facts=())
-
-
-# --- the command ------------------------------------------------------------------------------------------------------
 
 
 @click.command("claims")

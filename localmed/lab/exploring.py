@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from localmed.answering.evidence import object_of
 from localmed.answering.planning import DESCRIBED, PLAN, PlanInput
@@ -76,53 +76,43 @@ class Judged:
         return self.right and self.score > base.score
 
 
-class Judge(Protocol):
-    """Tells whether passages lead to a question's right answer."""
-
-    @property
-    def name(self) -> str:
-        """Name, for manifests."""
-        ...
-
-    def judge(self, question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
-        """Whether ``hits`` lead to the right answer of the question with this id, and how surely, 0 to 1."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentJudge:
-    """By documents that are known to hold the answer: ``judgements[question id][document id]`` is a gain."""
-
-    judgements: Mapping[str, Mapping[str, int]]
-    relevant_from: int = 1
-    name = "documents"
-
-    def judge(self, question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
-        """See ``Judge``; the score is one over the rank of the first of them."""
-        gains = self.judgements.get(question, {})
-        ranks = [
-            place for place, hit in enumerate(hits, 1) if gains.get(hit.passage.document_id, 0) >= self.relevant_from
-        ]
-        return bool(ranks), 1 / ranks[0] if ranks else 0.0
-
-
 Read = Callable[[str, tuple[Evidence, ...]], Sequence[float]]  # question id -> the probability of each option
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderJudge:
-    """By a reader that chooses among a question's options with the passages; ``answers`` are the right ones' places."""
+class Judge:
+    """Tells of a question's id whether passages lead to its right answer, and how surely, 0 to 1."""
 
-    answers: Mapping[str, int]
-    read: Read
-    cite: Callable[[tuple[Hit, ...]], tuple[Evidence, ...]]
-    name = "reader"
+    name: str  # for manifests
+    judge: Callable[[str, Sequence[Hit]], tuple[bool, float]]
 
-    def judge(self, question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
-        """See ``Judge``; the score is the probability of the right option."""
-        probabilities = self.read(question, self.cite(tuple(hits)) if hits else ())
-        right = probabilities[self.answers[question]]
+
+def by_documents(judgements: Mapping[str, Mapping[str, int]], relevant_from: int = 1) -> Judge:
+    """By documents that are known to hold the answer, ``judgements[question id][document id]`` being a gain.
+
+    The score is one over the rank of the first of them.
+    """
+
+    def judge(question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
+        gains = judgements.get(question, {})
+        ranks = [place for place, hit in enumerate(hits, 1) if gains.get(hit.passage.document_id, 0) >= relevant_from]
+        return bool(ranks), 1 / ranks[0] if ranks else 0.0
+
+    return Judge("documents", judge)
+
+
+def by_reader(answers: Mapping[str, int], read: Read, cite: Callable[[tuple[Hit, ...]], tuple[Evidence, ...]]) -> Judge:
+    """By a reader that chooses among a question's options with the passages; ``answers`` are the right ones' places.
+
+    The score is the probability of the right option.
+    """
+
+    def judge(question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
+        probabilities = read(question, cite(tuple(hits)) if hits else ())
+        right = probabilities[answers[question]]
         return sum(value >= right for value in probabilities) == 1, right
+
+    return Judge("reader", judge)
 
 
 Search = Callable[[str, str], tuple[Hit, ...]]  # (source, query) -> its passages, best first

@@ -93,9 +93,6 @@ def _source(source: Any, number: int, place: str) -> LinkSource:
     return LinkSource(marker, Passage(name, name, "", detect(text), "", title, (), text, f"0-{len(text)}"))
 
 
-# --- the report -------------------------------------------------------------------------------------------------------
-
-
 def report(rows: Sequence[LinkRow], made: Mapping[str, str], seed: int) -> Report:
     """The outcome of ``rows``; those that were not answered define nothing."""
     answered = [row.counts for row in rows if row.status == "answered"]
@@ -131,7 +128,7 @@ def report(rows: Sequence[LinkRow], made: Mapping[str, str], seed: int) -> Repor
          "rows": [asdict(row) | {"metrics": row.counts.metrics()} for row in rows]},
         [Table(Message("links.title"), ("metric", "mean", "interval", "defined", "undefined"), shown)],
         facts,
-        Table("", (), csv),
+        csv,
         partial(plot.points, message("evaluation.plot.intervals", set="Link-Eval", count=len(rows)), points),
     )  # fmt: skip
 
@@ -147,9 +144,6 @@ def _metric(name: str, values: Sequence[float | None], seed: int) -> dict[str, A
 def _why(metric: str) -> Message:
     """Why there is no mean."""
     return Message("column.not_measured" if metric == "fluency" else "column.undefined")
-
-
-# --- the command ------------------------------------------------------------------------------------------------------
 
 
 @click.command("links")

@@ -260,9 +260,6 @@ def run(
     return finished
 
 
-# --- the report -------------------------------------------------------------------------------------------------------
-
-
 def report(rows: Sequence[McqRow], left_out: Mapping[str, int], made: Mapping[str, str], seed: int) -> Report:
     """The figures of ``rows``; the first arm is what the others are tested against."""
     by_set: dict[str, dict[str, list[McqRow]]] = defaultdict(lambda: defaultdict(list))
@@ -304,7 +301,7 @@ def report(rows: Sequence[McqRow], left_out: Mapping[str, int], made: Mapping[st
         [Table(message("evaluation.title.mcq"), COLUMNS, scores),
          Table(message("evaluation.title.mcq_cost"), COSTS, [{**one, "by_source": _by_source(one)} for one in scores])],
         facts,
-        Table("", (), [{name: value for name, value in row.items() if not isinstance(value, dict)} for row in csv]),
+        [{name: value for name, value in row.items() if not isinstance(value, dict)} for row in csv],
         partial(plot.points, message("evaluation.plot.mcq_title"), points),
     )  # fmt: skip
 
@@ -405,9 +402,6 @@ def with_questions(sets: Sequence[McqSet], rows: Sequence[McqRow]) -> str:
         for questions in sets
         for question in questions.questions
     )
-
-
-# --- the command ------------------------------------------------------------------------------------------------------
 
 
 @click.command("mcq")

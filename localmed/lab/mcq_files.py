@@ -63,17 +63,14 @@ class McqSet:
     questions: tuple[McqQuestion, ...]
     left_out: int
 
-    def sample(self, size: int | None, seed: int) -> McqSet:
-        """At most ``size`` of the questions, drawn by ``seed``, in the file's order."""
-        return replace(self, questions=drawn(self.questions, size, seed))
-
 
 def set_named(name: str, size: int | None, seed: int) -> McqSet:
     """The set ``FORMAT:PATH``, or ``size`` of its questions drawn by ``seed``."""
     shape, colon, file = name.partition(":")
     if not colon or not file:
         raise UsageError("evaluation.mcq_set", name=name)
-    return load(Path(file), format_named(shape)).sample(size, seed)
+    whole = load(Path(file), format_named(shape))
+    return replace(whole, questions=drawn(whole.questions, size, seed))
 
 
 @cache
@@ -84,13 +81,11 @@ def formats() -> Mapping[str, Format]:
 
 
 def _format(values: Any, name: str) -> Format:
-    try:
+    with suppress(ValueError):
         made: Format = Codec(()).decode(values, Format)
-    except ValueError:
-        raise InputError("evaluation.mcq_format", file=name) from None
-    if made.layout not in LAYOUTS or made.gives not in GIVES or bool(made.options) == bool(made.choices):
-        raise InputError("evaluation.mcq_format", file=name)
-    return made
+        if made.layout in LAYOUTS and made.gives in GIVES and bool(made.options) != bool(made.choices):
+            return made
+    raise InputError("evaluation.mcq_format", file=name)
 
 
 def format_named(name: str) -> Format:

@@ -85,13 +85,6 @@ class Table:
         """What is shown, a row a record."""
         return [[_cell(record, name) for name in self.columns] for record in self.records]
 
-    @property
-    def csv(self) -> str:
-        """Every field of every record; of a message its code."""
-        names = list(dict.fromkeys(name for record in self.records for name in record))
-        rows = ([_raw(record.get(name)) for name in names] for record in self.records)
-        return files.csv_text([names, *rows])
-
 
 def _cell(record: Mapping[str, Any], name: str) -> Any:
     if name == "interval":
@@ -106,10 +99,6 @@ def figure(value: Any, form: str = ".3f") -> Any:
     return "-" if value is None else f"{value:{form}}" if isinstance(value, float) else str(value)
 
 
-def _raw(value: Any) -> object:
-    return value.code.rpartition(".")[2] if isinstance(value, Message) else value
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """What an evaluation came to: ``values`` for JSON, tables, what they do not say, and a plot. Holds no text."""
@@ -117,14 +106,20 @@ class Report:
     values: Mapping[str, Any]
     tables: Sequence[Table]
     facts: Sequence[Message] = ()
-    csv: Table | None = None
+    records: Sequence[Mapping[str, Any]] = ()  # of table.csv
     draw: Draw | None = None
     texts: Mapping[str, str] | None = None  # further files
+
+    @property
+    def csv(self) -> str:
+        """Every field of every record."""
+        names = list(dict.fromkeys(name for record in self.records for name in record))
+        return files.csv_text([names, *([record.get(name) for name in names] for record in self.records)])
 
     def finish(self, out: Path | None, as_json: bool, *further: str) -> None:
         """Write the report's files to ``out`` and print what it says; ``further`` files are there already."""
         texts = {"report.json": json.dumps(plain(self.values), ensure_ascii=False, indent=2) + "\n"}
-        texts |= ({"table.csv": self.csv.csv} if self.csv else {}) | dict(self.texts or {})
+        texts |= ({"table.csv": self.csv} if self.records else {}) | dict(self.texts or {})
         if out:
             with writable(out):
                 for name, content in texts.items():

@@ -131,9 +131,6 @@ def trec(name: str, run: Run) -> str:
     return "".join(lines)
 
 
-# --- the report -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Assessed:
     """One variant: its measures by name, and the share of its first ten documents that anybody has judged."""
@@ -192,7 +189,7 @@ def report(bench: Bench, question_set: QuestionSet, runs: Mapping[str, Run], see
          "settings": asdict(bench.settings), "depth": bench.depth, "notes": notes, **tests, **made},
         [overview(question_set.name, assessed, leading)],
         facts,
-        Table("", (), _records(question_set.name, count, assessed, reference)),
+        _records(question_set.name, count, assessed, reference),
         partial(plot.points, drawn, points),
         {f"{name}.run": trec(name, run) for name, run in runs.items()},
     )  # fmt: skip
@@ -217,9 +214,6 @@ def _records(name: str, count: int, rows: Sequence[Assessed], reference: str) ->
         for row in rows
         for measure, estimate in (*row.measures.items(), (JUDGED, Estimate(row.judged)))
     ]  # fmt: skip
-
-
-# --- the command ------------------------------------------------------------------------------------------------------
 
 
 @click.command("retrieval")

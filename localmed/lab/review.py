@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -53,31 +52,23 @@ def export(
         raise UsageError("review.name")
     every_case = review.cases(read_text(Path(file)), Path(file).name, form)
     sheets, key = review.blinded(every_case, names, form, seed, keep_citations)
-    written = {f"{name}{ending}": made for name, sheet in sheets.items() for ending, made in _forms(name, sheet, form)}
-    _write(out, {**written, KEY: json.dumps(plain(key), ensure_ascii=False, indent=1) + "\n"})
-    if as_json:
-        print_json({"cases": len(every_case), "reviewers": names, "form": form, "files": sorted({*written, KEY})})
-        return
-    say("review.exported", count=len(every_case), reviewers=names, out=str(out))
-    say("review.keep_key", file=str(out / KEY))
-
-
-def _forms(reviewer: str, sheet: Sequence[review.Block], form: str) -> tuple[tuple[str, str], ...]:
     dimensions = [Asked(row.name, row.question, row.options) for row in review.FORMS[form]]
-    blocks = [(block.number, block.question, block.answers) for block in sheet]
-    return (
-        (".csv", "\ufeff" + review.sheet_csv(sheet, form)),  # the mark by which spreadsheets know UTF-8
-        (".html", review_form(reviewer, blocks, dimensions, language())),
-    )
-
-
-def _write(out: Path, contents: dict[str, str]) -> None:
+    written = {KEY: json.dumps(plain(key), ensure_ascii=False, indent=1) + "\n"}
+    for name, sheet in sheets.items():
+        blocks = [(block.number, block.question, block.answers) for block in sheet]
+        written[f"{name}.csv"] = "\ufeff" + review.sheet_csv(sheet, form)  # the mark by which spreadsheets know UTF-8
+        written[f"{name}.html"] = review_form(name, blocks, dimensions, language())
     with writable(out):
         out.mkdir(parents=True, exist_ok=True)
         if (out / KEY).exists():
             raise UsageError("review.exists", file=str(out / KEY))
-        for name, content in contents.items():
+        for name, content in written.items():
             files.replace(out / name, content.encode())
+    if as_json:
+        print_json({"cases": len(every_case), "reviewers": names, "form": form, "files": sorted(written)})
+        return
+    say("review.exported", count=len(every_case), reviewers=names, out=str(out))
+    say("review.keep_key", file=str(out / KEY))
 
 
 @click.command("import")

@@ -139,32 +139,31 @@ def _two_way(pair: Labelled) -> Labelled:
 # --- what needs no model --------------------------------------------------------------------------------------------
 
 
-class Majority:
-    """``Entailment``: the same label whatever is asked."""
+class Baseline:
+    """``Entailment`` by a rule."""
 
     languages = ("en", "zh")
 
-    def __init__(self, pairs: Sequence[Labelled]) -> None:
-        """The most frequent label of ``pairs`` (of two-way ones, "not entailment" is said as neutral)."""
-        self._label = Counter(pair.label for pair in pairs).most_common(1)[0][0]
-        self.name = "majority class"
+    def __init__(self, name: str, rule: Callable[[str, str], Stance]) -> None:
+        self.name, self.rule = name, rule
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment``."""
-        return [certain(self._label)] * len(pairs)
+        return [self.rule(premise, statement) for premise, statement in pairs]
 
 
-class Verbatim:
-    """``Entailment``: supported is what the premise says word for word; nothing else is judged."""
+def majority(pairs: Sequence[Labelled]) -> Baseline:
+    """The most frequent label of ``pairs``, whatever is asked (of two-way ones, "not entailment" is neutral)."""
+    label = Counter(pair.label for pair in pairs).most_common(1)[0][0]
+    return Baseline("majority class", lambda *_: certain(label))
 
-    name = "word for word"
-    languages = ("en", "zh")
 
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-        """See ``Entailment``."""
-        return [
-            certain("entailment") if find_verbatim(premise, statement) else NOT_JUDGED for premise, statement in pairs
-        ]
+def _said(premise: str, statement: str) -> Stance:
+    """Supported is what the premise says word for word; nothing else is judged."""
+    return certain("entailment") if find_verbatim(premise, statement) else NOT_JUDGED
+
+
+VERBATIM = Baseline("word for word", _said)
 
 
 def certain(label: str) -> Stance:
@@ -262,9 +261,6 @@ def _bounds(interval: tuple[float, float]) -> str:
     return "{:.2f}-{:.2f}".format(*interval)
 
 
-# --- the command ------------------------------------------------------------------------------------------------------
-
-
 @click.command("stance")
 @click.option("--pairs", "file", type=reporting.FILE, required=True, metavar="FILE",
               help="Labelled pairs: PREMISE<TAB>HYPOTHESIS<TAB>LABEL lines (entailment, neutral, contradiction or "
@@ -282,7 +278,7 @@ def command(ctx: click.Context, /, file: Path, seed: int, out: Path | None, as_j
     reporting.need(*((plot,) if out else ()))
     with reporting.kept_in(out):
         pair_set = load(file)
-        judges: list[Entailment] = [Majority(pair_set.pairs), Verbatim()]
+        judges: list[Entailment] = [majority(pair_set.pairs), VERBATIM]
         with opened(ctx) as session, progress(not as_json) as (started, advance):
             judge = session.site.entailment
             judges += [judge] if judge.languages else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,14 +17,13 @@ import numpy as np
 from localmed.answering.asking import QuestionInput
 from localmed.answering.chat import ChatRoles
 from localmed.answering.planning import GRAPH_TERMS, PLAN, PlanInput
-from localmed.answering.roles import Performer
-from localmed.answering.source_plan import SOURCES, SourcePlan
+from localmed.answering.source_plan import SOURCES
 from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
 from localmed.cli.speaking import say
 from localmed.domain import Hit, Message, SearchFilter, digest, message
 from localmed.domain.errors import InputError, ModelError, Rejected, TooLong, UsageError
 from localmed.lab import exploring, learning, measures, multiple_choice, reporting, sets
-from localmed.lab.exploring import DocumentJudge, Drawn, Explorer, Judge, Judged, Pair, ReaderJudge
+from localmed.lab.exploring import Drawn, Explorer, Judge, Judged, Pair, by_documents, by_reader
 from localmed.lab.learning import Base, Example
 from localmed.lab.mcq_files import set_named
 from localmed.lab.reporting import Report, Table
@@ -121,7 +120,7 @@ def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, .
         if queries and qrels:
             judged = sets.judged(queries, qrels, workspace.library, limited).answerable()
             questions = sets.drawn(judged.questions, size, seed)
-            judge: Judge = DocumentJudge(judged.judgements)
+            judge = by_documents(judged.judgements)
         if session.site.chat is None:
             raise ModelError("training.no_chat")
         if named:
@@ -152,17 +151,12 @@ def _by_reader(
 
     answers = {name: question.answer for name, question in by_id.items()}
     questions = tuple(Question(name, question.text) for name, question in by_id.items())
-    return questions, ReaderJudge(answers, read, lambda hits: workspace.mint(hits[:most]))
+    return questions, by_reader(answers, read, lambda hits: workspace.mint(hits[:most]))
 
-
-# --- train ------------------------------------------------------------------------------------------------------------
 
 EXPLORED, PAIRS, COMPARED, EXPORTED = "explored.jsonl", "pairs.jsonl", "compared.jsonl", "export.json"
 out_option = reporting.out_option(help="The run's folder: every stage reads and writes there.", required=True)
 dry_option = click.option("--dry-run", is_flag=True, help="Only estimate the cost.")
-
-
-# --- explore ----------------------------------------------------------------------------------------------------------
 
 
 @click.command("explore")
@@ -237,9 +231,6 @@ def _tell_explored(explored: Sequence[Drawn | Judged], built: Sequence[Pair], co
     say("training.explored", questions=count, judged=len(judged), positive=positive, plans=len(built), both=both)
 
 
-# --- learn ------------------------------------------------------------------------------------------------------------
-
-
 @click.command("learn")
 @click.option("--base", "name", default="", metavar="NAME",
               help="The registered chat model that is trained (default: the one that serves).")  # fmt: skip
@@ -304,9 +295,6 @@ def _examples(session: Session, base: Base, built: Sequence[Pair]) -> list[Examp
         writer.close()
 
 
-# --- export -----------------------------------------------------------------------------------------------------------
-
-
 @click.command("export")
 @click.option("--as", "name", required=True, metavar="NAME", help="Name of the planner in the registry.")
 @out_option
@@ -347,9 +335,6 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
 
 PROMPTING, TUNED, RULES = ARMS = ("prompting", "tuned", "rules")
 
-Gather = Callable[[str, SourcePlan], tuple[Hit, ...]]  # (question, plan) -> the passages that a reader would see
-Plans = Callable[[PlanInput], SourcePlan]
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -365,34 +350,19 @@ class Compared:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """What is compared: the arms' planners, the rules' plan, and how a plan is put into practice and judged."""
-
-    planners: Mapping[str, Performer]
-    rules: Plans
-    sources: tuple[str, ...]
-    gather: Gather
-    judge: Judge
-
-    def row(self, question: Question, arm: str) -> Compared:
-        """The row of ``question`` by ``arm``."""
-        began = time.perf_counter()
-        plan, usable = self._planned(PlanInput(question.text, self.sources), arm)
-        seconds = round(time.perf_counter() - began, 3)
-        hits = self.gather(question.text, plan)
-        right, score = self.judge.judge(question.id, hits)
-        queries = {source: len(plan.queries(source)) for source in SOURCES if plan.queries(source)}
-        return Compared(question.id, arm, usable, queries, len(hits), right, round(score, 6), seconds)
-
-    def _planned(self, task: PlanInput, arm: str) -> tuple[SourcePlan, bool]:
-        if arm in self.planners:
-            try:
-                plan: SourcePlan = self.planners[arm].perform(PLAN, task)
-                return plan, True
-            except Rejected:
-                return self.rules(task), False
-        return self.rules(task), True
+def _compared(task: Task, planners: Mapping[str, Any], question: Question, arm: str) -> Compared:
+    plan: Any = None
+    began = time.perf_counter()
+    asked = PlanInput(question.text, task.readable)
+    with suppress(Rejected):
+        plan = planners[arm].perform(PLAN, asked)
+    usable = plan is not None
+    plan = plan if usable else planners[RULES].perform(PLAN, asked)
+    seconds = round(time.perf_counter() - began, 3)
+    hits = task.gather(question.text, plan)
+    right, score = task.judge.judge(question.id, hits)
+    queries = {source: len(plan.queries(source)) for source in SOURCES if plan.queries(source)}
+    return Compared(question.id, arm, usable, queries, len(hits), right, round(score, 6), seconds)
 
 
 def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str], seed: int) -> Report:
@@ -454,8 +424,7 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
         if planner is None or chat is None or len(questions) < sets.LEAST_QUESTIONS:
             raise InputError("training.none_held_out")
         rules = task.driver.services.roles.without_chat()
-        planners = {PROMPTING: ChatRoles(chat), TUNED: ChatRoles(planner)}
-        bench = Bench(planners, lambda plan: rules.perform(PLAN, plan), task.readable, task.gather, task.judge)
+        planners = {PROMPTING: ChatRoles(chat), TUNED: ChatRoles(planner), RULES: rules}
         made = {**task.made(choices["seed"]), "planner": f"{name} {planner.identity.sha256}"}
         compared = []
         try:
@@ -464,7 +433,7 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
                 started(len(questions) * len(ARMS))
                 for question in questions:
                     for arm in ARMS:
-                        compared.append(kept.get((question.id, arm), partial(bench.row, question, arm)))
+                        compared.append(kept.get((question.id, arm), partial(_compared, task, planners, question, arm)))
                         advance(1, arm)
         finally:
             planner.close()

@@ -86,7 +86,7 @@ def table(visit: Safety, review_id: str) -> Response:
     """The scores as a table (CSV)."""
     report = reviews.report(visit.session, review_id)
     headers = {"content-disposition": 'attachment; filename="review.csv"'}
-    return Response(report.csv.csv if report and report.csv else "", media_type="text/csv", headers=headers)
+    return Response(report.csv if report else "", media_type="text/csv", headers=headers)
 
 
 @router.post("/safety/reviews/{review_id}/close")

@@ -66,7 +66,7 @@ def run(place: Place) -> list[Row]:
     rows = []
     for file in (claims / "healthver" / "healthver_test.csv", claims / "covidfact" / "rte_dev.tsv"):
         pair_set = stance.load(file)
-        judges = (stance.Majority(pair_set.pairs), tuned(development), stance.Verbatim())
+        judges = (stance.majority(pair_set.pairs), tuned(development), stance.VERBATIM)
         rows += [row(pair_set, stance.score(pair_set, judge, SEED)) for judge in judges]
     return rows
 

@@ -86,9 +86,8 @@ def test_the_counts_by_hand(tmp_path: Path) -> None:
     assert values["claims"] == {"supported": 1, "contradicted": 1, "not_enough": 1, "not_judged": 0}
     assert [values[name] for name in ("recall", "specificity", "accuracy")] == [1.0, 0.0, 0.5]
     assert values["alerts"] == 1
-    assert outcome.csv
-    assert outcome.csv.csv.splitlines()[1].startswith("a,correct,correct,1,0,0,")
-    assert "secretword" not in json.dumps(plain(values)) + outcome.csv.csv + repr(outcome.facts)
+    assert outcome.csv.splitlines()[1].startswith("a,correct,correct,1,0,0,")
+    assert "secretword" not in json.dumps(plain(values)) + outcome.csv + repr(outcome.facts)
 
 
 def test_undefined_is_undefined(tmp_path: Path) -> None:

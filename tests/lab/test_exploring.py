@@ -104,7 +104,7 @@ def test_what_repeats_itself_counts_once_and_is_drawn_again() -> None:
 def test_a_known_document_and_a_reader_judge() -> None:
     passages = [hit("one", "One"), hit("two", "Two")]
     names = [one.passage.document_id for one in passages]
-    judge = exploring.DocumentJudge({"q1": {names[1]: 1}})
+    judge = exploring.by_documents({"q1": {names[1]: 1}})
     assert judge.judge("q1", passages) == (True, 0.5)
     assert judge.judge("q1", passages[:1]) == (False, 0.0)
     shown: list[int] = []
@@ -113,7 +113,7 @@ def test_a_known_document_and_a_reader_judge() -> None:
         shown.append(len(pieces))
         return (0.2, 0.8) if pieces else (0.5, 0.5)
 
-    reader = exploring.ReaderJudge({"q1": 1}, read, lambda hits: tuple(evidence("1", "text") for _ in hits))
+    reader = exploring.by_reader({"q1": 1}, read, lambda hits: tuple(evidence("1", "text") for _ in hits))
     assert reader.judge("q1", passages) == (True, 0.8)
     assert reader.judge("q1", ()) == (False, 0.5), "as sure of another option is not right"
     assert shown == [2, 0]

@@ -99,7 +99,6 @@ def test_undefined_is_said_in_words() -> None:
     report = links.report([LinkRow("1", "en", "answered", LinkCounts(statements=1, uncited=1))], MADE, seed=1)
     means = [row[1] for row in report.tables[0].cells]
     assert means == [*[Message("column.undefined")] * 5, Message("column.not_measured")]
-    assert report.csv
-    assert report.csv.csv.splitlines()[1].startswith("1,en,answered,,,,,,,1,1,")
+    assert report.csv.splitlines()[1].startswith("1,en,answered,,,,,,,1,1,")
     assert plain(report.values)["rows"][0]["metrics"]["citation_precision"] is None
     assert any("1 without a citation" in render(fact, "en") for fact in report.facts)

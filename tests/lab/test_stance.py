@@ -11,7 +11,7 @@ import pytest
 from localmed.domain.errors import InputError
 from localmed.domain.ports import Stance
 from localmed.lab import stance
-from localmed.lab.stance import THREE, TWO, Majority, PairSet
+from localmed.lab.stance import THREE, TWO, PairSet, majority
 
 SECRET = "Zyxwvut"
 GOLDEN = """Zinc shortens colds.\tZinc helps against colds.\tentailment
@@ -57,7 +57,7 @@ def test_a_golden_file_scored_by_hand(golden: PairSet) -> None:
 
 
 def test_the_majority_class(golden: PairSet) -> None:
-    scores = stance.score(golden, Majority(golden.pairs), seed=1)
+    scores = stance.score(golden, majority(golden.pairs), seed=1)
     assert (scores.accuracy, scores.confusion[0]) == (0.5, (2, 0, 0))
 
 
