@@ -69,7 +69,7 @@ class Source:
     def data_words(self) -> set[str]:
         """The words of the package's tables, which are keys of messages too."""
         paths = (path for path in self.package.rglob("*.toml") if path.parent.name != "messages")
-        return set(chain.from_iterable(re.findall(r"\w+", path.read_text("utf-8")) for path in paths))
+        return set(chain.from_iterable(re.findall(r"(?m)^[\w-]+|\w+", path.read_text("utf-8")) for path in paths))
 
     def words(self, language: str) -> dict[str, Any]:
         """Every template of ``language`` by its code."""

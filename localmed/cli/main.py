@@ -13,8 +13,8 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import click
 
@@ -78,26 +78,34 @@ COMMANDS = {
     ),
     "evidence": Entry("evidence", short_help="Write the documents that buyers and auditors ask for into one folder."),
     "audit": Entry("audit", short_help="Check and export the audit log; print its head."),
-    "eval": Entry("localmed.lab.evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
-    "train": Entry("localmed.lab.train", short_help="Train a source planner on questions with known answers."),
-    "review": Entry("localmed.lab.review", short_help="Blinded rating of answers by people: write and read forms."),
+    "eval": Entry(
+        "localmed.lab.commands:evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."
+    ),
+    "train": Entry("localmed.lab.commands:train", short_help="Train a source planner on questions with known answers."),
+    "review": Entry(
+        "localmed.lab.commands:review", short_help="Blinded rating of answers by people: write and read forms."
+    ),
 }
 
 
 class Lazy(click.Group):
     """A group whose commands are imported when they are called."""
 
+    def __init__(self, *arguments: Any, entries: Mapping[str, Entry], **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.entries = entries
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, in the order of use."""
         del ctx
-        return list(COMMANDS)
+        return list(self.entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command."""
         del ctx
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.entries:
             return None
-        module, _, name = COMMANDS[cmd_name].module.partition(":")
+        module, _, name = self.entries[cmd_name].module.partition(":")
         found = importlib.import_module(module if "." in module else f"localmed.cli.{module}")
         command: click.Command = getattr(found, name or "command")
         return command
@@ -109,16 +117,16 @@ class Lazy(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:  # click looks among the imported ones
-            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=self.entries, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing any command."""
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.short_help) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, entry.short_help) for name, entry in self.entries.items()])
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["--help", "-h"]})
+@click.group(cls=Lazy, entries=COMMANDS, context_settings={"help_option_names": ["--help", "-h"]})
 @click.option(
     "--data", type=click.Path(file_okay=False), help="Data folder (default: $LOCALMED_DATA or ~/.local/share/localmed)."
 )

@@ -14,96 +14,48 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from localmed.domain import message
 from localmed.domain.errors import ModelError
-from localmed.lab import measures
+from localmed.lab import measures, plot
+from localmed.lab.reporting import Report, Table
 from localmed.lab.review_sheets import FORMS, Dimension, Rating
-from localmed.process.files import csv_text
 
-Table = Mapping[str, Mapping[str, int]]  # reviewer -> unit (case and system) -> value
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """One system on one dimension: the mean over cases with its interval, and the share of the best option."""
-
-    dimension: str
-    system: str
-    ratings: int
-    mean: float
-    low: float | None
-    high: float | None
-    best: float
+Ratings = Mapping[str, Mapping[str, int]]  # reviewer -> unit (case and system) -> value
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """Two systems on one dimension, over the cases that both were rated on: first minus second."""
-
-    dimension: str
-    first: str
-    second: str
-    cases: int
-    difference: float
-    p: float | None
-    p_holm: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """One dimension: Kruskal-Wallis over systems, and the reviewers' agreement."""
-
-    dimension: str
-    h: float | None
-    p: float | None
-    alpha: float | None
-    kappa: float | None
-    lowest_kappa: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewReport:
-    """Everything of a review but texts."""
-
-    form: str
-    systems: tuple[str, ...]
-    cases: int
-    reviewers: tuple[str, ...]
-    left_out: tuple[str, ...]
-    scores: tuple[Score, ...]
-    contrasts: tuple[Contrast, ...]
-    agreements: tuple[Agreement, ...]
-    seed: int
-
-
-def report(ratings: Sequence[Rating], form: str, left_out: Sequence[str], seed: int) -> ReviewReport:
+def report(ratings: Sequence[Rating], form: str, left_out: Sequence[str], seed: int) -> Report:
     """The figures of ``ratings`` on the dimensions of ``form``."""
-    systems = tuple(sorted({rating.system for rating in ratings}))
+    systems, reviewers = (sorted({getattr(one, name) for one in ratings}) for name in ("system", "reviewer"))
     by_dimension: dict[str, list[Rating]] = defaultdict(list)
     for rating in ratings:
         by_dimension[rating.dimension].append(rating)
-    rated = [dimension for dimension in FORMS[form] if by_dimension[dimension.name]]
-    return ReviewReport(
-        form=form,
-        systems=systems,
-        cases=len({rating.case for rating in ratings}),
-        reviewers=tuple(sorted({rating.reviewer for rating in ratings})),
-        left_out=tuple(left_out),
-        scores=tuple(
-            _score(dimension, system, by_dimension[dimension.name], seed)
-            for dimension in rated
-            for system in systems
-            if any(rating.system == system for rating in by_dimension[dimension.name])
-        ),
-        contrasts=_contrasts(rated, systems, by_dimension),
-        agreements=tuple(_agreement(dimension, by_dimension[dimension.name]) for dimension in rated),
-        seed=seed,
-    )
+    rated = {dimension: by_dimension[dimension.name] for dimension in FORMS[form] if dimension.name in by_dimension}
+    scores = [score for dimension, given in rated.items() for score in _scores(dimension, given, systems, seed)]
+    contrasts = [one for pair in combinations(systems, 2) for one in _contrasts(*pair, rated)]
+    agreements = [_agreement(dimension, given) for dimension, given in rated.items()]
+    cases = len({rating.case for rating in ratings})
+    facts = [message("review.facts", cases=cases, reviewers=tuple(reviewers), seed=seed)]
+    facts += [message("review.left_out", reviewers=tuple(left_out))] if left_out else []
+    alphas = {row["dimension"]: row["alpha"] for row in agreements}
+    points = [plot.Point("", *(row[name] for name in ("dimension", "mean", "low", "high", "system"))) for row in scores]
+    tests = [{**row, "systems": f"{row['first']} - {row['second']}"} for row in contrasts]
+    return Report(
+        {"form": form, "systems": systems, "cases": cases, "reviewers": reviewers, "left_out": left_out,
+         "scores": scores, "contrasts": contrasts, "agreements": agreements, "seed": seed},
+        [Table(message("review.scores", form=form), ("dimension", "system", "ratings", "mean", "interval", "best"),
+               scores),
+         Table(message("review.tests"), ("dimension", "systems", "cases", "difference", "p", "p_holm"), tests),
+         Table(message("review.agreements"), ("dimension", "kruskal", "p", "alpha", "kappa", "lowest"), agreements)],
+        facts,
+        [{**row, "alpha": alphas[row["dimension"]]} for row in scores],
+        partial(plot.points, message("review.plot_title", form=form), points, shares=False),
+    )  # fmt: skip
 
 
 def _case_means(ratings: Sequence[Rating], system: str) -> dict[str, float]:
@@ -114,33 +66,29 @@ def _case_means(ratings: Sequence[Rating], system: str) -> dict[str, float]:
     return {case: sum(numbers) / len(numbers) for case, numbers in sorted(values.items())}
 
 
-def _score(dimension: Dimension, system: str, ratings: Sequence[Rating], seed: int) -> Score:
-    mine = [rating.value for rating in ratings if rating.system == system]
-    means = np.array(list(_case_means(ratings, system).values()), np.float64)
-    low, high = measures.interval(means, seed) if len(means) > 1 else (None, None)
-    best = sum(value == dimension.values[-1] for value in mine) / len(mine)
-    return Score(dimension.name, system, len(mine), float(means.mean()), low, high, best)
+def _scores(dimension: Dimension, ratings: Sequence[Rating], systems: Sequence[str], seed: int) -> list[dict[str, Any]]:
+    """A record a system: the mean over cases with its interval, and the share of the best option."""
+    records = []
+    for system in systems:
+        if mine := [rating.value for rating in ratings if rating.system == system]:
+            means = np.array(list(_case_means(ratings, system).values()), np.float64)
+            named = {"dimension": dimension.name, "system": system, "ratings": len(mine)}
+            figures = dict(zip(("mean", "low", "high"), measures.mean(means, seed), strict=True))
+            records.append({**named, **figures, "best": mine.count(dimension.values[-1]) / len(mine)})
+    return records
 
 
-def _contrasts(
-    rated: Sequence[Dimension], systems: Sequence[str], by_dimension: Mapping[str, Sequence[Rating]]
-) -> tuple[Contrast, ...]:
-    contrasts: list[Contrast] = []
-    for first, second in combinations(systems, 2):
-        family = [_contrast(dimension.name, first, second, by_dimension[dimension.name]) for dimension in rated]
-        p = measures.holm({contrast.dimension: contrast.p for contrast in family if contrast.p is not None})
-        contrasts += (
-            Contrast(row.dimension, first, second, row.cases, row.difference, row.p, p.get(row.dimension))
-            for row in family
-        )
-    return tuple(contrasts)
-
-
-def _contrast(dimension: str, first: str, second: str, ratings: Sequence[Rating]) -> Contrast:
-    ones, others = _case_means(ratings, first), _case_means(ratings, second)
-    differences = [ones[case] - others[case] for case in ones if case in others]
-    mean = sum(differences) / len(differences) if differences else 0.0
-    return Contrast(dimension, first, second, len(differences), mean, wilcoxon_p(differences), None)
+def _contrasts(first: str, second: str, rated: Mapping[Dimension, Sequence[Rating]]) -> list[dict[str, Any]]:
+    """A record a dimension: first minus second, over the cases that both were rated on."""
+    records: list[dict[str, Any]] = []
+    for dimension, ratings in rated.items():
+        ones, others = _case_means(ratings, first), _case_means(ratings, second)
+        differences = [ones[case] - others[case] for case in ones if case in others]
+        mean = sum(differences) / len(differences) if differences else 0.0
+        named = {"dimension": dimension.name, "first": first, "second": second, "cases": len(differences)}
+        records.append({**named, "difference": mean, "p": wilcoxon_p(differences)})
+    corrected = measures.holm({row["dimension"]: row["p"] for row in records if row["p"] is not None})
+    return [{**row, "p_holm": corrected.get(row["dimension"])} for row in records]
 
 
 def wilcoxon_p(differences: Sequence[float]) -> float | None:
@@ -161,12 +109,12 @@ def kruskal(groups: Sequence[Sequence[float]]) -> tuple[float, float] | None:
     return float(result.statistic), float(result.pvalue)
 
 
-def alpha(table: Table, values: Sequence[int]) -> float | None:
+def alpha(table: Ratings, values: Sequence[int]) -> float | None:
     """Krippendorff's alpha; ``None`` where no unit has two ratings, or only one value was ever given."""
     try:
         import krippendorff
     except ImportError:
-        raise ModelError("evaluation.no_statistics", package="krippendorff") from None
+        raise ModelError("evaluation.not_installed", package="krippendorff") from None
     units = sorted({unit for row in table.values() for unit in row})
     together = [unit for unit in units if sum(unit in row for row in table.values()) > 1]
     if len({row[unit] for row in table.values() for unit in together if unit in row}) < 2:
@@ -189,36 +137,15 @@ def kappa(one: Mapping[str, int], other: Mapping[str, int]) -> float | None:
     return (agreed - chance) / (1 - chance)
 
 
-def _agreement(dimension: Dimension, ratings: Sequence[Rating]) -> Agreement:
+def _agreement(dimension: Dimension, ratings: Sequence[Rating]) -> dict[str, Any]:
+    """Kruskal-Wallis over systems, and the reviewers' agreement."""
     table: dict[str, dict[str, int]] = defaultdict(dict)
     groups: dict[str, list[float]] = defaultdict(list)
     for rating in ratings:
         table[rating.reviewer][f"{rating.case}\t{rating.system}"] = rating.value
         groups[rating.system].append(rating.value)
-    tested = kruskal(list(groups.values()))
+    h, p = kruskal(list(groups.values())) or (None, None)
     kappas = [value for pair in combinations(table.values(), 2) if (value := kappa(*pair)) is not None]
-    return Agreement(
-        dimension.name,
-        tested[0] if tested else None,
-        tested[1] if tested else None,
-        alpha(table, dimension.values),
-        sum(kappas) / len(kappas) if kappas else None,
-        min(kappas, default=None),
-    )
-
-
-def as_csv(report: ReviewReport) -> str:
-    """One line a dimension and system."""
-    rows: list[Sequence[object]] = [("dimension", "system", "ratings", "mean", "low", "high", "best option", "alpha")]
-    alphas = {row.dimension: row.alpha for row in report.agreements}
-    rows += (
-        (row.dimension, row.system, row.ratings, *map(shown, (row.mean, row.low, row.high, row.best)),
-         shown(alphas[row.dimension]))
-        for row in report.scores
-    )  # fmt: skip
-    return csv_text(rows)
-
-
-def shown(value: float | None) -> str:
-    """A figure, or "-" where there is none."""
-    return "-" if value is None else f"{value:.3f}"
+    mean = sum(kappas) / len(kappas) if kappas else None
+    return {"dimension": dimension.name, "kruskal": h, "p": p, "alpha": alpha(table, dimension.values), "kappa": mean,
+            "lowest": min(kappas, default=None)}  # fmt: skip

@@ -1,206 +1,206 @@
-"""The tables of Answered with Evidence from a batch of questions, each asked of several sources.
+"""``localmed eval badges``: the tables of Answered with Evidence, of questions each asked of several sources.
 
 Per source the badges (Table 1); of each two sources the agreement matrix, how often both are green, how often neither
 is (the paper's "Yellow or Red" concordance), and how often at least one is (Table 2a to 2c, Fig. 3); of all sources the
 combinations that occurred (Table 2d), the share of questions with at least one green, and each source's novelty: the
 share for which it alone is green. What is not answered counts as red and is told apart. ``COMBINED`` is the same
-question asked of all sources at once; it stands in the first table only.
+question asked of all sources at once; it stands in the first table only. No question is in any of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import partial
+from itertools import chain, combinations, product
+from pathlib import Path
+from typing import Any
 
-from localmed.domain import Badge, Message, message
-from localmed.process.files import csv_text
+import click
+
+from localmed.cli.common import json_option, opened, progress
+from localmed.domain import Badge, Message, SearchFilter, message
+from localmed.domain.errors import UnknownName
+from localmed.lab import plot, reporting, sets
+from localmed.lab.reporting import ROWS, Report, Table
+from localmed.lab.rows import Rows
+from localmed.lab.sets import Question
+from localmed.library.intact import sha256_of
+from localmed.site import lookups
+from localmed.site.session import Session
 
 COMBINED = "all sources"
-COLOURS = (Badge.GREEN, Badge.YELLOW, Badge.RED)
-
-Badges = Mapping[str, Mapping[str, Badge]]  # question id -> source -> badge, ``NONE`` where nothing was answered
+COLOURS = ("green", "yellow", "red")
+FACES = ({"color": "#8fce8f"}, {"color": "#f2d974", "hatch": "//"}, {"color": "#e09090", "hatch": "xx"})
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """Of one source: how often each colour, and of the red ones how many are questions that it did not answer."""
+class BadgeRow:
+    """The badge of a question's answer from one source."""
 
+    question: str
     source: str
-    green: int
-    yellow: int
-    red: int
-    unanswered: int
+    badge: str
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Of two sources: ``matrix[i][j]`` counts colour i of the first with colour j of the second, in ``COLOURS``' order.
-
-    The shares are of the questions: the same colour class on both (``overall``), green on both, green on neither, and
-    green on at least one.
-    """
-
-    first: str
-    second: str
-    matrix: tuple[tuple[int, ...], ...]
-    both_green: float
-    neither_green: float
-    either_green: float
-
-    @property
-    def overall(self) -> float:
-        """Both green, or neither."""
-        return self.both_green + self.neither_green
-
-
-@dataclass(frozen=True, slots=True)
-class BadgeReport:
-    """All tables, and what they were made with. Holds no question."""
-
-    questions: int
-    sources: tuple[str, ...]
-    summaries: tuple[Summary, ...]
-    agreements: tuple[Agreement, ...]
-    combinations: tuple[tuple[tuple[str, ...], int], ...]
-    at_least_one_green: float
-    novelty: tuple[tuple[str, float], ...]
-    made_with: tuple[tuple[str, str], ...]
-
-
-def report(badges: Badges, sources: Sequence[str], made_with: Mapping[str, str]) -> BadgeReport:
-    """The tables of ``found``; every question must have a badge of every source, and of ``COMBINED`` where any has."""
-    rows = [{name: _colour(badge) for name, badge in row.items()} for row in badges.values()]
-    columns = (*sources, *((COMBINED,) if any(COMBINED in row for row in rows) else ()))
-    counted = Counter(tuple(row[name].value for name in sources) for row in rows)
-    greens = [frozenset(name for name in sources if row[name] is Badge.GREEN) for row in rows]
-    return BadgeReport(
-        len(rows),
-        tuple(sources),
-        tuple(_summary(name, badges) for name in columns),
-        tuple(_agreement(one, other, rows) for one, other in combinations(sources, 2)),
-        tuple(sorted(counted.items(), key=lambda entry: (-entry[1], entry[0]))),
-        _share(sum(bool(green) for green in greens), len(rows)),
-        tuple((name, _share(sum(green == {name} for green in greens), len(rows))) for name in sources),
-        tuple(made_with.items()),
-    )
-
-
-def _colour(badge: Badge) -> Badge:
-    return Badge.RED if badge is Badge.NONE else badge
-
-
-def _summary(source: str, badges: Badges) -> Summary:
-    counts = Counter(row[source] for row in badges.values())
-    return Summary(
-        source, counts[Badge.GREEN], counts[Badge.YELLOW], counts[Badge.RED] + counts[Badge.NONE], counts[Badge.NONE]
-    )
-
-
-def _agreement(one: str, other: str, rows: Sequence[Mapping[str, Badge]]) -> Agreement:
-    counts = Counter((row[one], row[other]) for row in rows)
-    matrix = tuple(tuple(counts[mine, theirs] for theirs in COLOURS) for mine in COLOURS)
-    neither = sum(count for row in matrix[1:] for count in row[1:])
-    both, total = matrix[0][0], len(rows)
-    return Agreement(one, other, matrix, _share(both, total), _share(neither, total), _share(total - neither, total))
-
-
-def _share(count: int, total: int) -> float:
-    return count / total if total else 0.0
-
-
-# --- how it is shown --------------------------------------------------------------------------------------------------
-
-Cell = Message | str | int
-Table = tuple[Message, tuple[Cell, ...], list[tuple[Cell, ...]]]  # title, columns, rows
-
-
-def tables(report: BadgeReport) -> list[Table]:
-    """Every table, for the screen."""
-    total, names = report.questions, tuple(_column(colour.value) for colour in COLOURS)
-    shown: list[Table] = [
-        (Message("evaluation.title.badges"), (_column("source"), *names, _column("unanswered")), [
-            (source(row.source), _of(row.green, total), _of(row.yellow, total), _of(row.red, total), row.unanswered)
-            for row in report.summaries
-        ]),
+def report(badges: Sequence[BadgeRow], made: Mapping[str, str]) -> Report:
+    """The tables of ``badges``: every question has one of every source, and of ``COMBINED`` where any has."""
+    colours: dict[str, dict[str, str]] = {}  # question -> source -> colour
+    for row in badges:
+        colours.setdefault(row.question, {})[row.source] = row.badge if row.badge in COLOURS else "red"
+    columns = list(dict.fromkeys(row.source for row in badges))
+    sources = [name for name in columns if name != COMBINED]
+    total, answers = len(colours), list(colours.values())
+    unanswered = Counter(row.source for row in badges if row.badge == Badge.NONE.value)
+    summaries: list[dict[str, Any]] = [
+        {"source": name, **{colour: sum(row[name] == colour for row in answers) for colour in COLOURS},
+         "unanswered": unanswered[name]}
+        for name in columns
     ]  # fmt: skip
-    for pair in report.agreements:
-        rows: list[tuple[Cell, ...]] = [
-            (f"{pair.first} {colour.value}", *(_of(count, total) for count in row), _of(sum(row), total))
-            for colour, row in zip(COLOURS, pair.matrix, strict=True)
-        ]
-        sums = [sum(column) for column in zip(*pair.matrix, strict=True)]
-        rows.append((_column("column_total"), *(_of(sum_, total) for sum_ in sums), _of(total, total)))
-        title = message("evaluation.title.agreement", first=pair.first, second=pair.second)
-        shown.append((title, (pair.second, *names, _column("row_total")), rows))
-    if len(report.sources) > 1:
-        shown.append((Message("evaluation.title.combinations"), (*report.sources, _column("questions")), [
-            (*colours, _of(count, total)) for colours, count in report.combinations
-        ]))  # fmt: skip
-        shown.append((Message("evaluation.title.novelty"), (_column("source"), _column("share")), [
-            (name, f"{share:.1%}") for name, share in report.novelty
-        ]))  # fmt: skip
-    return shown
-
-
-def facts(report: BadgeReport) -> tuple[Message, ...]:
-    """What the tables do not say."""
-    agreed = (
-        message(
-            "evaluation.facts.agreement",
-            first=pair.first,
-            second=pair.second,
-            both=pair.both_green,
-            neither=pair.neither_green,
-            overall=pair.overall,
-            either=pair.either_green,
-        )
-        for pair in report.agreements
+    pairs = [_agreement(one, other, answers) for one, other in combinations(sources, 2)]
+    counted = sorted(Counter(tuple(row[name] for name in sources) for row in answers).items(), key=_most_first)
+    greens = [{name for name in sources if row[name] == "green"} for row in answers]
+    novelty = [(name, sum(green == {name} for green in greens) / total) for name in sources]
+    any_green = sum(map(bool, greens)) / total
+    facts = (
+        *(message("evaluation.facts.agreement", **{name: pair[name] for name in _SHARES}) for pair in pairs),
+        message("evaluation.facts.green", share=any_green, count=total),
+        message("evaluation.facts.badge"),
+        *(message("evaluation.facts.made", name=name, value=value) for name, value in made.items() if value),
     )
-    made = (message("evaluation.facts.made", name=name, value=value) for name, value in report.made_with if value)
-    green = message("evaluation.facts.green", share=report.at_least_one_green, count=report.questions)
-    return (*agreed, green, message("evaluation.facts.badge"), *made)
+    bars = {_source(row["source"]): {Message(f"column.{name}"): row[name] for name in COLOURS} for row in summaries}
+    values = {
+        "questions": total, "sources": sources, "summaries": summaries, "agreements": pairs, "combinations": counted,
+        "at_least_one_green": any_green, "novelty": novelty, "made_with": dict(made),
+    }  # fmt: skip
+    draw = partial(plot.bars, message("evaluation.plot.badges", count=total), bars, styles=FACES)
+    return Report(values, _tables(values), facts, _lines(values), draw)
 
 
-def _column(name: str) -> Message:
-    return Message(f"column.{name}")
+_SHARES = ("first", "second", "both", "neither", "overall", "either")
 
 
-def source(name: str) -> Message | str:
+def _most_first(entry: tuple[tuple[str, ...], int]) -> tuple[int, tuple[str, ...]]:
+    return -entry[1], entry[0]
+
+
+def _agreement(one: str, other: str, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """``matrix[i][j]`` counts colour i of the first with colour j of the second; shares are of the questions.
+
+    They are: green on both, on neither, the one or the other, and green on at least one.
+    """
+    counts = Counter((row[one], row[other]) for row in rows)
+    matrix = [[counts[mine, theirs] for theirs in COLOURS] for mine in COLOURS]
+    neither, both, total = sum(count for row in matrix[1:] for count in row[1:]), matrix[0][0], len(rows)
+    shares = {"both": both, "neither": neither, "overall": both + neither, "either": total - neither}
+    named = {"first": one, "second": other, "matrix": matrix}
+    return {**named, **{name: count / total for name, count in shares.items()}}
+
+
+def _source(name: str) -> Message | str:
     """A source as people read it."""
-    return _column("all_sources") if name == COMBINED else name
+    return Message("column.all_sources") if name == COMBINED else name
 
 
-def _of(count: int, total: int) -> str:
-    return f"{count} ({_share(count, total):.1%})"
+def _tables(values: Mapping[str, Any]) -> list[Table]:
+    """Every table, for the screen."""
+    total, pairs, novelty = values["questions"], values["agreements"], values["novelty"]
+    of: Callable[[int], str] = lambda count: f"{count} ({count / total:.1%})"  # noqa: E731
+    shown = [
+        {**row, "source": _source(row["source"]), **{name: of(row[name]) for name in COLOURS}}
+        for row in values["summaries"]
+    ]
+    tables = [Table(Message("evaluation.title.badges"), ("source", *COLOURS, "unanswered"), shown)]
+    for pair in pairs:
+        matrix, second = pair["matrix"], pair["second"]
+        named: list[Any] = [*(f"{pair['first']} {colour}" for colour in COLOURS), Message("column.column_total")]
+        records = [
+            {second: name, **dict(zip(COLOURS, map(of, row), strict=True)), "row_total": of(sum(row))}
+            for name, row in zip(named, [*matrix, [sum(column) for column in zip(*matrix, strict=True)]], strict=True)
+        ]
+        title = message("evaluation.title.agreement", first=pair["first"], second=second)
+        tables.append(Table(title, (second, *COLOURS, "row_total"), records))
+    if pairs:
+        sources = [name for name, _ in novelty]
+        each = [
+            {**dict(zip(sources, colours, strict=True)), "questions": of(count)}
+            for colours, count in values["combinations"]
+        ]
+        alone = [{"source": name, "share": share} for name, share in novelty]
+        tables.append(Table(Message("evaluation.title.combinations"), (*sources, "questions"), each))
+        tables.append(Table(Message("evaluation.title.novelty"), ("source", "share"), alone))
+    return tables
 
 
-def as_csv(report: BadgeReport) -> str:
-    """One line a figure: table, row, column, count or share."""
-    rows: list[Sequence[object]] = [("table", "row", "column", "value")]
-    for summary in report.summaries:
-        for name in ("green", "yellow", "red", "unanswered"):
-            rows.append(("summary", summary.source, name, getattr(summary, name)))
-    for pair in report.agreements:
-        for mine, row in zip(COLOURS, pair.matrix, strict=True):
-            for theirs, count in zip(COLOURS, row, strict=True):
-                rows.append(("agreement", f"{pair.first} {mine.value}", f"{pair.second} {theirs.value}", count))
-        for name in ("both_green", "neither_green", "either_green"):
-            share = f"{getattr(pair, name):.6f}"
-            rows.append(("agreement", f"{pair.first}, {pair.second}", name, share))
-    for colours, count in report.combinations:
-        rows.append(("combination", ", ".join(report.sources), ", ".join(colours), count))
-    for source, alone in report.novelty:
-        rows.append(("novelty", source, "share", f"{alone:.6f}"))
-    rows.append(("at_least_one_green", "", "share", f"{report.at_least_one_green:.6f}"))
-    return csv_text(rows)
+def _lines(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A record a figure: table, row, column, value."""
+    sources = ", ".join(values["sources"])
+    lines = [
+        ("summary", row["source"], name, row[name]) for row in values["summaries"] for name in (*COLOURS, "unanswered")
+    ]
+    for pair in values["agreements"]:
+        one, other = pair["first"], pair["second"]
+        for (mine, theirs), count in zip(product(COLOURS, COLOURS), chain(*pair["matrix"]), strict=True):
+            lines.append(("agreement", f"{one} {mine}", f"{other} {theirs}", count))
+        for name in ("both", "neither", "either"):
+            lines.append(("agreement", f"{one}, {other}", f"{name}_green", pair[name]))
+    lines += [("combination", sources, ", ".join(colours), count) for colours, count in values["combinations"]]
+    lines += [("novelty", name, "share", share) for name, share in values["novelty"]]
+    lines.append(("at_least_one_green", "", "share", values["at_least_one_green"]))
+    return [dict(zip(("table", "row", "column", "value"), line, strict=True)) for line in lines]
 
 
-def alternative(report: BadgeReport) -> Message:
-    """The plot in words, for those who cannot see it."""
-    bars = tuple(
-        message("evaluation.plot.bar", source=source(row.source), green=row.green, yellow=row.yellow, red=row.red)
-        for row in report.summaries
-    )
-    return message("evaluation.plot.badge_bars", count=report.questions, bars=bars)
+@click.command("badges")
+@click.option("--questions", "file", type=reporting.FILE, required=True, metavar="FILE",
+              help="ID<TAB>QUESTION lines, .jsonl, or .toml with [[question]] tables.")  # fmt: skip
+@click.option("--source", "-s", "named", multiple=True, metavar="NAME",
+              help="A source to compare: a kind (guideline, literature, ...) or a collection; may be given several "
+              "times (default: every kind of which the library holds a passage).")  # fmt: skip
+@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
+@reporting.resume_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, file: Path, named: tuple[str, ...], out: Path, resume: bool, as_json: bool) -> None:
+    """Answer questions from each source alone and from all, and compare the badges (Answered with Evidence).
+
+    Reports the badges by source, how sources agree, all combinations, what each source alone answers, and how often at
+    least one is green. Unanswered questions count as red. Writes no question and no text. The plot needs the extra
+    "eval".
+    """
+    reporting.need(plot)
+    with reporting.kept_in(out, resume, ROWS):
+        questions = sets.questions(file)
+        with opened(ctx) as session, progress(not as_json) as (started, advance):
+            sources = _sources(session, named)
+            made = {"questions": sha256_of(file), "sources": ", ".join(sources), **reporting.made_with(session)}
+            kept, badges = Rows(out / ROWS, made, resume, BadgeRow, "question", "source"), []
+            started(len(questions) * len(sources))
+            for question in questions:
+                for source, collections in sources.items():
+                    make = partial(_badge, session, question, source, collections)
+                    badges.append(kept.get((question.id, source), make))
+                    advance(1, source)
+            session.note("evaluate", f"badges, {len(questions)} questions", "finished", int(made["generation"]))
+    report(badges, made).finish(out, as_json, ROWS)
+
+
+def _badge(session: Session, question: Question, source: str, collections: Sequence[str]) -> BadgeRow:
+    answer = session.ask(question.text, SearchFilter(tuple(collections)), preset="")
+    return BadgeRow(question.id, source, answer.verification.badge.value)
+
+
+def _sources(session: Session, named: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """The collections of each source, then of all of them; raise ``UnknownName`` for one that holds nothing."""
+    filled = [row.collection for row in lookups.collections(session) if row.passages]
+    kinds: dict[str, tuple[str, ...]] = {}
+    for collection in filled:
+        if collection.kind.value:
+            kinds[collection.kind.value] = (*kinds.get(collection.kind.value, ()), collection.name)
+    known = {**{name: (name,) for name in sorted(collection.name for collection in filled)}, **kinds}
+    for name in named:
+        if name not in known:
+            raise UnknownName("evaluation.no_source", known=tuple(known), name=name)
+    chosen = {name: known[name] for name in dict.fromkeys(named)} or kinds or known
+    together = tuple(dict.fromkeys(name for collections in chosen.values() for name in collections))
+    return {**chosen, COMBINED: together} if len(chosen) > 1 else chosen

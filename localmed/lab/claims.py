@@ -1,4 +1,4 @@
-"""M-Eval over many answers, and how well its votes agree with labelled pairs.
+"""``localmed eval claims``: M-Eval over many answers, and how well its votes agree with labelled pairs.
 
 *Answers* (``load``): a JSON list or JSON lines of ``{"id", "question", "answer", "sources", "label"}``, where ``label``
 ("correct" or "mistaken") is what a person found, if anybody looked. Recall is the share of the correct responses that
@@ -15,21 +15,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import click
 
 from localmed.answering.answer_file import VerifyInput, of_object
 from localmed.answering.claims import Read, premise
 from localmed.answering.vote import outcome, vote
+from localmed.cli.common import json_option, opened, progress
 from localmed.domain import Answer, Message, digest, message
-from localmed.domain.errors import InputError
+from localmed.domain.errors import InputError, UsageError
 from localmed.domain.parts import AlertPart, ClaimPart, EvidenceQualityPart, Label, ResponsePart
 from localmed.domain.ports import NOT_JUDGED, Entailment, Stance
-from localmed.lab.sets import read_bytes
+from localmed.lab import plot, reporting, sets, stance
+from localmed.lab.reporting import Report, Table
+from localmed.lab.rows import Rows
 from localmed.lab.stance import PairSet
-from localmed.process.files import csv_text
 
 RESPONSES = (Label.CORRECT, Label.MISTAKEN, Label.NOT_ENOUGH, Label.NOT_JUDGED)
 CLAIMS = (Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH, Label.NOT_JUDGED)
@@ -63,55 +68,27 @@ class Result:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimsReport:
-    """All answers together; shares are of those with a ``gold`` label, ``None`` where there is none."""
-
-    set: str
-    answers: int
-    judge: str
-    responses: Mapping[str, int]
-    claims: Mapping[str, int]
-    qualities: Mapping[str, int]
-    alerts: int
-    accuracy: float | None
-    recall: float | None
-    specificity: float | None
-    median_seconds: float
-    results: tuple[Result, ...]
-
-
 def load(file: Path) -> tuple[Item, ...]:
     """The answers of ``file``; raise ``InputError`` naming the one that cannot be used, without its text."""
-    try:
-        text = read_bytes(file).decode("utf-8-sig")
-        rows = json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, _lines(text)))
-    except (ValueError, RecursionError):
-        raise InputError("evaluation.no_json", file=file.name) from None
-    if not rows:
+    records = sets.objects(sets.read_text(file), file.name)
+    items = tuple(_item(record, number, place) for number, (place, record) in enumerate(records, 1))
+    if not items:
         raise InputError("evaluation.no_answers", file=file.name)
-    items = tuple(_item(row, place, file.name) for place, row in enumerate(rows, 1))
-    twice = [name for name, count in Counter(item.id for item in items).items() if count > 1]
-    if twice:
-        raise InputError("evaluation.ids_twice", count=len(twice), file=file.name)
+    if len({item.id for item in items}) < len(items):
+        raise InputError("evaluation.id_twice", file=file.name)
     return items
 
 
-def _lines(text: str) -> Iterator[str]:
-    return (line for line in text.splitlines() if line.strip())
-
-
-def _item(row: Any, place: int, name: str) -> Item:
+def _item(record: Mapping[str, Any], number: int, place: str) -> Item:
     try:
-        verify_input = of_object(row)
+        verify_input = of_object(record)
     except InputError as error:
-        raise error.within(f"{name}:{place}") from None
-    gold = str(row.get("label") or "").lower()
+        raise error.within(place) from None
+    gold = str(record.get("label") or "").lower()
     if gold not in ("", Label.CORRECT, Label.MISTAKEN):
-        raise InputError("evaluation.label", place=f"{name}:{place}")
-    return Item(
-        str(row.get("id") or place), verify_input, gold, digest(json.dumps(row, ensure_ascii=False, sort_keys=True))
-    )
+        raise InputError("evaluation.label", place=place)
+    key = digest(json.dumps(record, ensure_ascii=False, sort_keys=True))
+    return Item(str(record.get("id") or number), verify_input, gold, key)
 
 
 def result(item: Item, answer: Answer) -> Result:
@@ -131,59 +108,52 @@ def result(item: Item, answer: Answer) -> Result:
 
 
 def run(
-    items: Sequence[Item], verify: Callable[[VerifyInput], Answer], advance: Advance, out: Path | None, resume: bool
-) -> tuple[Result, ...]:
-    """Every item verified, in order; each is written to ``out`` when it is finished. ``resume`` takes those there."""
-    file = out / RESULTS if out else None
-    done = _kept(file) if file and resume else {}
-    if file:  # anew: behind a line that was cut off the next one would be lost
-        file.write_text("".join(map(_row, done.values())), "utf-8")
+    items: Sequence[Item], verify: Callable[[VerifyInput], Answer], advance: Advance, kept: Rows[Result]
+) -> list[Result]:
+    """Every item verified, in order; those that are ``kept`` as they are."""
     results = []
     for item in items:
-        kept = done.get((item.id, item.key))
-        finished = kept or result(item, verify(item.verify_input))
-        if file and not kept:
-            with file.open("a", encoding="utf-8") as lines:
-                lines.write(_row(finished))
-        results.append(replace(finished, gold=item.gold))
-        advance(1.0, finished.response)
-    return tuple(results)
+        make = partial(lambda item: result(item, verify(item.verify_input)), item)
+        results.append(replace(kept.get((item.id, item.key), make), gold=item.gold))
+        advance(1.0, results[-1].response)
+    return results
 
 
-def _row(row: Result) -> str:
-    return json.dumps(asdict(row), ensure_ascii=False) + "\n"
-
-
-def _kept(file: Path) -> dict[tuple[str, str], Result]:
-    """The finished results; a line that an interruption cut is left out."""
-    kept = {}
-    for line in read_bytes(file).decode().splitlines() if file.exists() else ():
-        try:
-            values = json.loads(line)
-            row = Result(**(values | {"claims": tuple(values["claims"])}))
-        except (ValueError, TypeError, KeyError):
-            continue
-        kept[row.id, row.key] = row
-    return kept
-
-
-def report(name: str, judge: str, results: Sequence[Result]) -> ClaimsReport:
-    """The counts and shares of ``results``."""
+def report(name: str, judge: str, results: Sequence[Result]) -> Report:
+    """The counts and shares of ``results``; shares are of those with a ``gold`` label."""
     seconds = sorted(row.seconds for row in results)
-    return ClaimsReport(
-        set=name,
-        answers=len(results),
-        judge=judge,
-        responses=_counts(RESPONSES, [row.response for row in results]),
-        claims=_counts(CLAIMS, [label for row in results for label in row.claims]),
-        qualities=dict(Counter(row.quality for row in results if row.quality)),
-        alerts=sum(bool(row.alerts) for row in results),
-        accuracy=_share([row for row in results if row.gold]),
-        recall=_share([row for row in results if row.gold == Label.CORRECT]),
-        specificity=_share([row for row in results if row.gold == Label.MISTAKEN]),
-        median_seconds=seconds[len(seconds) // 2] if seconds else 0.0,
-        results=tuple(results),
+    median = seconds[len(seconds) // 2] if seconds else 0.0
+    given = [label for row in results for label in row.claims]
+    counts = {"responses": _counts(RESPONSES, [row.response for row in results]), "claims": _counts(CLAIMS, given)}
+    qualities = dict(Counter(row.quality for row in results if row.quality))
+    labelled = {"accuracy": ("correct", "mistaken"), "recall": ("correct",), "specificity": ("mistaken",)}
+    shares = {name: _share([row for row in results if row.gold in gold]) for name, gold in labelled.items()}
+    alerts = sum(bool(row.alerts) for row in results)
+    words = {part: {label_of(label): number for label, number in one.items()} for part, one in counts.items()}
+    told = tuple(
+        message("verify.count_of", count=count, label=Message(f"verify.quality.{quality}"))
+        for quality, count in qualities.items()
     )
+    facts = (
+        message("evaluation.facts.judged_by", count=len(results), judge=judge, seconds=median),
+        message("evaluation.facts.shares", shares=tuple(_metric(*pair) for pair in shares.items())),
+        message("evaluation.facts.given", given=told or "-", alerts=alerts),
+    )
+    csv = [
+        {"id": row.id, "gold": row.gold, "response": row.response, **_counts(CLAIMS, row.claims),
+         "given evidence": row.quality, "alerts": row.alerts, "seconds": row.seconds}
+        for row in results
+    ]  # fmt: skip
+    bars = {message(f"evaluation.plot.{part}", count=sum(one.values())): one for part, one in words.items()}
+    return Report(
+        {"set": name, "answers": len(results), "judge": judge, **counts, "qualities": qualities, "alerts": alerts,
+         **shares, "median_seconds": median, "results": results},
+        [Table(message(f"evaluation.title.{part}", set=name), ("label", "number"),
+               [{"label": label, "number": number} for label, number in one.items()]) for part, one in words.items()],
+        facts,
+        csv,
+        partial(plot.bars, message("evaluation.plot.judged", set=name, judge=judge), bars),
+    )  # fmt: skip
 
 
 def _counts(names: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
@@ -193,31 +163,6 @@ def _counts(names: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
 def _share(results: Sequence[Result]) -> float | None:
     """The share that is called what it is; undefined of nothing."""
     return sum(row.response == row.gold for row in results) / len(results) if results else None
-
-
-def as_csv(report: ClaimsReport) -> str:
-    """One line an answer."""
-    rows: list[Sequence[object]] = [
-        ("id", "gold", "response", *map(str, CLAIMS), "given evidence", "alerts", "seconds")
-    ]
-    for row in report.results:
-        counts = [row.claims.count(name) for name in CLAIMS]
-        rows.append((row.id, row.gold, row.response, *counts, row.quality, row.alerts, row.seconds))
-    return csv_text(rows)
-
-
-def facts(report: ClaimsReport) -> tuple[Message, ...]:
-    """What the table does not say."""
-    shares = (("accuracy", report.accuracy), ("recall", report.recall), ("specificity", report.specificity))
-    qualities = tuple(
-        message("verify.count_of", count=count, label=Message(f"verify.quality.{name}"))
-        for name, count in report.qualities.items()
-    )
-    return (
-        message("evaluation.facts.judged_by", count=report.answers, judge=report.judge, seconds=report.median_seconds),
-        message("evaluation.facts.shares", shares=tuple(_metric(name, value) for name, value in shares)),
-        message("evaluation.facts.given", given=qualities or "-", alerts=report.alerts),
-    )
 
 
 def _metric(name: str, value: float | None) -> Message:
@@ -230,15 +175,6 @@ def _metric(name: str, value: float | None) -> Message:
 def label_of(label: str) -> Message:
     """A label as people read it."""
     return Message(f"verify.label_of.{label}")
-
-
-def alternative(report: ClaimsReport) -> Message:
-    """The plot in words, for those who cannot see it."""
-    return message("evaluation.plot.label_bars", responses=_bar(report.responses), claims=_bar(report.claims))
-
-
-def _bar(counts: Mapping[str, int]) -> tuple[Message, ...]:
-    return tuple(message("evaluation.plot.part", label=label_of(label), count=n) for label, n in counts.items())
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
@@ -272,12 +208,78 @@ def by_claim(pair_set: PairSet, stances: Sequence[Stance]) -> dict[tuple[str, st
     """How often (what the labels' vote says of a claim, what the stances' vote says), every text weighing the same."""
     by_hypothesis: dict[str, list[tuple[int, Stance]]] = {}
     values = {"entailment": 1, "contradiction": -1}
-    for pair, stance in zip(pair_set.pairs, stances, strict=True):
-        by_hypothesis.setdefault(pair.hypothesis, []).append((values.get(pair.label, 0), stance))
+    for pair, judged in zip(pair_set.pairs, stances, strict=True):
+        by_hypothesis.setdefault(pair.hypothesis, []).append((values.get(pair.label, 0), judged))
     counts: Counter[tuple[str, str]] = Counter()
     for rows in by_hypothesis.values():
         weights = [1.0] * len(rows)
         gold = outcome([side for side, _ in rows], weights)
-        mine = outcome([vote(stance) for _, stance in rows], weights, any(stance.judged for _, stance in rows))
+        mine = outcome([vote(judged) for _, judged in rows], weights, any(judged.judged for _, judged in rows))
         counts[gold.label.value, mine.label.value] += 1
     return dict(counts)
+
+
+def pairs_report(pair_set: PairSet, judges: Sequence[Entailment], seed: int, advance: Advance) -> Report:
+    """The judge inside M-Eval (the first) and alone, each class, and what the votes made of the claims."""
+    scores = [stance.score(pair_set, judge, seed, advance) for judge in judges]
+    made = stance.report(pair_set, scores, seed)
+    counts = by_claim(pair_set, judges[0].judge([(pair.premise, pair.hypothesis) for pair in pair_set.pairs]))
+    votes: list[dict[str, Any]] = [
+        {"is": so, "judged": judged, "claims": number} for (so, judged), number in sorted(counts.items())
+    ]
+    words = [
+        {"labels_say": label_of(vote["is"]), "m_eval_says": label_of(vote["judged"]), "claims": vote["claims"]}
+        for vote in votes
+    ]
+    each = [{"class": label, **classes} for label, classes in scores[0].classes.items()]
+    stances = [{"judge": one.judge, "accuracy": one.accuracy, "macro_f1": one.macro_f1} for one in scores]
+    tables = [
+        Table(message("evaluation.title.stances", set=pair_set.name), ("judge", "accuracy", "macro_f1"), stances),
+        Table(Message("evaluation.title.by_class"), ("class", "precision", "recall", "pairs"), each),
+        Table(Message("evaluation.title.votes"), ("labels_say", "m_eval_says", "claims"), words),
+    ]
+    return replace(made, values={**made.values, "claims": votes}, tables=tables, facts=())
+
+
+@click.command("claims")
+@click.option("--questions", type=reporting.FILE, metavar="FILE",
+              help='Answers to verify: JSON lines or a JSON list of {"id", "question", "answer", "sources", "label"}; '
+              "a label (correct or mistaken) is what a person found.")  # fmt: skip
+@click.option("--pairs", type=reporting.FILE, metavar="FILE",
+              help="Labelled pairs of a text and a statement, as of `eval stance`: how stances inside M-Eval agree "
+              "with them.")  # fmt: skip
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, a plot and, of answers, table.csv and results.jsonl there.")
+@reporting.resume_option
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, /, questions: Path | None, pairs: Path | None, seed: int, out: Path | None, resume: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Verify many answers by M-Eval, or measure its stances on labelled pairs.
+
+    Reports labels of responses, claims and given evidence; where answers are labelled, accuracy, recall and
+    specificity. Writes no text, only ids and counts. The plot needs the extra "eval".
+    """
+    if (questions is None) == (pairs is None):
+        raise UsageError("evaluation.questions_or_pairs")
+    if resume and not questions:
+        raise UsageError("evaluation.resume_questions")
+    reporting.need(*((plot,) if out else ()))
+    items = load(questions) if questions else ()
+    pair_set = stance.load(pairs) if pairs else None
+    with reporting.kept_in(out, resume), opened(ctx) as session, progress(not as_json) as (started, advance):
+        judge = session.site.entailment
+        if pair_set:
+            judges: list[Entailment] = [Inside(judge), judge]
+            started(len(pair_set.pairs) * len(judges))
+            made = pairs_report(pair_set, judges, seed, advance)
+            session.note("evaluate", f"claims, {len(pair_set.pairs)} pairs", "finished")
+        else:
+            started(len(items))
+            file = out / RESULTS if out else None
+            kept = Rows(file, reporting.made_with(session), resume, Result, "id", "key")
+            name = questions.name if questions else ""
+            made = report(name, judge.name, run(items, session.verify, advance, kept))
+    made.finish(out, as_json, *(() if pair_set else (RESULTS,)))

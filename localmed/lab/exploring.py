@@ -7,28 +7,34 @@ answer and more surely than no passages do, negative otherwise; a tie is negativ
 credited to no query, which the paper holds against judging by the reader's answer (A.2).
 
 Rows, one for each drawing and each judgement, are written as they are finished and outlive the process
-(``evaluation.rows``): nothing is drawn or judged twice. They hold queries, and so what the questions say. Not explored
+(``rows``): nothing is drawn or judged twice. They hold queries, and so what the questions say. Not explored
 is the concept graph: its cards are no passages.
 """
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from localmed.answering.evidence import object_of
-from localmed.answering.planning import DESCRIBED
+from localmed.answering.planning import DESCRIBED, PLAN, PlanInput
 from localmed.answering.prompts import instructions
+from localmed.answering.roles import Writing
 from localmed.answering.sampling import TEMPERATURE
-from localmed.answering.source_plan import QUERIES, holds
+from localmed.answering.source_plan import QUERIES, SourcePlan, holds, written
 from localmed.domain import Evidence, Hit, digest
 from localmed.domain.errors import Rejected
 from localmed.domain.ports import CountingChat, Message, Request
-from localmed.lab import rows
+from localmed.lab.rows import Rows, line, stored, writable
 from localmed.lab.sets import Question
+from localmed.library.intact import sha256_of
+from localmed.process import files
 from localmed.text.language import detect
 
 CANDIDATES = 6  # queries of a source that the model writes (Omni-RAG, A.1)
@@ -37,8 +43,7 @@ CHARACTERS = 70  # of a query; the paper's have 4 to 7 words, and what is longer
 TOKENS = 30  # of a query in JSON
 
 WRITE = instructions("source_queries")
-SOURCE = {"en": "Question: {question}\nSource: {source}", "zh": "问题：{question}\n来源：{source}"}
-BEFORE = {"en": "Already written, not to be repeated: {queries}", "zh": "已写过、不得重复：{queries}"}
+SOURCE, BEFORE = instructions("source_of_queries"), instructions("queries_before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,58 +76,49 @@ class Judged:
         return self.right and self.score > base.score
 
 
-class Judge(Protocol):
-    """Tells whether passages lead to a question's right answer."""
-
-    @property
-    def name(self) -> str:
-        """Name, for manifests."""
-        ...
-
-    def judge(self, question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
-        """Whether ``hits`` lead to the right answer of the question with this id, and how surely, 0 to 1."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentJudge:
-    """By documents that are known to hold the answer: ``judgements[question id][document id]`` is a gain."""
-
-    judgements: Mapping[str, Mapping[str, int]]
-    relevant_from: int = 1
-    name = "documents"
-
-    def judge(self, question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
-        """See ``Judge``; the score is one over the rank of the first of them."""
-        gains = self.judgements.get(question, {})
-        ranks = [
-            place for place, hit in enumerate(hits, 1) if gains.get(hit.passage.document_id, 0) >= self.relevant_from
-        ]
-        return bool(ranks), 1 / ranks[0] if ranks else 0.0
-
-
 Read = Callable[[str, tuple[Evidence, ...]], Sequence[float]]  # question id -> the probability of each option
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderJudge:
-    """By a reader that chooses among a question's options with the passages; ``answers`` are the right ones' places."""
+class Judge:
+    """Tells of a question's id whether passages lead to its right answer, and how surely, 0 to 1."""
 
-    answers: Mapping[str, int]
-    read: Read
-    cite: Callable[[tuple[Hit, ...]], tuple[Evidence, ...]]
-    name = "reader"
+    name: str  # for manifests
+    judge: Callable[[str, Sequence[Hit]], tuple[bool, float]]
 
-    def judge(self, question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
-        """See ``Judge``; the score is the probability of the right option."""
-        probabilities = self.read(question, self.cite(tuple(hits)) if hits else ())
-        right = probabilities[self.answers[question]]
+
+def by_documents(judgements: Mapping[str, Mapping[str, int]], relevant_from: int = 1) -> Judge:
+    """By documents that are known to hold the answer, ``judgements[question id][document id]`` being a gain.
+
+    The score is one over the rank of the first of them.
+    """
+
+    def judge(question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
+        gains = judgements.get(question, {})
+        ranks = [place for place, hit in enumerate(hits, 1) if gains.get(hit.passage.document_id, 0) >= relevant_from]
+        return bool(ranks), 1 / ranks[0] if ranks else 0.0
+
+    return Judge("documents", judge)
+
+
+def by_reader(answers: Mapping[str, int], read: Read, cite: Callable[[tuple[Hit, ...]], tuple[Evidence, ...]]) -> Judge:
+    """By a reader that chooses among a question's options with the passages; ``answers`` are the right ones' places.
+
+    The score is the probability of the right option.
+    """
+
+    def judge(question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
+        probabilities = read(question, cite(tuple(hits)) if hits else ())
+        right = probabilities[answers[question]]
         return sum(value >= right for value in probabilities) == 1, right
+
+    return Judge("reader", judge)
 
 
 Search = Callable[[str, str], tuple[Hit, ...]]  # (source, query) -> its passages, best first
 Keywords = Callable[[str], Sequence[str]]
-Kept = dict[tuple[str, str, str], Drawn | Judged]
+Kept = Rows[Drawn | Judged]
+KEPT = ((Drawn, Judged), "question", "source", "query")  # how rows are read, and named
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +136,13 @@ class Explorer:
 
     def units(self, question: Question, kept: Kept) -> Iterator[Drawn | Judged]:
         """Every row of ``question``, those that are ``kept`` as they are; drawn before judged."""
-        yield kept.get((question.id, "", "")) or self._judged(question, "", "")
+        yield kept.get((question.id, "", ""), partial(self._judged, question, "", ""))
         for source in self.sources:
-            row = kept.get((question.id, source, "")) or self._drawn(question, source)
+            row = kept.get((question.id, source, ""), partial(self._drawn, question, source))
             yield row
             assert isinstance(row, Drawn)
             for query in self.queries(question, row):
-                yield kept.get((question.id, source, query)) or self._judged(question, source, query)
+                yield kept.get((question.id, source, query), partial(self._judged, question, source, query))
 
     def queries(self, question: Question, drawn: Drawn) -> tuple[str, ...]:
         """What is judged for a source: the model's queries and the rules', each once."""
@@ -207,42 +203,82 @@ def distinct(queries: Sequence[str]) -> tuple[str, ...]:
     return tuple({" ".join(query.casefold().split()): query for query in reversed(queries)}.values())[::-1]
 
 
-def begin(file: Path, made: Mapping[str, str], resume: bool) -> Kept:
-    """The rows that are finished; see ``rows.begin``."""
-    kept: Kept = {}
-    for piece in rows.begin(file, made, resume):
-        if row := _row(piece):
-            kept[row.question, row.source, getattr(row, "query", "")] = row
-    return kept
+# --- plans to learn from ----------------------------------------------------------------------------------------------
+
+# The paper's rules (4.2.3): of a source's positive queries up to three make the positive plan, drawn where there are
+# more; a source without one is left empty; a question without any is left out. The negative plan is made of negative
+# queries in the same way, and only a question with both plans is a pair for direct preference optimisation. A question
+# that is not judged to its end is left out. A file of pairs holds the questions and queries themselves.
 
 
-def read(file: Path) -> tuple[Mapping[str, Any], list[Drawn | Judged]]:
-    """What a finished file was made with, and its rows."""
-    made, pieces = rows.read(file)
-    return made, [row for row in map(_row, pieces) if row]
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A question, the sources there were, a plan that is good for it, and one that is not ("": there is none)."""
+
+    question: str
+    text: str
+    sources: tuple[str, ...]
+    positive: str
+    negative: str
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the planner is asked, word for word as the role ``plan`` asks it."""
+        form = PLAN.form
+        assert isinstance(form, Writing)
+        task = PlanInput(self.text, self.sources)
+        return Message("system", form.instructions[task.language]), Message("user", form.prompt(task))
 
 
-def _row(piece: Any) -> Drawn | Judged | None:
-    try:
-        if "queries" in piece:
-            return Drawn(**piece | {"queries": tuple(piece["queries"])})
-        return Judged(**piece | {"passages": tuple(piece["passages"])})
-    except TypeError:
-        return None
-
-
-def run(
-    explorer: Explorer, questions: Sequence[Question], file: Path, kept: Kept, advance: Callable[[float, str], object]
-) -> Iterator[list[Drawn | Judged]]:
-    """The rows of each of ``questions`` once it is finished; a fresh row is in ``file`` before the next is made."""
+def pairs(
+    explored: Iterable[Drawn | Judged], questions: Sequence[Question], sources: tuple[str, ...], seed: int
+) -> list[Pair]:
+    """The pairs of ``questions``, in their order; the same ones for the same rows and seed."""
+    base: dict[str, Judged] = {}
+    judged: dict[str, dict[str, list[Judged]]] = defaultdict(lambda: defaultdict(list))
+    for row in explored:
+        if isinstance(row, Drawn):
+            judged[row.question][row.source] += []
+        elif row.source:
+            judged[row.question][row.source].append(row)
+        else:
+            base[row.question] = row
+    made = []
     for question in questions:
-        finished: list[Drawn | Judged] = []
-        for row in explorer.units(question, kept):
-            if kept.get((row.question, row.source, getattr(row, "query", ""))) is not row:
-                rows.keep(file, asdict(row))
-            finished.append(row)
-        advance(1, explorer.judge.name)
-        yield finished
+        if question.id in base and set(judged[question.id]) == set(sources):
+            better, worse = _plans(judged[question.id], base[question.id], f"{seed} {question.id}")
+            if not better.empty:
+                texts = (written(better, sources), "" if worse.empty else written(worse, sources))
+                made.append(Pair(question.id, question.text, sources, *texts))
+    return made
 
 
-assert CANDIDATES >= QUERIES
+def _plans(by_source: Mapping[str, Sequence[Judged]], base: Judged, seed: str) -> tuple[SourcePlan, SourcePlan]:
+    """The positive plan and the negative one."""
+    draw = random.Random(seed)  # noqa: S311  (a sample, not a secret)
+    plans = []
+    for positive in (True, False):
+        named: dict[str, Any] = {
+            source: _some([row.query for row in judged if row.better(base) is positive], draw)
+            for source, judged in by_source.items()
+        }
+        plans.append(SourcePlan(**named))
+    return plans[0], plans[1]
+
+
+def _some(queries: Sequence[str], draw: random.Random) -> tuple[str, ...]:
+    """At most three of ``queries``, in their order."""
+    chosen = draw.sample(range(len(queries)), min(QUERIES, len(queries)))
+    return tuple(queries[place] for place in sorted(chosen))
+
+
+def write(file: Path, made: Mapping[str, Any], pairs: Sequence[Pair], explored: Path) -> None:
+    """Write ``pairs`` behind a line with what they are ``made`` with and of (``explored``), whole or not at all."""
+    made = {**made, "explored": sha256_of(explored)}
+    with writable(file):
+        files.replace(file, "".join(map(line, (made, *map(asdict, pairs)))).encode())
+
+
+def read(file: Path) -> list[Pair]:
+    """What ``write`` wrote; raise ``InputError`` where it cannot be read."""
+    return stored(file, Pair)[1]

@@ -16,30 +16,33 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from localmed.domain.errors import InputError, LocalmedError, ModelError, UsageError
-from localmed.lab.exporting import PARTS
 from localmed.library.intact import sha256_of
 from localmed.process import files, interrupts
 from localmed.process.environment import before_models
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Matrix = npt.NDArray[np.float32]
+
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
-# The checkpoints of a training stage: one counts only where a seal, written last, names its files by their hashes.
-#
-# Trainers write a checkpoint's files in place one after the other, and delete old ones file by file, so that a kill or
-# a power cut leaves folders that look like checkpoints and are none. What has no seal, or other bytes than it says, is
-# removed when the stage goes on.
+# A checkpoint counts only where a seal, written last, names its files by their hashes: trainers write and delete a
+# checkpoint file by file, so that a kill or a power cut leaves folders that look like checkpoints and are none. What
+# has no seal, or other bytes than it says, is removed when the stage goes on.
 
 KEPT = 2  # sealed ones: the newest, and the one before in case it cannot be loaded
 SEAL = "seal.json"
 _NAME = re.compile(r"checkpoint-(\d+)")
-_ASIDE = "unloadable-"
 
 
 def step_of(checkpoint: Path) -> int:
@@ -50,8 +53,8 @@ def step_of(checkpoint: Path) -> int:
 
 def seal(checkpoint: Path) -> None:
     """Say that a checkpoint is whole, and remove the oldest sealed ones beside it."""
-    paths = sorted(path for path in checkpoint.iterdir() if path.name != SEAL)
-    hashes = {path.relative_to(checkpoint).as_posix(): sha256_of(path) for path in _files(paths)}
+    paths = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path.name != SEAL)
+    hashes = {path.relative_to(checkpoint).as_posix(): sha256_of(path) for path in paths}
     files.replace(checkpoint / SEAL, json.dumps(hashes).encode())
     older = [path for path in _newest_first(checkpoint.parent) if (path / SEAL).exists()]
     for path in older[KEPT:]:
@@ -69,21 +72,8 @@ def last(folder: Path) -> Path | None:
     return whole[0] if whole else None
 
 
-def set_aside(checkpoint: Path) -> None:
-    """Keep one that is whole and yet cannot be loaded out of the way."""
-    target = checkpoint.with_name(_ASIDE + checkpoint.name)
-    shutil.rmtree(target, ignore_errors=True)
-    checkpoint.replace(target)
-
-
 def _newest_first(folder: Path) -> list[Path]:
     return sorted(folder.glob("checkpoint-*"), key=step_of, reverse=True)
-
-
-def _files(paths: list[Path]) -> Iterator[Path]:
-    """The files of a checkpoint: adapters beside the trained one have folders of their own."""
-    for path in paths:
-        yield from _files(sorted(path.iterdir())) if path.is_dir() else (path,)
 
 
 def _whole(checkpoint: Path) -> bool:
@@ -107,7 +97,7 @@ def _remove(checkpoint: Path) -> None:
 # --- learning ---------------------------------------------------------------------------------------------------------
 
 PACKAGES = ("trl", "peft", "transformers", "torch", "datasets")
-SFT, DPO = STAGES = ("sft", "dpo")
+SFT, DPO = "sft", "dpo"
 MANIFEST = "manifest.json"
 IGNORED = -100  # a label that counts for nothing
 
@@ -129,6 +119,12 @@ class Recipe:
     save_steps: int = 5
     most_tokens: int = 4096  # of prompt and plan; longer ones are left out
     seed: int = 1
+
+    def stages(self, examples: Sequence[Example]) -> dict[str, tuple[list[Example], float]]:
+        """What each stage learns from, and how often."""
+        fitting = [example for example in examples if example.longest <= self.most_tokens]
+        pairs = [example for example in fitting if example.rejected]
+        return {SFT: (fitting, self.sft_epochs), DPO: (pairs, self.dpo_epochs)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,26 +165,20 @@ def require() -> None:
         raise ModelError("training.not_installed") from None
 
 
-def of_stage(stage: str, examples: Sequence[Example]) -> list[Example]:
-    """Those that a stage learns from."""
-    return [example for example in examples if stage == SFT or example.rejected]
-
-
 def learn(
     base: Base, recipe: Recipe, examples: Sequence[Example], pairs: Path, folder: Path, advance: Advance
 ) -> Mapping[str, Mapping[str, Any]]:
     """Train both stages in ``folder``; returns their manifests. ``pairs`` is the file that the examples are of."""
-    fitting = [example for example in examples if example.longest <= recipe.most_tokens]
+    stages = recipe.stages(examples)
     facts = {
         "base": {"name": base.name, "sha256": base.sha256},
         "pairs": sha256_of(pairs),
         "recipe": asdict(recipe),
-        "too_long": len(examples) - len(fitting),
+        "too_long": len(examples) - len(stages[SFT][0]),
         "versions": {name: version(name) for name in PACKAGES},
     }
     manifests: dict[str, Mapping[str, Any]] = {}
-    for stage in STAGES:
-        chosen = of_stage(stage, fitting)
+    for stage, (chosen, _) in stages.items():
         if not chosen:
             raise InputError("training.no_pairs", stage=stage)
         made = {"stage": stage, "examples": len(chosen), **facts}
@@ -254,7 +244,9 @@ def _trained(make: Callable[[], Any], folder: Path) -> Any:
         except Exception:  # whatever a loader raises at bytes that it does not know
             if checkpoint is None or trainer.has_stepped:
                 raise
-            set_aside(checkpoint)
+            aside = checkpoint.with_name(f"unloadable-{checkpoint.name}")  # it is whole, and yet cannot be loaded
+            shutil.rmtree(aside, ignore_errors=True)
+            checkpoint.replace(aside)
         else:
             return trainer
 
@@ -266,7 +258,9 @@ def _trainer(
     base: Base, recipe: Recipe, examples: Sequence[Example], folder: Path, before: Path | None, advance: Advance
 ) -> Any:
     """A trainer of trl: of positive plans, or of pairs where there is an adapter from ``before``."""
-    from datasets import disable_progress_bars
+    import torch
+    import trl
+    from datasets import Dataset, disable_progress_bars
     from transformers import PrinterCallback, TrainerCallback, set_seed
 
     class Following(TrainerCallback):  # type: ignore[misc]
@@ -281,69 +275,39 @@ def _trainer(
         def on_save(self, _: Any, state: Any, *__: Any, **___: Any) -> None:
             seal(folder / f"checkpoint-{state.global_step}")
 
-    disable_progress_bars()
-    set_seed(recipe.seed)
-    make = _supervised if before is None else _preferring
-    common = {"model": _model(base, recipe, before), "processing_class": _tokenizer(), "callbacks": [Following()]}
-    trainer = make(recipe, examples, _arguments(recipe, folder), common)
-    trainer.remove_callback(PrinterCallback)
-    trainer.has_stepped = False
-    return trainer
-
-
-def _supervised(recipe: Recipe, examples: Sequence[Example], arguments: Mapping[str, Any], common: Any) -> Any:
-    import trl
-    from datasets import Dataset
-
-    data = [
-        {"input_ids": [*one.prompt, *one.chosen], "labels": [IGNORED] * len(one.prompt) + list(one.chosen)}
-        for one in examples
-    ]
-    args = trl.SFTConfig(num_train_epochs=recipe.sft_epochs, learning_rate=recipe.sft_rate, **arguments)
-    return trl.SFTTrainer(args=args, train_dataset=Dataset.from_list(data), **common)
-
-
-def _preferring(recipe: Recipe, examples: Sequence[Example], arguments: Mapping[str, Any], common: Any) -> Any:
-    import trl
-    from datasets import Dataset
-
     class Preferring(trl.DPOTrainer):  # type: ignore[misc]
         """Takes tokens, where trl would cut texts into them."""
 
         def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
             return dataset
 
-    data = [
-        {"prompt_ids": list(one.prompt), "chosen_ids": list(one.chosen), "rejected_ids": list(one.rejected)}
-        for one in examples
-    ]
-    rates = {"num_train_epochs": recipe.dpo_epochs, "learning_rate": recipe.dpo_rate, "beta": recipe.beta}
-    return Preferring(args=trl.DPOConfig(**rates, **arguments), train_dataset=Dataset.from_list(data), **common)
-
-
-def _arguments(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """What both stages are run with."""
-    return {
-        "output_dir": str(folder),
-        "per_device_train_batch_size": 1,
-        "gradient_accumulation_steps": recipe.batch,
-        "save_steps": recipe.save_steps,
-        "logging_steps": 1,
-        "report_to": "none",
-        "disable_tqdm": True,
-        "gradient_checkpointing": False,
-        "seed": recipe.seed,
-        "use_cpu": not _gpu(),
-        "bf16": False,
-        "max_length": recipe.most_tokens,
-        "dataloader_pin_memory": False,
-    }
-
-
-def _gpu() -> bool:
-    import torch
-
-    return bool(torch.cuda.is_available())
+    disable_progress_bars()
+    set_seed(recipe.seed)
+    common = {"model": _model(base, recipe, before), "processing_class": _tokenizer(), "callbacks": [Following()]}
+    arguments = {
+        "output_dir": str(folder), "per_device_train_batch_size": 1, "gradient_accumulation_steps": recipe.batch,
+        "save_steps": recipe.save_steps, "logging_steps": 1, "report_to": "none", "disable_tqdm": True,
+        "gradient_checkpointing": False, "seed": recipe.seed, "use_cpu": not torch.cuda.is_available(), "bf16": False,
+        "max_length": recipe.most_tokens, "dataloader_pin_memory": False,
+    }  # fmt: skip
+    if before is None:
+        rows = [
+            {"input_ids": [*one.prompt, *one.chosen], "labels": [IGNORED] * len(one.prompt) + list(one.chosen)}
+            for one in examples
+        ]
+        args = trl.SFTConfig(num_train_epochs=recipe.sft_epochs, learning_rate=recipe.sft_rate, **arguments)
+        trainer = trl.SFTTrainer(args=args, train_dataset=Dataset.from_list(rows), **common)
+    else:
+        rows = [
+            {"prompt_ids": list(one.prompt), "chosen_ids": list(one.chosen), "rejected_ids": list(one.rejected)}
+            for one in examples
+        ]
+        rates = {"num_train_epochs": recipe.dpo_epochs, "learning_rate": recipe.dpo_rate, "beta": recipe.beta}
+        args = trl.DPOConfig(**rates, **arguments)
+        trainer = Preferring(args=args, train_dataset=Dataset.from_list(rows), **common)
+    trainer.remove_callback(PrinterCallback)
+    trainer.has_stepped = False
+    return trainer
 
 
 def _model(base: Base, recipe: Recipe, before: Path | None) -> Any:
@@ -374,3 +338,109 @@ def _tokenizer() -> Any:
 
     words = Tokenizer(WordLevel({"<pad>": 0}, unk_token="<pad>"))  # noqa: S106  (a token, not a secret)
     return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<pad>", unk_token="<pad>")  # noqa: S106
+
+
+# --- exporting --------------------------------------------------------------------------------------------------------
+
+# A trained adapter merged into the GGUF that it was trained on, so that llama.cpp serves it like any other model. The
+# base file is copied as it is, header and vocabulary included; only the matrices that the adapter changes are written
+# anew, in half precision: what they were, dequantised, and ``alpha / rank * B A`` (LoRA, Hu et al. 2021). Files of the
+# Llama architecture hold the rows of queries and keys of attention in another order than the trainer's, pairs of the
+# rotation side by side (llama.cpp's converter): the change is brought into it.
+
+PARTS = {  # a module of the trainer -> the matrix of a layer in the file
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+REORDERED = {  # the architectures whose adapters can be merged -> matrices with rows in another order, by their heads
+    "llama": {"attn_q": "head_count", "attn_k": "head_count_kv"},
+    "qwen2": {},
+    "qwen3": {},
+}
+_MODULE = re.compile(r"base_model\.model\.model\.layers\.(\d+)\.(.+)\.lora_(A|B)\.weight")
+
+
+def check(architecture: str) -> None:
+    """Raise ``ModelError`` for an architecture that cannot be merged into."""
+    if architecture not in REORDERED:
+        raise ModelError("training.architecture", name=architecture, known=tuple(REORDERED))
+
+
+def merge(base: Path, adapter: Path, target: Path, advance: Callable[[float, str], object]) -> tuple[int, str]:
+    """Write ``base`` with ``adapter`` (a folder of peft's) to ``target``, whole or not at all.
+
+    Returns how many matrices changed, and the sha256 of what was written.
+    """
+    from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
+    from gguf.quants import dequantize
+
+    reader = GGUFReader(str(base))
+    architecture = str(reader.fields["general.architecture"].contents())
+    check(architecture)
+    changes = _changes(adapter, lambda part: _heads(reader, architecture, part))
+    fresh = target.with_suffix(".part")
+    writer = GGUFWriter(str(fresh), architecture)
+    _copy_header(reader, writer)
+    merged = 0
+    for tensor in reader.tensors:
+        change = changes.get(tensor.name)
+        if change is None:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+        else:
+            values = dequantize(tensor.data, tensor.tensor_type).reshape(change.shape) + change
+            writer.add_tensor(tensor.name, values.astype(np.float16), raw_dtype=GGMLQuantizationType.F16)
+            merged += 1
+        advance(1, tensor.name)
+    if merged != len(changes):
+        raise ModelError("training.other_base", name=base.name)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    fresh.replace(target)
+    return merged, sha256_of(target)
+
+
+def _copy_header(reader: Any, writer: Any) -> None:
+    from gguf import GGUFValueType
+
+    for name, stored in reader.fields.items():
+        if name == "general.architecture" or name.startswith("GGUF."):
+            continue  # the writer's own
+        kind = stored.types[0]
+        inner = stored.types[-1] if kind == GGUFValueType.ARRAY else None
+        writer.add_key_value(name, stored.contents(), kind, inner)
+
+
+def _heads(reader: Any, architecture: str, part: str) -> int:
+    """The heads by which the rows of ``part`` are reordered; 0 where they are not."""
+    name = REORDERED[architecture].get(part)
+    return int(reader.fields[f"{architecture}.attention.{name}"].contents()) if name else 0
+
+
+def _changes(adapter: Path, heads: Callable[[str], int]) -> dict[str, Matrix]:
+    """What the adapter adds to each matrix of the file, by its name there."""
+    from safetensors.numpy import load_file
+
+    config = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
+    weights, changes = load_file(adapter / "adapter_model.safetensors"), {}
+    for name, low in weights.items():
+        match = _MODULE.fullmatch(name)
+        if match and match[3] == "A":  # A (rank, in) and B (out, rank)
+            part, high = PARTS[match[2]], weights[name.replace(".lora_A.", ".lora_B.")]
+            change = config["lora_alpha"] / config["r"] * (high.astype(np.float32) @ low.astype(np.float32))
+            changes[f"blk.{match[1]}.{part}.weight"] = reordered(change.astype(np.float32), heads(part))
+    return changes
+
+
+def reordered(matrix: Matrix, heads: int) -> Matrix:
+    """Rows of each of ``heads`` as (first half, second half) -> as pairs; as they are for no heads."""
+    if not heads:
+        return matrix
+    rows, columns = matrix.shape
+    return matrix.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)

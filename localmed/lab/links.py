@@ -1,153 +1,211 @@
-"""The outcome of a Link-Eval batch: each metric's mean over the questions that define it, with its interval; files.
+"""``localmed eval links``: Link-Eval over a batch (LINS), of the library's answers or of answers written elsewhere.
 
-A metric that is undefined for a question is left out of its mean and counted; a mean of nothing is undefined. Intervals
-are percentile bootstrap intervals over questions; of one question there is none. Nothing written holds a text: ids,
-counts and settings only.
+Answers are JSON lines with ``answer`` (text with citations, in any style that ``answering.marked_text`` reads) and
+``id`` (or ``question``) of their question; ``sources`` are the references, cited or not: texts, or objects with
+``text`` and, where they are known, ``marker`` (else its place in the list) and ``title``; ``gold`` (or ``evidence``) is
+the answer known to be right.
+
+A metric that is undefined for a question is left out of its mean and counted; a mean of nothing is undefined. Nothing
+written holds a text: ids, counts and settings only.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
-from localmed.answering.link_eval import MOST_COMPARED
-from localmed.domain import Message, message
+from localmed.answering import link_eval, marked_text
+from localmed.answering.link_eval import MOST_COMPARED, VALID_FROM, LinkInput, LinkSource, LinkStatement
+from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
+from localmed.domain import AnswerStatus, Message, Passage, SearchFilter, digest, message
+from localmed.domain.errors import InputError
 from localmed.domain.link_counts import METRICS, LinkCounts
-from localmed.lab import measures
-from localmed.lab.link_files import LinkRow
-from localmed.process.files import csv_text
+from localmed.lab import measures, plot, reporting, sets
+from localmed.lab.reporting import ROWS, Report, Table
+from localmed.lab.rows import Rows
+from localmed.lab.sets import Question, text_of
+from localmed.library.intact import sha256_of
+from localmed.site.session import Session
+from localmed.text.language import clean, detect
+from localmed.workflows.links import counts_of
 
+MOST_SOURCES = 200  # references of one answer
 TOTALS = tuple(name for name in LinkCounts.__slots__ if name not in ("gold", "fluency"))
 
 
 @dataclass(frozen=True, slots=True)
-class MetricScores:
-    """One metric over a batch; the interval is (low, high), None of fewer than two questions."""
+class LinkRow:
+    """The outcome of one question: how it ended (``answered``, ``abstained``, ``no answer given``) and the counts."""
 
-    name: str
-    mean: float | None
-    interval: tuple[float, float] | None
-    defined: int
-    undefined: int
-
-
-@dataclass(frozen=True, slots=True)
-class LinkReport:
-    """A whole batch. ``statuses`` count how the questions ended, ``totals`` the counts of those answered."""
-
-    questions: int
-    statuses: Mapping[str, int]
-    metrics: tuple[MetricScores, ...]
-    totals: Mapping[str, int]
-    made_with: Mapping[str, str]
-    seed: int
-    confidence: float
-    rows: tuple[LinkRow, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: the rows with their metrics, None where they are undefined."""
-        rows = [asdict(row) | {"metrics": row.counts.metrics()} for row in self.rows]
-        return asdict(self) | {"rows": rows}
+    id: str
+    language: str
+    status: str
+    counts: LinkCounts = field(default_factory=LinkCounts)
 
 
-def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> LinkReport:
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def answers(questions: Sequence[Question], file: Path) -> dict[str, LinkInput]:
+    """The answers of ``file`` by their questions' ids, which they name, or say the question's text.
+
+    Raise ``InputError`` for an answer of no question, for two of one, and for what is no answer.
+    """
+    known = {("id", question.id): question for question in questions}
+    known |= {("text", question.text): question for question in questions}
+    inputs: dict[str, LinkInput] = {}
+    for place, record in sets.objects(sets.read_text(file), file.name):
+        by_id = ("id", sets.id_of(record, 0))
+        question = known.get(by_id if text_of(record, "id") else ("text", text_of(record, "question")))
+        if question is None or question.id in inputs:
+            code = "evaluation.answer_of_none" if question is None else "evaluation.answer_twice"
+            raise InputError(code).within(place)
+        inputs[question.id] = answer(record, question, place)
+    return inputs
+
+
+def answer(record: Mapping[str, Any], question: Question, place: str) -> LinkInput:
+    """The answer of ``record`` with its sources; an entry of the references in its text is none, it has no text."""
+    sources = record.get("sources") or []
+    if not isinstance(record.get("answer"), str) or not isinstance(sources, list) or len(sources) > MOST_SOURCES:
+        raise InputError("evaluation.no_answer", place=place, most=MOST_SOURCES)
+    read = marked_text.read(clean(record["answer"]))
+    statements = tuple(LinkStatement(sentence.text, sentence.markers) for sentence in read.sentences)
+    references = tuple(_source(source, number, place) for number, source in enumerate(sources, 1))
+    gold = text_of(record, "gold", "evidence") or question.gold
+    return LinkInput(question.text, statements, references, gold, malformed=read.malformed)
+
+
+def _source(source: Any, number: int, place: str) -> LinkSource:
+    record = {"text": source} if isinstance(source, str) else source
+    if not isinstance(record, dict):
+        raise InputError("evaluation.source", number=number, place=place)
+    text, title = text_of(record, "text"), text_of(record, "title")
+    marker = text_of(record, "marker").strip("[]() ").lower() or str(number)
+    name = digest("given", marker, title, text)
+    return LinkSource(marker, Passage(name, name, "", detect(text), "", title, (), text, f"0-{len(text)}"))
+
+
+def report(rows: Sequence[LinkRow], made: Mapping[str, str], seed: int) -> Report:
     """The outcome of ``rows``; those that were not answered define nothing."""
     answered = [row.counts for row in rows if row.status == "answered"]
-    return LinkReport(
-        len(rows),
-        dict(Counter(row.status for row in rows)),
-        tuple(_scores(name, [getattr(counts, name) for counts in answered], seed) for name in METRICS),
-        {name: sum(getattr(counts, name) for counts in answered) for name in TOTALS},
-        dict(made_with),
-        seed,
-        measures.CONFIDENCE,
-        tuple(rows),
-    )
-
-
-def _scores(name: str, values: Sequence[float | None], seed: int) -> MetricScores:
-    known = np.array([value for value in values if value is not None], np.float64)
-    mean = float(known.mean()) if len(known) else None
-    interval = measures.interval(known, seed) if len(known) > 1 else None
-    return MetricScores(name, mean, interval, len(known), len(values) - len(known))
-
-
-# --- how it is shown --------------------------------------------------------------------------------------------------
-
-
-def table(report: LinkReport) -> tuple[tuple[Message, ...], list[tuple[Message | str, ...]]]:
-    """Column names and a row a metric."""
-    rows: list[tuple[Message | str, ...]] = [
-        (metric_name(metric), shown(metric), interval(metric), str(metric.defined), str(metric.undefined))
-        for metric in report.metrics
-    ]
-    return tuple(Message(f"column.{name}") for name in ("metric", "mean", "interval", "defined", "undefined")), rows
-
-
-def metric_name(metric: MetricScores) -> Message:
-    """The name of a metric as people read it."""
-    return Message(f"links.metric.{metric.name}")
-
-
-def shown(metric: MetricScores) -> Message | str:
-    """The mean, or why there is none."""
-    if metric.mean is None:
-        return Message("column.not_measured" if metric.name == "fluency" else "column.undefined")
-    return f"{metric.mean:.3f}"
-
-
-def interval(metric: MetricScores) -> str:
-    """The interval, "-" where there is none."""
-    return "{:.2f}-{:.2f}".format(*metric.interval) if metric.interval else "-"
-
-
-def facts(report: LinkReport) -> tuple[Message, ...]:
-    """What the table does not say."""
-    total, made = report.totals, report.made_with
+    metrics = [_metric(name, [getattr(counts, name) for counts in answered], seed) for name in METRICS]
+    total = {name: sum(getattr(counts, name) for counts in answered) for name in TOTALS}
+    statuses = dict(Counter(row.status for row in rows))
     ended = tuple(
         message("evaluation.plot.part", label=Message(f"evaluation.ended.{status.replace(' ', '_')}"), count=number)
-        for status, number in sorted(report.statuses.items())
+        for status, number in sorted(statuses.items())
     )
-    return (
-        message("evaluation.facts.questions", count=report.questions, ended=ended),
-        Message("evaluation.facts.citations", _totals(total, "statements", "uncited", "citations", "unresolved",
-                                                      "malformed")),
-        Message("evaluation.facts.sets", _totals(total, "correct_sets", "verbatim_sets")),
-        Message("evaluation.facts.not_judged", (("most", MOST_COMPARED), *_totals(
-            total, "unjudged_sets", "unjudged_pairs", "unjudged_references"))),
-        Message("evaluation.facts.conflicts", _totals(total, "conflicts", "pairs")),
-        Message("evaluation.facts.made_with", (("seed", report.seed), *(
-            (name, made[name]) for name in ("judge", "valid_from", "encoder", "generation", "version")))),
+    facts = (
+        message("evaluation.facts.questions", count=len(rows), ended=ended),
+        message("evaluation.facts.citations", **total),
+        message("evaluation.facts.sets", **total),
+        message("evaluation.facts.not_judged", most=MOST_COMPARED, **total),
+        message("evaluation.facts.conflicts", **total),
+        message("evaluation.facts.made_with", seed=seed, **made),
+    )
+    words = [{**row, "metric": Message(f"links.metric.{row['metric']}")} for row in metrics]
+    shown = [
+        {**row, "mean": _why(name) if row["mean"] is None else row["mean"]}
+        for name, row in zip(METRICS, words, strict=True)
+    ]
+    points = [plot.Point("", row["metric"], row["mean"], row["low"], row["high"]) for row in words]
+    csv = [
+        {"id": row.id, "language": row.language, "status": row.status, **row.counts.metrics(),
+         **{name: getattr(row.counts, name) for name in TOTALS}}
+        for row in rows
+    ]  # fmt: skip
+    return Report(
+        {"questions": len(rows), "statuses": statuses, "metrics": metrics, "totals": total, "made_with": dict(made),
+         "seed": seed, "confidence": measures.CONFIDENCE,
+         "rows": [asdict(row) | {"metrics": row.counts.metrics()} for row in rows]},
+        [Table(Message("links.title"), ("metric", "mean", "interval", "defined", "undefined"), shown)],
+        facts,
+        csv,
+        partial(plot.points, message("evaluation.plot.intervals", set="Link-Eval", count=len(rows)), points),
     )  # fmt: skip
 
 
-def _totals(total: Mapping[str, int], *names: str) -> tuple[tuple[str, int], ...]:
-    return tuple((name, total[name]) for name in names)
+def _metric(name: str, values: Sequence[float | None], seed: int) -> dict[str, Any]:
+    """One metric over a batch; the interval needs two questions that define it."""
+    known = np.array([value for value in values if value is not None], np.float64)
+    mean, low, high = measures.mean(known, seed) if len(known) else (None, None, None)
+    counts = {"defined": len(known), "undefined": len(values) - len(known)}
+    return {"metric": name, "mean": mean, "low": low, "high": high, **counts}
 
 
-def as_csv(report: LinkReport) -> str:
-    """A line a question: its metrics, empty where undefined, then its counts."""
-    rows: list[Sequence[object]] = [("id", "language", "status", *METRICS, *TOTALS)]
-    for row in report.rows:
-        metrics = ("" if value is None else f"{value:.6f}" for value in row.counts.metrics().values())
-        rows.append((row.id, row.language, row.status, *metrics, *(getattr(row.counts, name) for name in TOTALS)))
-    return csv_text(rows)
+def _why(metric: str) -> Message:
+    """Why there is no mean."""
+    return Message("column.not_measured" if metric == "fluency" else "column.undefined")
 
 
-def alternative(report: LinkReport) -> Message:
-    """The plot in words."""
-    metrics = tuple(
-        message(
-            "evaluation.plot.metric",
-            metric=metric_name(metric),
-            mean=shown(metric),
-            interval=interval(metric),
-            count=metric.defined,
-        )
-        for metric in report.metrics
-    )
-    return message("evaluation.plot.metrics", metrics=metrics)
+@click.command("links")
+@click.option("--questions", "file", type=reporting.FILE, required=True, metavar="FILE",
+              help="ID<TAB>QUESTION lines (a third column: the gold answer), .jsonl, or .toml with [[question]] "
+              "tables.")  # fmt: skip
+@click.option("--answers", "given", type=reporting.FILE, metavar="FILE",
+              help="Evaluate these answers (JSON lines: id, answer with citations, sources) instead of asking the "
+              "library.")  # fmt: skip
+@click.option("--preset", metavar="NAME", help="Search in the tiers of this preset (default: as `localmed ask`).")
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
+@reporting.resume_option
+@filter_options
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, /, file: Path, given: Path | None, preset: str | None, seed: int, out: Path, resume: bool,
+    as_json: bool, **filters: Any,
+) -> None:  # fmt: skip
+    """Measure how well sources support the sentences of answers (Link-Eval).
+
+    Reports citation set precision, citation precision, citation recall, consistency, statement correctness (where a
+    gold answer is given) and fluency (with a chat model), with 95 % intervals. A metric without data is
+    undefined, never 1. Writes no question and no text. Needs the extra "eval".
+    """
+    reporting.need(measures, plot)
+    with reporting.kept_in(out, resume, ROWS):
+        questions, limited = sets.questions(file), search_filter(**filters)
+        inputs = answers(questions, given) if given else None
+        with opened(ctx) as session, progress(not as_json) as (started, advance):
+            asked = {"questions": sha256_of(file), "answers": sha256_of(given) if given else ""}
+            made = {
+                **asked,
+                "asked": repr((preset, limited)),
+                **reporting.made_with(session),
+                "valid_from": f"{VALID_FROM:.2f}",
+            }
+            evaluate, kept = _evaluator(session, limited, preset, inputs), Rows(out / ROWS, made, resume, LinkRow, "id")
+            started(len(questions))
+            for question in questions:
+                kept.get((question.id,), partial(evaluate, question))
+                advance(1, question.id)
+            session.note("evaluate", f"links, {len(questions)} questions", "finished", int(made["generation"]))
+        made_of = [kept.done[question.id,] for question in questions]
+    report(made_of, made, seed).finish(out, as_json, ROWS)
+
+
+def _evaluator(
+    session: Session, limited: SearchFilter, preset: str | None, inputs: Mapping[str, LinkInput] | None
+) -> Callable[[Question], LinkRow]:
+    """What evaluates one question: its given answer, else the library's."""
+
+    def evaluate(question: Question) -> LinkRow:
+        spoken, link_input = detect(question.text), (inputs or {}).get(question.id)
+        if link_input is None and inputs is not None:
+            return LinkRow(question.id, spoken, "no answer given")
+        if link_input is None:
+            answer = session.ask(question.text, limited, preset)
+            if answer.status not in (AnswerStatus.ANSWERED, AnswerStatus.UNVERIFIED):
+                return LinkRow(question.id, spoken, answer.status.value)
+            link_input = link_eval.of_answer(answer, question.gold)
+        return LinkRow(question.id, spoken, "answered", counts_of(session.links(link_input, limited, preset)))
+
+    return evaluate

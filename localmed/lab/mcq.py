@@ -1,32 +1,57 @@
-"""Multiple choice: the same questions by several arms, a row for each, resumable.
+"""``localmed eval mcq``: the same multiple-choice questions by several arms, resumable (LINS; Omni-RAG).
 
 Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and those of ``workflows.context``; there
 evidence stands before the question. In the ``mairag`` arms a choice that the evidence speaks against is taken again,
 with that said (LINS, PCA). Every arm chooses; ``abstained`` says that localmed would not have answered: nothing was
-found, and the model was not certain by itself.
+found, and the model was not certain by itself. A row holds ids, probabilities, counts and times, never a text.
 
-A row holds ids, probabilities, counts and times, never a text. Rows are written as they are finished and outlive the
-process (``rows``): nothing is asked twice, nothing is lost.
+What they come to:
+
+- Accuracy: the mean over questions, 95 % bootstrap intervals; each arm is tested against the first by a paired
+  randomisation test, corrected by Holm within a set. ``answered`` is the accuracy where localmed would have answered.
+- Rank score (LINS): an arm's mean rank by accuracy over the sets, equal ones sharing theirs.
+- Position bias: how far the mean probability of a place is from its share, at most; it is taken before the orders are
+  averaged. ``flips`` is the share of single orders whose choice was another than the averaged one.
+- Uncertainty: the entropy of the averaged probabilities, divided by that of a guess; its AUROC says how well it tells
+  wrong choices from right ones (0.5: not at all), ``None`` where all are right or all wrong. Beside it, for chains of
+  thought that were drawn several times, the AUROC of their disagreement (LUQ, ``answering.sampling``).
+- Overhead: what is neither the model's nor the search's share of the time.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from localmed.answering.asking import COHERENCE
+import click
+import numpy as np
+
+from localmed.answering.asking import COHERENCE, CoherenceInput
+from localmed.answering.chat import ChatRoles
 from localmed.answering.sampling import agreement, pairs
-from localmed.domain import Answer, AnswerStatus, Evidence, digest
-from localmed.domain.errors import TooLong
+from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
+from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Origin, SearchFilter, Statement, digest, message
+from localmed.domain.errors import ModelError, TooLong, UnknownName, UsageError
 from localmed.domain.parts import SourcePlanPart
 from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Stance, Watch
-from localmed.lab import multiple_choice, rows
-from localmed.lab.mcq_files import McqQuestion, McqSet
+from localmed.domain.roc import area_under_roc
+from localmed.lab import measures, multiple_choice, plot, reporting
+from localmed.lab.mcq_files import McqQuestion, McqSet, set_named
 from localmed.lab.multiple_choice import Chosen, Orders
+from localmed.lab.reporting import ROWS, Report, Table
+from localmed.lab.rows import Rows, line
+from localmed.site.session import Session
+from localmed.site.site import Site
 from localmed.text.language import sentences
+from localmed.workflows.context import ARMS
 
 CHAT, COT = "chat", "cot"
 DEFAULT_ARMS = (CHAT, COT, "retrieval", "mairag")
@@ -55,9 +80,8 @@ class Meter:
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
         """See ``ChatModel``."""
-        began = time.perf_counter()
-        reply = self.model.complete(request, watch)
-        self.seconds += time.perf_counter() - began
+        with self._timed():
+            reply = self.model.complete(request, watch)
         self.calls += 1
         self.tokens_in += reply.prompt_tokens
         self.tokens_out += reply.reply_tokens
@@ -67,19 +91,22 @@ class Meter:
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
         """See ``ChatModel``; what the branches share is read, and counted, once."""
-        began = time.perf_counter()
-        choices = self.model.choose(prefix, branches, labels, watch)
-        self.tokens_in += sum(self.model.count([*(message.content for message in prefix), *branches]))
-        self.seconds += time.perf_counter() - began
+        with self._timed():
+            choices = self.model.choose(prefix, branches, labels, watch)
+            self.tokens_in += sum(self.model.count([*(message.content for message in prefix), *branches]))
         self.calls += 1
         return choices
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """See ``TokenCounter``; not counted."""
+        with self._timed():
+            return self.model.count(texts)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
         began = time.perf_counter()
-        counts = self.model.count(texts)
+        yield
         self.seconds += time.perf_counter() - began
-        return counts
 
     def reset(self) -> None:
         """Count from nothing."""
@@ -127,16 +154,6 @@ class McqRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """A choice and how it came about."""
-
-    chosen: Chosen
-    regenerated: bool = False
-    agreement: float | None = None
-    too_long: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Bench:
     """What answers: the metered model, the evidence of an arm, and the judge of a choice against its evidence.
 
@@ -159,47 +176,47 @@ class Bench:
         evidence = answer.evidence if answer else ()
         orders = multiple_choice.orders(len(question.options), f"{self.seed} {name} {question.id}", self.every_order)
         try:
-            attempt = self._chosen(question, arm, evidence, orders)
+            chosen, how = self._chosen(question, arm, evidence, orders)
         except TooLong:
-            attempt = Attempt(multiple_choice.undecided(len(question.options)), too_long=True)
-        chosen = attempt.chosen
+            chosen, how = multiple_choice.undecided(len(question.options)), {"too_long": True}
+        steps = answer.trace if answer else ()
         parts = [part for part in (answer.parts if answer else ()) if isinstance(part, SourcePlanPart)]
         return McqRow(
             set=name,
             id=question.id,
             arm=arm,
             answer=question.answer,
-            choice=-1 if attempt.too_long else chosen.best,
+            choice=-1 if "too_long" in how else chosen.best,
             probabilities=tuple(round(value, 6) for value in chosen.probabilities),
             places=tuple(round(value, 6) for value in chosen.places),
             flips=round(chosen.flips, 4),
             measured=chosen.measured,
             abstained=answer is not None and answer.status is AnswerStatus.ABSTAINED,
-            regenerated=attempt.regenerated,
             passages=len(evidence),
             calls=self.chat.calls,
             tokens_in=self.chat.tokens_in,
             tokens_out=self.chat.tokens_out,
             seconds=round(time.perf_counter() - began, 4),
             model_seconds=round(self.chat.seconds, 4),
-            search_seconds=round(_searching(answer), 4),
+            search_seconds=round(sum(step.seconds for step in steps if step.name in SEARCHES), 4),
             queries={part.source: len(part.queries) for part in parts},
             sources={part.source: part.passages for part in parts},
-            agreement=attempt.agreement,
-            too_long=attempt.too_long,
+            **{"regenerated": False, **how},
         )
 
-    def _chosen(self, question: McqQuestion, arm: str, evidence: tuple[Evidence, ...], orders: Orders) -> Attempt:
+    def _chosen(
+        self, question: McqQuestion, arm: str, evidence: tuple[Evidence, ...], orders: Orders
+    ) -> tuple[Chosen, Any]:
         """The choice, taken again where the evidence speaks against it; raise ``ModelError`` where nothing fits."""
         text, options = question.text, question.options
         thought = self._thought(question, orders) if arm == COT else ""
         chosen = multiple_choice.choose(self.chat, text, options, orders, evidence, thought)
         agreed = self._agreement(question, orders, thought) if thought and self.samples else None
         if not arm.startswith(MAIRAG) or self._agrees(question, chosen.best, evidence, arm):
-            return Attempt(chosen, agreement=agreed)
+            return chosen, {"agreement": agreed}
         against = options[chosen.best]
         again = multiple_choice.choose(self.chat, text, options, orders, evidence, "", against)
-        return Attempt(again, regenerated=True)
+        return again, {"regenerated": True}
 
     def _thought(self, question: McqQuestion, orders: Orders, sample: int = 0) -> str:
         return multiple_choice.reasoning(self.chat, question.text, question.options, orders[0], sample)
@@ -219,10 +236,6 @@ class Bench:
 SEARCHES = frozenset({"search", "look_up", "cite"})
 
 
-def _searching(answer: Answer | None) -> float:
-    return sum(step.seconds for step in answer.trace if step.name in SEARCHES) if answer else 0.0
-
-
 def made_with(sets: Sequence[McqSet], arms: Sequence[str], seed: int, **facts: str) -> dict[str, str]:
     """What a batch is made with: another one is refused when it is resumed. The sets are told by a digest."""
     texts = (
@@ -233,39 +246,261 @@ def made_with(sets: Sequence[McqSet], arms: Sequence[str], seed: int, **facts: s
     return {"questions": digest(*texts)[:16], "arms": " ".join(arms), "seed": str(seed), **facts}
 
 
-def begin(file: Path, made: Mapping[str, str], resume: bool) -> dict[tuple[str, str, str], McqRow]:
-    """The finished rows by set, question and arm; see ``rows.begin``."""
-    kept: dict[tuple[str, str, str], McqRow] = {}
-    for piece in rows.begin(file, made, resume):
-        row = _row(piece)
-        if row:
-            kept[row.set, row.id, row.arm] = row
-    return kept
-
-
-def _row(piece: Any) -> McqRow | None:
-    try:
-        row = McqRow(**piece)
-        return replace(row, probabilities=tuple(row.probabilities), places=tuple(row.places))
-    except TypeError:
-        return None
-
-
 def run(
-    bench: Bench,
-    sets: Sequence[McqSet],
-    arms: Sequence[str],
-    file: Path,
-    done: Mapping[tuple[str, str, str], McqRow],
-    advance: Advance,
-) -> Iterator[McqRow]:
-    """Every row, those that are ``done`` as they are; a fresh one is in ``file`` before it is given."""
+    bench: Bench, sets: Sequence[McqSet], arms: Sequence[str], kept: Rows[McqRow], advance: Advance
+) -> list[McqRow]:
+    """Every row, those that are ``kept`` as they are."""
+    finished = []
     for questions in sets:
         for question in questions.questions:
             for arm in arms:
-                row = done.get((questions.name, question.id, arm))
-                if row is None:
-                    row = bench.row(questions.name, question, arm)
-                    rows.keep(file, asdict(row))
+                make = partial(bench.row, questions.name, question, arm)
+                finished.append(kept.get((questions.name, question.id, arm), make))
                 advance(1, arm)
-                yield row
+    return finished
+
+
+def report(rows: Sequence[McqRow], left_out: Mapping[str, int], made: Mapping[str, str], seed: int) -> Report:
+    """The figures of ``rows``; the first arm is what the others are tested against."""
+    by_set: dict[str, dict[str, list[McqRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        by_set[row.set][row.arm].append(row)
+    arms = list(dict.fromkeys(row.arm for row in rows))
+    sizes = {name: len(next(iter(by_arm.values()))) for name, by_arm in by_set.items()}
+    scores = [score for name, by_arm in by_set.items() for score in _scores(name, by_arm, seed)]
+    ranks = rank_scores(scores, arms)
+    same = [
+        (name, one, other, _same(by_arm[one], by_arm[other]))
+        for name, by_arm in by_set.items()
+        for one, other in combinations(arms, 2)
+    ]
+    measured = all(row.measured for row in rows)
+    ranked = tuple(f"{arm} {rank:.2f}" for arm, rank in sorted(ranks.items(), key=lambda pair: pair[1]))
+    agreed = tuple(f"{name}: {one} = {other} {share:.1%}" for name, one, other, share in same)
+    too_long = (score for score in scores if score["too_long"])
+    facts = (
+        message("evaluation.facts.mcq_tests", reference=arms[0], seed=seed),
+        message("evaluation.facts.mcq_ranks", ranks=ranked),
+        *((message("evaluation.facts.mcq_agreement", agreed=agreed),) if agreed else ()),
+        *(message("evaluation.facts.mcq_left_out", set=name, count=n) for name, n in left_out.items() if n),
+        *(message("evaluation.facts.mcq_too_long", set=score["set"], arm=score["arm"], share=score["too_long"])
+          for score in too_long),
+        *(() if measured else (message("evaluation.facts.mcq_named"),)),
+        *(message("evaluation.facts.made", name=name, value=value) for name, value in made.items()),
+    )  # fmt: skip
+    points = [
+        plot.Point(
+            f"{score['set']} (n = {sizes[score['set']]})", *(score[name] for name in ("arm", "accuracy", "low", "high"))
+        )
+        for score in scores
+    ]
+    csv = [{**score, "rank score": ranks[score["arm"]]} for score in scores]
+    return Report(
+        {"sets": sizes, "left_out": dict(left_out), "arms": arms, "scores": scores, "ranks": ranks, "agreement": same,
+         "measured": measured, "made_with": dict(made), "seed": seed},
+        [Table(message("evaluation.title.mcq"), COLUMNS, scores),
+         Table(message("evaluation.title.mcq_cost"), COSTS, [{**one, "by_source": _by_source(one)} for one in scores])],
+        facts,
+        [{name: value for name, value in row.items() if not isinstance(value, dict)} for row in csv],
+        partial(plot.points, message("evaluation.plot.mcq_title"), points),
+    )  # fmt: skip
+
+
+COLUMNS = ("set", "arm", "accuracy", "interval", "p_holm", "abstained", "answered", "bias", "flips", "auroc",
+           "luq_auroc")  # fmt: skip
+COSTS = ("set", "arm", "calls", "tokens_in", "tokens_out", "seconds", "overhead", "passages", "by_source")
+MEANS = ("abstained", "flips", "calls", "tokens_in", "tokens_out", "seconds", "passages", "regenerated", "too_long")
+
+
+def _scores(name: str, by_arm: Mapping[str, Sequence[McqRow]], seed: int) -> list[dict[str, Any]]:
+    """A record an arm; costs are means over questions."""
+    values = {arm: np.array([row.right for row in rows], np.float64) for arm, rows in by_arm.items()}
+    estimates = measures.estimates(values, next(iter(values)), seed)
+    return [_score(name, arm, rows, estimates[arm]) for arm, rows in by_arm.items()]
+
+
+def _score(name: str, arm: str, rows: Sequence[McqRow], accuracy: measures.Estimate) -> dict[str, Any]:
+    kept, seconds = [row.right for row in rows if not row.abstained], sum(row.seconds for row in rows)
+    working = sum(row.model_seconds + row.search_seconds for row in rows)
+    judged = [(1 - row.agreement, not row.right) for row in rows if row.agreement is not None]
+    return {
+        "set": name,
+        "arm": arm,
+        "questions": len(rows),
+        "accuracy": accuracy.value,
+        **{bound: getattr(accuracy, bound) for bound in ("low", "high", "p", "p_holm")},
+        "answered": _mean(kept) if kept else None,
+        "bias": bias(rows),
+        "auroc": auroc([entropy(row.probabilities) for row in rows], [not row.right for row in rows]),
+        "luq_auroc": auroc([uncertainty for uncertainty, _ in judged], [wrong for _, wrong in judged]),
+        "overhead": max(0.0, seconds - working) / seconds if seconds else 0.0,
+        **{mean: _mean([getattr(row, mean) for row in rows]) for mean in MEANS},
+        "queries": _counted([row.queries for row in rows]),
+        "sources": _counted([row.sources for row in rows]),
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _counted(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    """Means a question, by source."""
+    total: Counter[str] = Counter()
+    for row in counts:
+        total.update(row)  # which keeps a source that gave nothing
+    return {name: count / len(counts) for name, count in sorted(total.items())}
+
+
+def _by_source(score: Mapping[str, Any]) -> str:
+    """Queries to, and passages from, each source."""
+    counts = (f"{name} {count:.1f}/{score['sources'].get(name, 0):.1f}" for name, count in score["queries"].items())
+    return " ".join(counts) or "-"
+
+
+def _same(one: Sequence[McqRow], other: Sequence[McqRow]) -> float:
+    choices = {row.id: row.choice for row in other}
+    return _mean([row.choice == choices.get(row.id) for row in one])
+
+
+def bias(rows: Sequence[McqRow]) -> float:
+    """How far a place's mean probability is from its share, at most; of the rows with the commonest length."""
+    lengths = [len(row.places) for row in rows]
+    count = max(set(lengths), key=lengths.count)
+    places = np.array([row.places for row in rows if len(row.places) == count], np.float64)  # (rows, places)
+    return float(np.abs(places.mean(axis=0) - 1 / count).max())
+
+
+def entropy(probabilities: Sequence[float]) -> float:
+    """Label entropy from 0 (certain) to 1 (a guess)."""
+    return -sum(value * math.log(value) for value in probabilities if value > 0) / math.log(len(probabilities))
+
+
+def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
+    """How likely a positive has the higher score than another, equal ones counting half; ``None`` of one kind only."""
+    pairs = list(zip(scores, positive, strict=True))
+    return area_under_roc([one for one, is_one in pairs if is_one], [one for one, is_one in pairs if not is_one])
+
+
+def rank_scores(scores: Sequence[Mapping[str, Any]], arms: Sequence[str]) -> dict[str, float]:
+    """LINS's rank score of each arm: its mean rank over the sets, 1 the best, ties sharing the mean of their ranks."""
+    ranks: dict[str, list[float]] = {arm: [] for arm in arms}
+    for score in scores:
+        others = [other["accuracy"] for other in scores if other["set"] == score["set"]]
+        better, equal = sum(other > score["accuracy"] for other in others), others.count(score["accuracy"])
+        ranks[score["arm"]].append(better + (equal + 1) / 2)
+    return {arm: _mean(values) for arm, values in ranks.items()}
+
+
+def with_questions(sets: Sequence[McqSet], rows: Sequence[McqRow]) -> str:
+    """The questions with their texts and what each arm chose, as JSON lines: only where somebody asked for them."""
+    chosen: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for row in rows:
+        chosen[row.set, row.id][row.arm] = row.choice
+    return "".join(
+        line({"set": questions.name, **asdict(question), "chosen": chosen[questions.name, question.id]})
+        for questions in sets
+        for question in questions.questions
+    )
+
+
+@click.command("mcq")
+@click.option("--set", "named", multiple=True, required=True, metavar="FORMAT:PATH",
+              help="A set (several times): jsonl, medqa, medmcqa, pubmedqa, mmlu, cmmlu, afrimedqa, medbullets, or a "
+              "TOML manifest of your own, then a colon and the file.")  # fmt: skip
+@click.option("--arms", default="", metavar="NAMES",
+              help="Separated by commas (default: chat,cot,retrieval,mairag). Also mairag-without-relevance, "
+              "-self_knowledge, -decomposition, -coherence, and plan-none, -original, -query2doc, -prompting, "
+              "-reflexion, -serts. The first is what the others are tested against.")  # fmt: skip
+@click.option("--questions", "size", type=click.IntRange(1), metavar="N",
+              help="Questions of each set, drawn by the seed (default: all).")  # fmt: skip
+@click.option("--order-seed", type=click.IntRange(0, 2**31), metavar="N",
+              help="Draws the orders in which options are shown (default: as --seed); another one shows how far "
+              "accuracy depends on them.")  # fmt: skip
+@click.option("--every-order", is_flag=True,
+              help="Show up to four options in every order, so that no seed decides (default: rotations and their "
+              "mirror images, a third as many of four; all there are of two or three).")  # fmt: skip
+@click.option("--samples", type=click.IntRange(0, 20), default=0, metavar="N",
+              help="Draw N further chains of thought in the arm cot and compare them with the first, by the judge of "
+              "entailment (LUQ; the paper's 9; default: 0).")  # fmt: skip
+@click.option("--show-questions", is_flag=True,
+              help="Also write questions.jsonl with texts and choices (default: no text is written).")  # fmt: skip
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
+@reporting.resume_option
+@filter_options
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, /, named: tuple[str, ...], arms: str, size: int | None, order_seed: int | None,
+    every_order: bool, samples: int, show_questions: bool, seed: int, out: Path, resume: bool, as_json: bool,
+    **filters: Any,
+) -> None:  # fmt: skip
+    """Answer multiple-choice questions with several arms and compare them (LINS; Omni-RAG).
+
+    The choice is read from the model's probabilities, the options in several orders, averaged. Reports accuracy with
+    95 % intervals, paired tests, agreement, position bias, label entropy, tokens, calls, seconds, and LINS's rank
+    score. Needs a chat model and the extra "eval". Writes no question unless asked.
+    """
+    reporting.need(measures, plot)
+    with reporting.kept_in(out, resume, ROWS):
+        chosen, sets = _arms(arms), [set_named(name, size, seed) for name in named]
+        if len({questions.name for questions in sets}) < len(sets):
+            raise UsageError("evaluation.mcq_twice")
+        how = {"seed": seed if order_seed is None else order_seed, "every_order": every_order, "samples": samples}
+        with opened(ctx) as session, _bench(session, how, search_filter(**filters)) as (bench, facts):
+            made = made_with(sets, chosen, seed, **facts)
+            kept = Rows(out / ROWS, made, resume, McqRow, "set", "id", "arm")
+            with progress(not as_json) as (started, advance):
+                started(sum(len(questions.questions) for questions in sets) * len(chosen))
+                finished = run(bench, sets, chosen, kept, advance)
+            session.note("evaluate", f"mcq, {len(finished)} rows", "finished", int(facts["generation"]))
+        if show_questions:
+            (out / "questions.jsonl").write_text(with_questions(sets, finished), "utf-8")
+    left_out = {questions.name: questions.left_out for questions in sets}
+    report(finished, left_out, made, seed).finish(out, as_json, ROWS)
+
+
+def _arms(names: str) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(filter(None, names.replace(" ", "").split(",")))) or DEFAULT_ARMS
+    known = (CHAT, COT, *ARMS)
+    for name in chosen:
+        if name not in known:
+            raise UnknownName("workflow.arm", arms=known, name=name)
+    return chosen
+
+
+@contextmanager
+def _bench(session: Session, how: dict[str, Any], limited: SearchFilter) -> Iterator[tuple[Bench, dict[str, str]]]:
+    """A bench on a site of its own, whose chat model is metered; and what it is made with. ``how``: see ``Bench``."""
+    if session.site.chat is None:
+        raise ModelError("evaluation.no_chat")
+    meter = Meter(session.site.chat)
+    with Site(session.settings, chat=meter) as site:
+        own = Session(site, session.caller, session.day)
+        with own.workspace():
+            unfit = sorted(site.unfit_roles)
+        facts = {
+            "chat": meter.identity.name,
+            "by rules": " ".join(unfit) or "none",
+            "asked": repr(limited),
+            "samples": str(how["samples"]),
+            "orders": "every" if how["every_order"] else str(how["seed"]),
+            **reporting.made_with(own),
+        }
+        context = lambda question, arm: own.context(question, limited, arm)  # noqa: E731
+        agrees = lambda text, evidence: _agrees(own, text, evidence, meter)  # noqa: E731
+        yield Bench(meter, context, agrees, judge=site.entailment.judge, **how), facts
+
+
+def _agrees(session: Session, text: str, evidence: tuple[Evidence, ...], meter: Meter) -> bool:
+    """Whether the coherence role finds no conflict between ``text`` and its evidence."""
+    citations = tuple(
+        Citation(piece.marker, piece.passage.id, piece.passage.document_id, 0, 0, "") for piece in evidence
+    )
+    statement = Statement(text, citations, Origin.GENERATED)
+    with session.workspace() as workspace:
+        if workspace.roles.by(COHERENCE) != "chat":
+            return True
+    coherence = ChatRoles(meter).perform(COHERENCE, CoherenceInput(text, (statement,), evidence))
+    return bool(coherence.agrees)

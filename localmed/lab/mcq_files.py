@@ -9,10 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import random
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -20,16 +19,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from localmed.domain.codec import Codec
 from localmed.domain.errors import InputError, UsageError
 from localmed.lab.multiple_choice import LETTERS, MOST_OPTIONS
-from localmed.lab.sets import blankless, read_bytes, read_text
+from localmed.lab.sets import blankless, drawn, read_text
 from localmed.text.language import clean
 
 LAYOUTS = ("lines", "object", "table")
 GIVES = ("letter", "key", "number", "text")
 MOST_FIELD = 2**20  # characters of one field of a table
 _NUMBER = re.compile(r"([0-9]{1,2})(?:\.0)?")  # the place of an option, as a table writes it
-Record = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,14 @@ class McqSet:
     questions: tuple[McqQuestion, ...]
     left_out: int
 
-    def sample(self, size: int, seed: int) -> McqSet:
-        """At most ``size`` of the questions, drawn by ``seed``, in the file's order."""
-        places = range(len(self.questions))
-        chosen = random.Random(seed).sample(places, min(size, len(places)))  # noqa: S311  (a sample, not a secret)
-        return replace(self, questions=tuple(self.questions[place] for place in sorted(chosen)))
+
+def set_named(name: str, size: int | None, seed: int) -> McqSet:
+    """The set ``FORMAT:PATH``, or ``size`` of its questions drawn by ``seed``."""
+    shape, colon, file = name.partition(":")
+    if not colon or not file:
+        raise UsageError("evaluation.mcq_set", name=name)
+    whole = load(Path(file), format_named(shape))
+    return replace(whole, questions=drawn(whole.questions, size, seed))
 
 
 @cache
@@ -78,21 +80,12 @@ def formats() -> Mapping[str, Format]:
     return {name: _format(values, name) for name, values in tomllib.loads(text).items()}
 
 
-def _format(values: Mapping[str, Any], name: str) -> Format:
-    wrong = InputError("evaluation.mcq_format", file=name)
-    try:
-        fields: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
-        }
-        made = Format(**fields)
-    except TypeError:
-        raise wrong from None
-    named = [getattr(made, key) for key in ("layout", "question", "answer", "gives", "id")]
-    if not all(isinstance(value, str) for value in named) or made.layout not in LAYOUTS or made.gives not in GIVES:
-        raise wrong
-    if bool(made.options) == bool(made.choices):
-        raise wrong
-    return made
+def _format(values: Any, name: str) -> Format:
+    with suppress(ValueError):
+        made: Format = Codec(()).decode(values, Format)
+        if made.layout in LAYOUTS and made.gives in GIVES and bool(made.options) != bool(made.choices):
+            return made
+    raise InputError("evaluation.mcq_format", file=name)
 
 
 def format_named(name: str) -> Format:
@@ -101,66 +94,56 @@ def format_named(name: str) -> Format:
         return formats()[name]
     if not name.endswith(".toml"):
         raise UsageError("evaluation.mcq_unknown", known=tuple(formats()), name=name)
-    file = Path(name)
-    try:
+    file, values = Path(name), None
+    with suppress(tomllib.TOMLDecodeError):
         values = tomllib.loads(read_text(file)).get("format")
-    except tomllib.TOMLDecodeError:
-        values = None
-    if not isinstance(values, dict):
-        raise InputError("evaluation.mcq_format", file=file.name)
     return _format(values, file.name)
 
 
 def load(file: Path, shape: Format) -> McqSet:
     """The questions of ``file``; raise ``InputError`` if it is not of this format or holds none."""
     try:
-        records = list(_records(file, shape))
+        records = _records(file, shape)
     except (ValueError, csv.Error, RecursionError):
         raise InputError("evaluation.mcq_file", file=file.name, layout=shape.layout) from None
     answers = [record.get(shape.answer) for _, record in records]
     first = _first_number(answers, len(shape.options), file) if shape.gives == "number" else 0
     questions: dict[str, McqQuestion] = {}
     for name, record in records:
-        question = _question(blankless(clean(name)), record, shape, first)
-        if question and question.id not in questions:
-            questions[question.id] = question
+        if question := _question(blankless(clean(name)), record, shape, first):
+            questions.setdefault(question.id, question)
     if not questions:
         raise InputError("evaluation.mcq_none", file=file.name)
     return McqSet(file.stem, tuple(questions.values()), len(records) - len(questions))
 
 
-def _records(file: Path, shape: Format) -> Iterator[Record]:
+def _records(file: Path, shape: Format) -> list[tuple[str, Mapping[str, Any]]]:
+    """The records with their names; raise ``ValueError`` or ``csv.Error`` for another layout."""
+    text, rows = read_text(file), []
     if shape.layout == "object":
-        value = json.loads(read_bytes(file))
-        if not isinstance(value, dict):
-            raise ValueError
-        yield from ((str(name), record) for name, record in value.items() if isinstance(record, dict))
-        return
-    rows: Iterator[Any] = _table(file, shape) if shape.layout == "table" else map(json.loads, _lines(file))
-    for place, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise ValueError
-        yield str(row.get(shape.id) or place), row
-
-
-def _lines(file: Path) -> Iterator[str]:
-    return (line for line in read_text(file).split("\n") if line.strip())
-
-
-def _table(file: Path, shape: Format) -> Iterator[Mapping[str, Any]]:
-    csv.field_size_limit(MOST_FIELD)
-    return csv.DictReader(io.StringIO(read_text(file), newline=""), fieldnames=shape.columns or None)
+        return [(str(name), row) for name, row in dict(json.loads(text)).items() if isinstance(row, dict)]
+    if shape.layout == "table":
+        csv.field_size_limit(MOST_FIELD)
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), fieldnames=shape.columns or None))
+    else:
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError
+    return [(str(row.get(shape.id) or place), row) for place, row in enumerate(rows, 1)]
 
 
 def _first_number(answers: Sequence[Any], most: int, file: Path) -> int:
     """Whether ``most`` options are counted from 0 or from 1; raise ``InputError`` where the file shows neither."""
-    numbers = set()
-    for answer in answers:
-        if number := _NUMBER.fullmatch(str(answer).strip()):
-            numbers.add(int(number[1]))
+    numbers = {_number(answer) for answer in answers}
     if (0 in numbers) == (most in numbers):
         raise InputError("evaluation.mcq_numbers", file=file.name)
     return int(most in numbers)
+
+
+def _number(answer: Any) -> int:
+    """The place that a table gives; -1 for what is none."""
+    number = _NUMBER.fullmatch(str(answer).strip())
+    return int(number[1]) if number else -1
 
 
 def _question(name: str, record: Mapping[str, Any], shape: Format, first: int) -> McqQuestion | None:
@@ -169,10 +152,10 @@ def _question(name: str, record: Mapping[str, Any], shape: Format, first: int) -
     if not isinstance(text, str) or not text.strip() or not 2 <= len(keyed) <= MOST_OPTIONS:
         return None
     options = tuple(clean(value) for value in keyed.values())
-    answer = _answer(record.get(shape.answer), list(keyed), options, shape.gives, first)
-    if answer is None or len(set(options)) < len(options):
+    place = _answer(record.get(shape.answer), list(keyed), options, shape.gives, first)
+    if not 0 <= place < len(options) or len(set(options)) < len(options):
         return None
-    return McqQuestion(name, clean(text), options, answer)
+    return McqQuestion(name, clean(text), options, place)
 
 
 def _options(record: Mapping[str, Any], shape: Format) -> dict[str, str]:
@@ -196,16 +179,14 @@ def _keys(count: int) -> Sequence[str]:
     return LETTERS[:count] if count <= MOST_OPTIONS else [str(place) for place in range(count)]
 
 
-def _answer(stated: Any, keys: Sequence[str], options: Sequence[str], gives: str, first: int) -> int | None:
+def _answer(stated: Any, keys: Sequence[str], options: Sequence[str], gives: str, first: int) -> int:
+    """The place of the right option; below 0 where none is."""
     value = "" if stated is None else str(stated).strip()
     if gives == "number":
-        number = _NUMBER.fullmatch(value)
-        place = int(number[1]) - first if number else -1
-    elif gives == "text":
-        place = options.index(clean(value)) if clean(value) in options else -1
-    elif gives == "letter" and value.upper() not in keys:
-        place = LETTERS.find(value.upper()) if len(value) == 1 else -1
-    else:
-        wanted_key = value.upper() if gives == "letter" else value
-        place = keys.index(wanted_key) if wanted_key in keys else -1
-    return place if 0 <= place < len(options) else None
+        return _number(value) - first
+    if gives == "text":
+        return options.index(clean(value)) if clean(value) in options else -1
+    key = value.upper() if gives == "letter" else value
+    if gives == "letter" and key not in keys:
+        return LETTERS.find(key) if len(key) == 1 else -1
+    return keys.index(key) if key in keys else -1

@@ -14,6 +14,7 @@ randomisation test: under the null hypothesis the two values of a question could
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,15 +34,12 @@ JUDGED = "judged@10"
 
 
 def require() -> tuple[Any, Any]:
-    """ir-measures and SciPy's statistics; raise ``ModelError`` for the one that is not installed."""
+    """ir-measures and SciPy's statistics; raise ``ModelError`` where they are not installed."""
     try:
         import ir_measures
-    except ImportError:
-        raise ModelError("evaluation.no_measures", package="ir-measures") from None
-    try:
         from scipy import stats
     except ImportError:
-        raise ModelError("evaluation.no_statistics", package="scipy") from None
+        raise ModelError("evaluation.not_installed", package="ir-measures, scipy") from None
     return ir_measures, stats
 
 
@@ -112,6 +110,29 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
     return corrected
 
 
-def array(values: Mapping[str, float], questions: Sequence[str]) -> Values:
-    """The values of ``questions`` in their order, (Q,)."""
-    return np.array([values[question] for question in questions], np.float64)
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean with its interval, and the test against the reference; ``None`` for what cannot be taken."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_holm: float | None = None
+
+
+def estimates(values: Mapping[str, Values], reference: str, seed: int) -> dict[str, Estimate]:
+    """The mean of each array over the same questions; all but ``reference`` are tested against it."""
+    several = len(values[reference]) > 1
+    p = {
+        name: paired_p(array, values[reference], seed)
+        for name, array in values.items()
+        if several and name != reference
+    }
+    corrected = holm(p)
+    return {name: Estimate(*mean(array, seed), p.get(name), corrected.get(name)) for name, array in values.items()}
+
+
+def mean(values: Values, seed: int) -> tuple[float, float | None, float | None]:
+    """The mean of ``values`` with its interval; of one value there is none."""
+    return float(values.mean()), *(interval(values, seed) if len(values) > 1 else (None, None))

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
 from math import fsum
 
 from localmed.answering import evidence as shown
 from localmed.answering.chat import TURN_TOKENS, fit
+from localmed.answering.prompts import instructions
 from localmed.answering.sampling import TEMPERATURE
 from localmed.domain import Evidence
 from localmed.domain.errors import ModelError
@@ -29,21 +31,7 @@ LETTERS = "ABCDEFGHIJ"
 MOST_OPTIONS = len(LETTERS)
 MOST_IN_EVERY_ORDER = 4  # options: 24 orders; of five there would be 120
 REASONING_TOKENS = 256  # of a chain of thought: longer ones of small models repeat themselves
-_ANSWER = {"en": "\nThe letter of the right option:", "zh": "\n正确选项的字母："}
-_CHOOSE = {
-    "en": f"Answer a medical multiple-choice question. Go by the sources, if any. {shown.QUOTED['en']} "
-    "Reply with the letter of the one right option and nothing else.",
-    "zh": f"请回答一道医学单项选择题。给出来源时，以来源为准。{shown.QUOTED['zh']}只回答正确选项的字母。",
-}
-_REASON = {
-    "en": "Think about a medical multiple-choice question step by step, in at most five short sentences: what is "
-    "asked, what is known about it, which options that rules out. Do not repeat the options.",
-    "zh": "请逐步思考一道医学单项选择题，最多五句短句：问的是什么、已知什么、据此可排除哪些选项。不要重复选项。",
-}
-_AGAINST = {
-    "en": "The sources speak against this option: {option}",
-    "zh": "来源与这一选项不符：{option}",
-}
+_ANSWER, _CHOOSE, _REASON, _AGAINST = map(instructions, ("mcq_letter", "mcq_choose", "mcq_reason", "mcq_against"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +71,6 @@ def undecided(count: int) -> Chosen:
     return Chosen((1 / count,) * count, (1 / count,) * count, 0.0, True)
 
 
-def _fitting(fixed: Sequence[int], passages: Sequence[int], reply: int, context: int) -> tuple[int, ...]:
-    """The places of the passages that fit; none where not even the first does."""
-    try:
-        return fit(fixed, passages, reply, context).kept
-    except ModelError:
-        return ()
-
-
 def listed(options: Sequence[str], order: Sequence[int]) -> str:
     """The options in ``order``, each after its letter."""
     return "\n".join(f"{letter}. {options[place]}" for letter, place in zip(LETTERS, order, strict=False))
@@ -118,15 +98,16 @@ def choose(
     context is left out, the last first, at worst all. Raise ``ModelError`` where the question alone does not fit.
     """
     language = detect(question)
-    branches = [f"\n\n{listed(options, order)}\n{_ANSWER[language]}" for order in option_orders]
+    branches = [f"\n\n{listed(options, order)}\n\n{_ANSWER[language]}" for order in option_orders]
     lines = [question, shown.quoted("notes", thought, language) if thought else ""]
     lines += [_AGAINST[language].format(option=against)] if against else []
     text = "\n".join(filter(None, lines))
     passages = [shown.evidence_text((piece,), language) for piece in evidence]
     if passages:
         counts = chat.count([_CHOOSE[language], text, max(branches, key=len), *passages])
-        kept = _fitting(counts[:3], counts[3:], TURN_TOKENS * len(options), chat.identity.context)
-        text = "\n".join((*(passages[place] for place in kept), text))
+        with suppress(ModelError):  # not even the first fits
+            kept = fit(counts[:3], counts[3:], TURN_TOKENS * len(options), chat.identity.context).kept
+            text = "\n".join((*(passages[place] for place in kept), text))
     prefix = (Message("system", _CHOOSE[language]), Message("user", text))
     choices = chat.choose(prefix, branches, tuple(LETTERS[: len(options)]))
     by_order = [

@@ -1,37 +1,39 @@
-"""Results as pictures, drawn without a window: the ablation of retrieval, and what stances were judged as.
+"""Results as pictures, drawn without a window: means with intervals, bars of shares, confusions.
 
-The ablation has one panel a measure, a point with its interval for each variant; confusion has one panel a judge.
-Readable without colour: with the reranker a filled square, without it a hollow circle; every row and cell is labelled.
+Readable without colour: series differ in their marker, the parts of a bar in shade or hatching, and every row and cell
+is labelled. A picture says in its description what it shows. Equal figures give equal files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from localmed.domain import Message, Parameter, message
+from localmed.domain import Message
 from localmed.domain.errors import ModelError
-from localmed.lab import badges, claims, links, mcq_report
-from localmed.lab.agreement import ReviewReport
-from localmed.lab.badges import BadgeReport
-from localmed.lab.claims import ClaimsReport
-from localmed.lab.links import LinkReport
-from localmed.lab.mcq_report import McqReport
-from localmed.lab.measures import MEASURES
-from localmed.lab.report import Report, alternative
-from localmed.lab.stance import JudgeScores, StanceReport
 from localmed.messages import FALLBACK, render
 
-INCHES = (11.0, 3.4)
-DOTS = 150  # an inch, of the PNG: 1650 x 510 pixels
+DOTS = 150  # an inch, of the PNG
 FONTS = {  # with Chinese, which the library's own font has not; the first that the machine has
     "zh": ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Microsoft YaHei",
            "SimHei", "Droid Sans Fallback"),
 }  # fmt: skip
-MARKERS = "osD^v"  # a system each
+MARKERS = "osD^v"  # a series each
+PARTS = ({"color": "0.9"}, {"color": "0.75", "hatch": "//"}, {"color": "0.5"}, {"color": "white", "hatch": "xx"})
 PANEL_INCHES = 3.4  # of one judge's confusion, either way
+
+
+class Point(NamedTuple):
+    """A mean with its interval, in a row of a panel; undefined means are said in words."""
+
+    panel: str
+    row: Message | str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    series: str = ""
 
 
 def require() -> Any:
@@ -42,128 +44,95 @@ def require() -> Any:
         import matplotlib.backends.backend_svg
         import matplotlib.figure
     except ImportError:
-        raise ModelError("evaluation.no_plot", package="matplotlib") from None
+        raise ModelError("evaluation.not_installed", package="matplotlib") from None
     return mpl
 
 
-def draw(report: Report, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
-    """Write ``plot.png`` and ``plot.svg`` into ``folder``; equal reports give equal files."""
-    figure = _figure(*INCHES)
-    for number, (measure, axes) in enumerate(
-        zip(MEASURES, figure.subplots(1, len(MEASURES), sharey=True), strict=True)
-    ):
-        _panel(axes, report, measure, labelled=number == 0)
-    figure.suptitle(_say(language, "evaluation.plot.intervals", set=report.set, count=report.questions), fontsize=11)
-    return _saved(figure, alternative(report), folder, "plot", language)
-
-
-def draw_confusion(report: StanceReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
-    """Write ``confusion.png`` and ``confusion.svg`` into ``folder``; equal reports give equal files."""
-    figure = _figure(PANEL_INCHES * len(report.judges), PANEL_INCHES)
-    panels = figure.subplots(1, len(report.judges), sharey=True, squeeze=False)[0]
-    for axes, scores in zip(panels, report.judges, strict=True):
-        _confusion(axes, scores, report.labels, _say(language, "evaluation.plot.judged_as"))
-    panels[0].set_ylabel(_say(language, "column.is"))
-    figure.suptitle(_say(language, "evaluation.plot.pairs", set=report.set, count=report.pairs), fontsize=11)
-    judges = tuple(
-        message("evaluation.plot.judge", judge=scores.judge, accuracy=scores.accuracy, macro_f1=scores.macro_f1)
-        for scores in report.judges
+def points(
+    title: Message, drawn: Sequence[Point], folder: Path, language: str, shares: bool = True
+) -> tuple[Path, ...]:
+    """A panel beside the other, in each a point with its interval for every row and series. ``shares`` are 0 to 1."""
+    panels, rows = (
+        list(dict.fromkeys(point.panel for point in drawn)),
+        list(dict.fromkeys(point.row for point in drawn)),
     )
-    return _saved(figure, message("evaluation.plot.confusion", judges=judges), folder, "confusion", language)
-
-
-def draw_links(report: LinkReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
-    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a point a metric, those undefined said in words."""
-    figure = _figure(INCHES[0] * 0.7, INCHES[1])
-    axes = figure.subplots()
-    for place, metric in enumerate(report.metrics):
-        if metric.mean is None:
-            axes.text(0.02, place, _words(language, links.shown(metric)), va="center", fontsize=9)
-            continue
-        low, high = metric.interval or (metric.mean, metric.mean)
-        spread = [[max(0.0, metric.mean - low)], [max(0.0, high - metric.mean)]]
-        axes.errorbar(metric.mean, place, xerr=spread, fmt="s", color="black", capsize=3, markersize=6)
-    names = [f"{_words(language, links.metric_name(scores))} (n = {scores.defined})" for scores in report.metrics]
-    axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xlim(-0.02, 1.02)
-    axes.grid(axis="x", color="0.85", linewidth=0.6)
-    figure.suptitle(_say(language, "evaluation.plot.intervals", set="Link-Eval", count=report.questions), fontsize=11)
-    return _saved(figure, links.alternative(report), folder, "plot", language)
-
-
-def draw_claims(report: ClaimsReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
-    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a bar of labels of the responses, one of the claims."""
-    figure = _figure(INCHES[0] * 0.7, INCHES[1] * 0.7)
-    bars = {
-        _say(language, "evaluation.plot.responses", count=report.answers): report.responses,
-        _say(language, "evaluation.plot.claims", count=sum(report.claims.values())): report.claims,
-    }
-    styles = [{"color": shade} for shade in ("0.9", "0.45", "white", "0.75")]
-    _bars(figure.subplots(), bars, styles, lambda label: f"{_words(language, claims.label_of(label))}\n")
-    figure.suptitle(_say(language, "evaluation.plot.judged", set=report.set, judge=report.judge), fontsize=10)
-    return _saved(figure, claims.alternative(report), folder, "plot", language)
-
-
-def draw_badges(report: BadgeReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
-    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a bar a source, its colours told apart by hatching."""
-    figure = _figure(INCHES[0] * 0.7, 1.2 + 0.5 * len(report.summaries))
-    bars = {
-        _words(language, badges.source(row.source)): {"green": row.green, "yellow": row.yellow, "red": row.red}
-        for row in report.summaries
-    }
-    faces = (("#8fce8f", ""), ("#f2d974", "//"), ("#e09090", "xx"))
-    styles = [{"color": face, "hatch": hatch} for face, hatch in faces]
-    _bars(figure.subplots(), bars, styles, lambda name: f"{_say(language, f'column.{name}')} ", backgroundcolor="white")
-    figure.suptitle(_say(language, "evaluation.plot.badges", count=report.questions), fontsize=11)
-    return _saved(figure, badges.alternative(report), folder, "plot", language)
-
-
-def draw_mcq(report: McqReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
-    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a panel a set, in it a row an arm."""
-    figure = _figure(INCHES[0], 1.6 + 0.3 * len(report.arms))
-    panels = figure.subplots(1, len(report.sets), sharey=True, squeeze=False)[0]
-    for name, axes in zip(report.sets, panels, strict=True):
-        for score in (score for score in report.scores if score.set == name):
-            row = report.arms.index(score.arm)
-            reach = spread(score.accuracy, score.low, score.high)
-            axes.errorbar(score.accuracy, row, xerr=reach, fmt="s", color="black", capsize=3, markersize=5)
-        axes.set_title(f"{name} (n = {report.sets[name]})", fontsize=10)
-        axes.set_xlim(-0.02, 1.02)
-        axes.grid(axis="x", color="0.85", linewidth=0.6)
-    panels[0].set_yticks(range(len(report.arms)), report.arms, fontsize=9)
-    panels[0].set_ylim(len(report.arms) - 0.5, -0.5)
-    figure.suptitle(_say(language, "evaluation.plot.mcq_title"), fontsize=11)
-    return _saved(figure, mcq_report.alternative(report), folder, "plot", language)
-
-
-def draw_review(report: ReviewReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
-    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a row a dimension, a marker a system."""
-    names = [row.dimension for row in report.agreements]
-    figure = _figure(INCHES[0] * 0.7, 1.4 + 0.4 * len(names))
-    axes = figure.subplots()
-    for place, system in enumerate(report.systems):
-        for score in (score for score in report.scores if score.system == system):
-            row = names.index(score.dimension) + 0.6 * (place + 1) / (len(report.systems) + 1) - 0.3
-            marker = MARKERS[place % len(MARKERS)]
+    series = list(dict.fromkeys(point.series for point in drawn))
+    figure = _figure(7.7 if len(panels) == 1 else 11.0, 1.6 + 0.3 * len(rows) * len(series))
+    every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for panel, axes in zip(panels, every, strict=True):
+        for point in (point for point in drawn if point.panel == panel):
+            place = series.index(point.series)
+            row = rows.index(point.row) + 0.6 * (place + 1) / (len(series) + 1) - 0.3
+            if point.value is None:
+                axes.text(0.02, row, _said(language, Message("column.undefined")), va="center", fontsize=9)
+                continue
+            bounds = (point.value if bound is None else bound for bound in (point.low, point.high))
             axes.errorbar(
-                score.mean, row, xerr=spread(score.mean, score.low, score.high), fmt=marker, color="black", capsize=2,
-                markersize=5, markerfacecolor="white" if place % 2 else "black",
-                label=system if score.dimension == names[0] else None,
+                point.value, row, xerr=[[abs(point.value - bound)] for bound in bounds], fmt=MARKERS[place % 5],
+                color="black", capsize=3, markersize=5, markerfacecolor="white" if place % 2 else "black",
+                label=point.series if row < 0.5 else None,
             )  # fmt: skip
-    axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.grid(axis="x", color="0.85", linewidth=0.6)
-    axes.legend(fontsize=8)
-    figure.suptitle(_say(language, "review.plot_title", form=report.form), fontsize=11)
-    values = tuple(f"{score.dimension}, {score.system}: {score.mean:.3f}" for score in report.scores)
-    return _saved(figure, message("review.plot", values=values), folder, "plot", language)
+        axes.set(title=panel, ylim=(len(rows) - 0.5, -0.5))
+        axes.grid(axis="x", color="0.85", linewidth=0.6)
+        if shares:
+            axes.set_xlim(-0.02, 1.02)
+    every[0].set_yticks(range(len(rows)), [_said(language, row) for row in rows], fontsize=9)
+    if len(series) > 1:
+        every[0].legend(fontsize=8)
+    parts = [f"{_named(language, point)}: {_value(point)}" for point in drawn]
+    return _saved(figure, title, parts, folder, "plot", language)
 
 
-def spread(value: float, low: float | None, high: float | None) -> list[list[float]]:
-    """How far an interval reaches below and above ``value``; nothing where there is none."""
-    below, above = (value if bound is None else bound for bound in (low, high))
-    return [[max(0.0, value - below)], [max(0.0, above - value)]]
+def _named(language: str, point: Point) -> str:
+    return ", ".join(filter(None, (point.panel, _said(language, point.row), point.series)))
+
+
+def _value(point: Point) -> str:
+    if point.value is None or point.low is None or point.high is None:
+        return "-" if point.value is None else f"{point.value:.3f}"
+    return f"{point.value:.3f} [{point.low:.3f}, {point.high:.3f}]"
+
+
+def bars(
+    title: Message, drawn: Mapping[Any, Mapping[Message, int]], folder: Path, language: str, styles: Any = PARTS
+) -> tuple[Path, ...]:
+    """A bar for each of ``drawn``, in parts as long as their shares, with what they are and their count."""
+    figure = _figure(7.7, 1.2 + 0.5 * len(drawn))
+    axes, texts = figure.subplots(), []
+    for place, (name, counts) in enumerate(drawn.items()):
+        total, start = max(1, sum(counts.values())), 0.0
+        labels = [f"{_said(language, part)} {count}" for part, count in counts.items()]
+        texts.append(f"{_said(language, name)}: {', '.join(labels)}")
+        for label, count, style in zip(labels, counts.values(), styles, strict=False):
+            if count:
+                axes.barh(place, count / total, left=start, edgecolor="black", height=0.6, **style)
+                middle, box = start + count / total / 2, {"facecolor": "white", "pad": 1, "linewidth": 0}
+                axes.text(middle, place, label, ha="center", va="center", fontsize=8, bbox=box)
+                start += count / total
+    axes.set_yticks(range(len(drawn)), [_said(language, name) for name in drawn], fontsize=9)
+    axes.set(ylim=(len(drawn) - 0.5, -0.5), xlim=(0, 1))
+    return _saved(figure, title, texts, folder, "plot", language)
+
+
+def confusions(
+    title: Message, drawn: Mapping[str, Sequence[Sequence[int]]], labels: Sequence[str], folder: Path, language: str
+) -> tuple[Path, ...]:
+    """A panel a judge: shares of each row (what is so) as shades, counts as text."""
+    figure = _figure(PANEL_INCHES * len(drawn), PANEL_INCHES)
+    panels = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
+    for axes, (name, table) in zip(panels, drawn.items(), strict=True):
+        shares = [[count / max(1, sum(row)) for count in row] for row in table]
+        axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)
+        for row, counts in enumerate(table):
+            for column, count in enumerate(counts):
+                shade = "white" if shares[row][column] > 0.5 else "black"
+                axes.text(column, row, str(count), ha="center", va="center", color=shade, fontsize=10)
+        axes.set_title(name, fontsize=9)
+        axes.set_xticks(range(len(labels)), labels, fontsize=8)
+        axes.set_yticks(range(len(labels)), labels, fontsize=8)
+        axes.set_xlabel(_said(language, Message("evaluation.plot.judged_as")))
+    panels[0].set_ylabel(_said(language, Message("column.is")))
+    return _saved(figure, title, [f"{name}: {table}" for name, table in drawn.items()], folder, "confusion", language)
 
 
 def _figure(width: float, height: float) -> Any:
@@ -173,43 +142,24 @@ def _figure(width: float, height: float) -> Any:
     return figure
 
 
-def _bars(
-    axes: Any,
-    bars: Mapping[str, Mapping[str, int]],
-    styles: Sequence[Mapping[str, str]],
-    label: Callable[[str], str],
-    **text: str,
-) -> None:
-    """A bar for each of ``bars``, in parts as long as their shares; ``label`` stands before the count of a part."""
-    for place, counts in enumerate(bars.values()):
-        total, start = max(1, sum(counts.values())), 0.0
-        for (name, count), style in zip(counts.items(), styles, strict=True):
-            if count:
-                axes.barh(place, count / total, left=start, edgecolor="black", height=0.6, **style)
-                middle = start + count / total / 2
-                axes.text(middle, place, f"{label(name)}{count}", ha="center", va="center", fontsize=8, **text)
-                start += count / total
-    axes.set_yticks(range(len(bars)), list(bars), fontsize=9)
-    axes.set_ylim(len(bars) - 0.5, -0.5)
-    axes.set_xlim(0, 1)
-
-
-def _say(language: str, code: str, /, **parameters: Parameter) -> str:
-    return render(message(code, **parameters), _drawn_in(language))
-
-
-def _words(language: str, label: Message | str) -> str:
-    return render(label, _drawn_in(language)) if isinstance(label, Message) else label
-
-
-def _saved(figure: Any, description: Message, folder: Path, name: str, language: str) -> tuple[Path, Path]:
+def _saved(
+    figure: Any, title: Message, parts: Sequence[str], folder: Path, name: str, language: str
+) -> tuple[Path, Path]:
+    """Write ``name``.png and ``name``.svg; the title and ``parts`` are the description, for who cannot see it."""
     library, png, svg = require(), folder / f"{name}.png", folder / f"{name}.svg"
-    text = render(description, language)
+    figure.suptitle(_said(language, title), fontsize=11)
+    text = f"{render(title, language)}. {'; '.join(parts)}"
     fonts = [*library.rcParams["font.family"], *filter(None, (_font(language),))]
     with library.rc_context({"svg.hashsalt": "localmed", "svg.fonttype": "none", "font.family": fonts}):
         figure.savefig(png, dpi=DOTS, metadata={"Description": text, "Software": None})
         figure.savefig(svg, metadata={"Description": text, "Date": None})
     return png, svg
+
+
+def _said(language: str, label: Message | str) -> str:
+    """A label in ``language``, or in English where this machine has no font for it."""
+    spoken = language if language not in FONTS or _font(language) else FALLBACK
+    return render(label, spoken) if isinstance(label, Message) else label
 
 
 @cache
@@ -219,40 +169,3 @@ def _font(language: str) -> str:
 
     installed = {entry.name for entry in fontManager.ttflist}
     return next((name for name in FONTS.get(language, ()) if name in installed), "")
-
-
-def _drawn_in(language: str) -> str:
-    """``language``, or English where this machine has no font for it."""
-    return language if language not in FONTS or _font(language) else FALLBACK
-
-
-def _confusion(axes: Any, scores: JudgeScores, labels: tuple[str, ...], below: str) -> None:
-    """Shares of each row as shades, counts as text."""
-    shares = [[count / max(1, sum(row)) for count in row] for row in scores.confusion]
-    axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)
-    for row, counts in enumerate(scores.confusion):
-        for column, count in enumerate(counts):
-            shade = "white" if shares[row][column] > 0.5 else "black"
-            axes.text(column, row, str(count), ha="center", va="center", color=shade, fontsize=10)
-    axes.set_title(f"{scores.judge}\nmacro-F1 {scores.macro_f1:.2f}", fontsize=9)
-    axes.set_xticks(range(len(labels)), labels, fontsize=8)
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    axes.set_xlabel(below)
-
-
-def _panel(axes: Any, report: Report, measure: str, labelled: bool) -> None:
-    for place, row in enumerate(report.rows):
-        estimate = row.measures[measure]
-        reranked = row.variant.endswith("+rerank")
-        spread = [[max(0.0, estimate.value - estimate.low)], [max(0.0, estimate.high - estimate.value)]]
-        axes.errorbar(
-            estimate.value, place, xerr=spread, fmt="s" if reranked else "o", color="black", capsize=3, markersize=6,
-            markerfacecolor="black" if reranked else "white",
-        )  # fmt: skip
-    axes.set_title(measure, fontsize=10)
-    axes.set_yticks(range(len(report.rows)), [row.variant for row in report.rows])
-    axes.set_ylim(len(report.rows) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=3 if labelled else 0)
-    axes.tick_params(axis="x", labelsize=8)
-    axes.grid(axis="x", color="0.85", linewidth=0.6)
-    axes.set_axisbelow(True)

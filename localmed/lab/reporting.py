@@ -1,23 +1,29 @@
-"""What the evaluations share: the folder of the report, tried before the work and filled after it, and what is told."""
+"""What the evaluations share: the folder of the report, tried before the work and filled after it; tables and files."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from localmed.cli.common import echo_wrapped, plain, print_table
-from localmed.cli.speaking import say, words
+from localmed import __version__
+from localmed.cli.common import echo_wrapped, plain, print_json, print_table
+from localmed.cli.speaking import language, say, words
 from localmed.domain import Message
-from localmed.domain.errors import Busy, InputError, reason
+from localmed.domain.errors import Busy, UsageError
+from localmed.lab.rows import writable
+from localmed.messages import known
 from localmed.process import files
+from localmed.site.session import Session
 
 FILE = click.Path(path_type=Path, dir_okay=False)
+ROWS = "rows.jsonl"
 resume_option = click.option("--resume", is_flag=True, help="Continue an interrupted run with the same --out.")
 seed_option = click.option(
     "--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1)."
@@ -30,73 +36,133 @@ def out_option(help: str, required: bool = False) -> Callable[..., Any]:
     return click.option("--out", type=folder, required=required, metavar="FOLDER", help=help)
 
 
-def writable(out: Path, file: str = "report.json") -> None:
-    """Make ``out`` and ``file`` in it; raise ``InputError`` before anything is evaluated if it cannot be."""
-    with _refused(out):
+def made_with(session: Session) -> dict[str, str]:
+    """What figures are made with: rows of something else are not gone on with."""
+    site = session.site
+    with session.workspace() as workspace:
+        made = workspace.provenance()
+    models = ", ".join(f"{name} {value}" for name, value in made.models)
+    return {"generation": made.generation, "profile": made.profile, "models": models, "judge": site.entailment.name,
+            "badge": dict(made.prompts).get("badge", ""),
+            "encoder": site.encoder.identity.slug, "reranker": site.reranker.name if site.reranker else "none",
+            "version": __version__}  # fmt: skip
+
+
+def need(*adapters: Any) -> None:
+    """Raise ``ModelError`` for a library that is not installed: before minutes of work, not after."""
+    for adapter in adapters:
+        adapter.require()
+
+
+Draw = Callable[[Path, str], tuple[Path, ...]]  # (folder, language): writes the plot there
+FORMATS = {  # of a number in a column; others have three places
+    **dict.fromkeys(("abstained", "flips", "overhead", "best", "usable", "share", "not_judged"), ".1%"),
+    **dict.fromkeys(("calls", "seconds", "passages", "queries", "sources"), ".1f"),
+    **dict.fromkeys(("tokens_in", "tokens_out"), ".0f"),
+    **dict.fromkeys(("p", "p_holm", "own_p"), ".4f"),
+    "difference": "+.3f",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Records (column -> text, number, message; ``None``: undefined) with the columns that are shown.
+
+    The column ``interval`` shows ``low`` and ``high``. A column without words of its own is called by its name.
+    """
+
+    title: Message | str
+    columns: tuple[str, ...]
+    records: Sequence[Mapping[str, Any]]
+
+    @property
+    def names(self) -> list[Message | str]:
+        """The headings."""
+        return [Message(f"column.{name}") if known(f"column.{name}") else name for name in self.columns]
+
+    @property
+    def cells(self) -> list[list[Message | str]]:
+        """What is shown, a row a record."""
+        return [[_cell(record, name) for name in self.columns] for record in self.records]
+
+
+def _cell(record: Mapping[str, Any], name: str) -> Any:
+    if name == "interval":
+        return f"{figure(record['low'])} - {figure(record['high'])}"
+    return figure(record.get(name), FORMATS.get(name, ".3f"))
+
+
+def figure(value: Any, form: str = ".3f") -> Any:
+    """A number as ``form`` has it, "-" for what is undefined; messages as they are."""
+    if isinstance(value, Message):
+        return value
+    return "-" if value is None else f"{value:{form}}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an evaluation came to: ``values`` for JSON, tables, what they do not say, and a plot. Holds no text."""
+
+    values: Mapping[str, Any]
+    tables: Sequence[Table]
+    facts: Sequence[Message] = ()
+    records: Sequence[Mapping[str, Any]] = ()  # of table.csv
+    draw: Draw | None = None
+    texts: Mapping[str, str] | None = None  # further files
+
+    @property
+    def csv(self) -> str:
+        """Every field of every record."""
+        names = list(dict.fromkeys(name for record in self.records for name in record))
+        return files.csv_text([names, *([record.get(name) for name in names] for record in self.records)])
+
+    def finish(self, out: Path | None, as_json: bool, *further: str) -> None:
+        """Write the report's files to ``out`` and print what it says; ``further`` files are there already."""
+        texts = {"report.json": json.dumps(plain(self.values), ensure_ascii=False, indent=2) + "\n"}
+        texts |= ({"table.csv": self.csv} if self.records else {}) | dict(self.texts or {})
+        if out:
+            with writable(out):
+                for name, content in texts.items():
+                    (out / name).write_text(content, "utf-8")
+                drawn = self.draw(out, language()) if self.draw else ()
+        if as_json:
+            print_json(self.values)
+            return
+        for table in self.tables:
+            cells = [list(map(_worded, row)) for row in table.cells]
+            print_table(_worded(table.title), list(map(_worded, table.names)), cells)
+        for fact in self.facts:
+            echo_wrapped(words(fact), "- ", "  ")
+        if out:
+            say("cli.written_to", out=str(out), files=(*texts, *(path.name for path in drawn), *further))
+
+
+def _worded(value: Message | str) -> str:
+    return words(value) if isinstance(value, Message) else value
+
+
+@contextmanager
+def kept_in(out: Path | None, resume: bool = False, file: str = "report.json") -> Iterator[None]:
+    """An evaluation whose finished rows stay in the folder ``out`` when Ctrl-C ends it, which is said.
+
+    Raise ``InputError`` before anything is evaluated where ``file`` cannot be written there, ``Busy`` where another
+    call writes there: two would mix their rows.
+    """
+    if not out:
+        if resume:
+            raise UsageError("evaluation.resume")
+        yield
+        return
+    with writable(out):
         out.mkdir(parents=True, exist_ok=True)
         (out / file).touch()
-
-
-def write(out: Path, result: Any, texts: Mapping[str, str], draw: Callable[[Path], object]) -> None:
-    """Write ``result`` as report.json, ``texts`` (file name -> content) and what ``draw`` draws.
-
-    Raise ``InputError`` where that cannot be.
-    """
-    report = json.dumps(plain(result), ensure_ascii=False, indent=2) + "\n"
-    with _refused(out):
-        for name, content in {"report.json": report, **texts}.items():
-            (out / name).write_text(content, "utf-8")
-        draw(out)
-
-
-@contextmanager
-def _refused(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError("file.unwritable", file=str(out), reason=reason(error)) from None
-
-
-@contextmanager
-def resumable(out: Path | None) -> Iterator[None]:
-    """An evaluation whose finished rows stay in ``out`` when Ctrl-C ends it, which is said.
-
-    Raise ``Busy`` where another call writes there: two would mix their rows.
-    """
-    with _locked(out) if out else nullcontext():
-        try:
-            yield
-        except KeyboardInterrupt:
-            if out:
-                say("cli.kept_in_out", err=True)
-            raise
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """The folder ``out``, itself locked, so that no file is left beside the report."""
-    with _refused(out):
-        handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # locked itself: no file beside the report
     try:
         if not files.lock(handle):
             raise Busy("cli.out_busy", out=str(out))
         yield
+    except KeyboardInterrupt:
+        say("cli.kept_in_out", err=True)
+        raise
     finally:
         os.close(handle)
-
-
-def table(title: Message | str, columns: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
-    """Print a table whose title, headings and cells may be messages."""
-    print_table(_shown(title), [_shown(name) for name in columns], [[_shown(cell) for cell in row] for row in rows])
-
-
-def _shown(value: object) -> str:
-    return words(value) if isinstance(value, Message) else str(value)
-
-
-def tell(facts: Iterable[Message], out: Path | None, *files: str) -> None:
-    """Print what the tables do not say, and the ``files`` that were written to ``out``."""
-    for fact in facts:
-        echo_wrapped(words(fact), "- ", "  ")
-    if out:
-        say("cli.written_to", out=str(out), files=files)

@@ -16,21 +16,21 @@ import io
 import json
 import random
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 from localmed.domain import Message
 from localmed.domain.errors import InputError, UsageError
+from localmed.lab.sets import objects
 from localmed.process.files import csv_text
 from localmed.text.language import clean
 
 Option = tuple[int, str]  # what is stored, and the end of the message code of what a reviewer reads
 
-YES_NO: tuple[Option, ...] = ((-1, "no"), (1, "yes"))
-LESS_MORE: tuple[Option, ...] = ((-1, "less"), (0, "same"), (1, "more"))
-GRADES: tuple[Option, ...] = ((5, "bad"), (10, "normal"), (15, "good"), (20, "excellent"))
-RIGHT: tuple[Option, ...] = ((0, "no"), (20, "yes"))
 MOST_CASES = 5000
 MOST_REVIEWERS = 200  # LINS had 100 resident physicians
 MOST_CHARACTERS = 20_000  # of one answer
@@ -43,7 +43,7 @@ class Dimension:
     """One thing that an answer is rated on, with the options, worst first."""
 
     name: str
-    options: tuple[Option, ...] = YES_NO
+    options: tuple[Option, ...]
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -56,29 +56,17 @@ class Dimension:
         return Message(f"review.question.{self.name}")
 
 
-def _form(*names: str, options: tuple[Option, ...] = YES_NO) -> tuple[Dimension, ...]:
-    return tuple(Dimension(name, options) for name in names)
+def _forms() -> dict[str, tuple[Dimension, ...]]:
+    table = tomllib.loads(resources.files("localmed.lab").joinpath("review_forms.toml").read_text("utf-8"))
+    scales = {name: tuple((value, word) for word, value in words.items()) for name, words in table["scales"].items()}
+    named = {form: [text.split() for text in texts] for form, texts in table["forms"].items()}
+    return {
+        form: tuple(Dimension(name, scales[scale[0] if scale else "yes_no"]) for name, *scale in texts)
+        for form, texts in named.items()
+    }
 
 
-# The papers' forms. Speed, which Dual-RAG's questionnaires ask for too, is measured instead (`localmed eval mcq`).
-FORMS: Mapping[str, tuple[Dimension, ...]] = {
-    "clinician": _form(  # LINS, nine dimensions
-        "helpfulness", "harmlessness", "consensus", "expertise", "relevance", "completeness", "diversity",
-        "empirical_support", "no_bias",
-    ),
-    "lay": _form("helpfulness", "harmlessness"),  # LINS: utility alone
-    "assistance": _form("assists", "saves_time", "reduces_stress", "improves_efficiency"),  # LINS, AEBMP stage 1
-    "evidence": (  # LINS, AEBMP stage 2
-        *_form("consensus", "relevance", "harmlessness", "no_bias", "evidence_validity"),
-        Dimension("credibility", LESS_MORE),
-    ),
-    "orders": _form("consensus", "completeness", "harmlessness", "no_bias"),  # LINS, MOEQA, physicians
-    "orders-lay": (*_form("helpfulness", "evidence_validity"), Dimension("credibility", LESS_MORE)),  # MOEQA, patients
-    "dual-rag": (  # Dual-RAG, questionnaire 1
-        Dimension("relevance", GRADES), Dimension("accuracy", RIGHT), Dimension("anthropomorphism", GRADES),
-        Dimension("usefulness", GRADES),
-    ),
-}  # fmt: skip
+FORMS: Mapping[str, tuple[Dimension, ...]] = _forms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +99,7 @@ class Block:
     answers: tuple[tuple[str, str], ...] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """What one reviewer fills in."""
-
-    reviewer: str
-    blocks: tuple[Block, ...]
+Sheets = Mapping[str, tuple[Block, ...]]  # what each reviewer fills in
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,45 +136,38 @@ def cases(text: str, name: str, form: str) -> tuple[Case, ...]:
     A line has an id, a question, and either ``answers`` (system -> text) or a ``system`` with its ``answer``; lines of
     one id are one case. ``control``: system -> dimension -> the value that is right.
     """
-    rows: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            _add(rows, line, f"{name}:{number}")
+    rows: dict[str, tuple[str, dict[str, str], dict[tuple[str, str], int]]] = {}
+    offered = {dimension.name: dimension.values for dimension in FORMS[form]}
+    try:
+        for place, value in objects(text, name):
+            _add(rows, value, place, offered)
+    except (ValueError, TypeError, KeyError):
+        raise InputError("review.line", place=place) from None
     if not 1 <= len(rows) <= MOST_CASES:
         raise InputError("review.cases", file=name, count=len(rows), most=MOST_CASES)
-    made = tuple(_case(key, row, name, form) for key, row in rows.items())
+    made = tuple(Case(key, *row) for key, row in rows.items())
+    if strange := [case.id for case in made if {system for system, _ in case.control} - set(case.answers)]:
+        raise InputError("review.control", place=f"{name}: {strange[0]}")
     systems = {frozenset(case.answers) for case in made if not case.control}
     if len(systems) != 1 or len(next(iter(systems))) < 2:
         raise InputError("review.systems", file=name)
     return made
 
 
-def _add(rows: dict[str, dict[str, Any]], line: str, place: str) -> None:
-    try:
-        value = json.loads(line)
-        answers = value["answers"] if "answers" in value else {value["system"]: value["answer"]}
-        key, question, answers = str(value["id"]), str(value["question"]), dict(answers)
-        control = {system: dict(values) for system, values in dict(value.get("control") or {}).items()}
-        json.dumps(value, ensure_ascii=False).encode()  # half a character is in no file
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise InputError("review.line", place=place) from None
-    row = rows.setdefault(key, {"question": question, "answers": {}, "control": {}})
-    usable = all(isinstance(text, str) and 0 < len(text.strip()) <= MOST_CHARACTERS for text in answers.values())
-    if not usable or row["question"] != question or set(row["answers"]) & set(answers):
-        raise InputError("review.line", place=place)
-    row["answers"].update(answers)
-    row["control"].update(control)
-
-
-def _case(key: str, row: dict[str, Any], name: str, form: str) -> Case:
-    offered = {dimension.name: dimension.values for dimension in FORMS[form]}
-    control: dict[tuple[str, str], int] = {}
-    for system, values in row["control"].items():
-        for dimension, value in values.items():
-            if system not in row["answers"] or value not in offered.get(dimension, ()):
-                raise InputError("review.control", place=f"{name}: {key}")
-            control[system, dimension] = int(value)
-    return Case(key, row["question"], row["answers"], control)
+def _add(rows: dict[str, Any], value: dict[str, Any], place: str, offered: Mapping[str, Sequence[int]]) -> None:
+    """Add a line to its case; raise ``ValueError``, ``TypeError`` or ``KeyError`` for what is none."""
+    json.dumps(value, ensure_ascii=False).encode()  # half a character is in no file
+    question, new = str(value["question"]), dict(value.get("answers") or {value["system"]: value["answer"]})
+    asked, answers, control = rows.setdefault(str(value["id"]), (question, {}, {}))
+    usable = all(isinstance(text, str) and 0 < len(text.strip()) <= MOST_CHARACTERS for text in new.values())
+    if not usable or question != asked or set(answers) & set(new):
+        raise ValueError
+    answers.update(new)
+    for system, values in dict(value.get("control") or {}).items():
+        for dimension, right in dict(values).items():
+            if right not in offered.get(dimension, ()):
+                raise InputError("review.control", place=place)
+            control[system, dimension] = int(right)
 
 
 def without_markers(text: str) -> str:
@@ -204,11 +180,11 @@ def without_markers(text: str) -> str:
 
 def blinded(
     every_case: Sequence[Case], reviewers: Sequence[str], form: str, seed: int, markers: bool = False
-) -> tuple[tuple[Sheet, ...], Key]:
+) -> tuple[Sheets, Key]:
     """A sheet for each of ``reviewers`` and the key of them all; the same seed gives the same."""
     if len(set(reviewers)) != len(reviewers) or not 1 <= len(reviewers) <= MOST_REVIEWERS:
         raise UsageError("review.reviewers", most=MOST_REVIEWERS)
-    sheets: list[Sheet] = []
+    sheets: dict[str, tuple[Block, ...]] = {}
     entries: list[Entry] = []
     for place, reviewer in enumerate(reviewers, 1):
         chance = random.Random(f"{seed} {reviewer}")  # noqa: S311  (an order, not a secret)
@@ -216,11 +192,11 @@ def blinded(
         for number, case in enumerate(_shuffled(every_case, chance), 1):
             systems = _shuffled(sorted(case.answers), chance)
             codes = [f"{place}-{number}-{chr(ord('a') + letter)}" for letter in range(len(systems))]
-            entries += map(_entry, codes, [reviewer] * len(codes), [case] * len(codes), systems)
+            entries += [_entry(code, reviewer, case, system) for code, system in zip(codes, systems, strict=True)]
             texts = [case.answers[system] if markers else without_markers(case.answers[system]) for system in systems]
             blocks.append(Block(number, case.question, tuple(zip(codes, texts, strict=True))))
-        sheets.append(Sheet(reviewer, tuple(blocks)))
-    return tuple(sheets), Key(form, seed, tuple(entries))
+        sheets[reviewer] = tuple(blocks)
+    return sheets, Key(form, seed, tuple(entries))
 
 
 def _shuffled(values: Sequence[Any], chance: random.Random) -> list[Any]:
@@ -240,35 +216,25 @@ def is_control(entry: Entry) -> bool:
 # --- forms and key as text --------------------------------------------------------------------------------------------
 
 
-def sheet_csv(sheet: Sheet, form: str) -> str:
+def sheet_csv(sheet: Sequence[Block], form: str) -> str:
     """The form as a table: a line an answer, a column a dimension, to be filled with the values of its options."""
     names = [dimension.name for dimension in FORMS[form]]
     rows: list[Sequence[object]] = [(*FIXED, *names)]
-    for block in sheet.blocks:
+    for block in sheet:
         rows += [(code, block.number, block.question, text, *([""] * len(names))) for code, text in block.answers]
     return csv_text(rows)
 
 
 def key_of(text: str, name: str) -> Key:
     """The key that a JSON file holds; raise ``InputError`` if it is none."""
-    try:
+    with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         value = json.loads(text)
         entries = tuple(Entry(**row) for row in value["entries"])
-        key = Key(str(value["form"]), int(value["seed"]), entries)
-        if (
-            key.form in FORMS
-            and len({entry.code for entry in entries}) == len(entries) > 0
-            and all(map(_whole, entries))
-        ):
-            return key
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        pass
+        whole = all(isinstance(part, str) for one in entries for part in (one.code, one.reviewer, one.case, one.system))
+        whole = whole and all(isinstance(entry.control, dict) for entry in entries)
+        if whole and value["form"] in FORMS and len({entry.code for entry in entries}) == len(entries) > 0:
+            return Key(value["form"], int(value["seed"]), entries)
     raise InputError("review.key", file=name)
-
-
-def _whole(entry: Entry) -> bool:
-    names = (entry.code, entry.reviewer, entry.case, entry.system)
-    return all(isinstance(name, str) for name in names) and isinstance(entry.control, dict)
 
 
 def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from localmed.domain import Answer, Message, message
 from localmed.domain.accounts import Right
@@ -29,9 +29,7 @@ from localmed.text.identifiers import unnamed
 from localmed.text.language import clean
 
 if TYPE_CHECKING:
-    from sqlite3 import Row
-
-    from localmed.lab.agreement import ReviewReport
+    from localmed.lab.reporting import Report
     from localmed.site.session import Session
 
 MOST_QUESTIONS = 200  # answered here, by each of two configurations: minutes on a workstation
@@ -138,52 +136,61 @@ def _hidden(session: Session, reviewers: Iterable[str]) -> frozenset[str]:
 def reviews(session: Session) -> list[Review]:
     """All of them, the newest first; raise ``UsageError`` for who is no safety officer."""
     session.require(Right.SAFETY)
-    with rows(session.data) as state:
-        return [_review(session, *row) for row in state.execute(_ROWS).fetchall()]
+    return [_review(session, one) for one in _stored(session)]
 
 
 def review_of(session: Session, id_: str) -> Review:
     """The review ``id_``; raise ``UsageError`` for who is no safety officer, ``UnknownName``."""
     session.require(Right.SAFETY)
-    return _review(session, *_row(session, id_))
+    return _review(session, *_stored(session, id_))
 
 
 def to_rate(session: Session) -> list[tuple[str, str, int]]:
     """The open reviews that the session's user is asked for: id, title, and how many cases are left."""
-    with rows(session.data) as state:
-        found_rows = state.execute(_ROWS).fetchall()
-    mine = [row for row in found_rows if session.caller.user in json.loads(row[2]) and not row[3]]
-    made = [_review(session, *row) for row in mine]
+    made = [_review(session, one) for one in _stored(session, user=session.caller.user)]
     return [(row.id, row.title, row.count - dict(row.progress)[session.caller.user]) for row in made]
 
 
-_ROW = "SELECT id, time, reviewers, closed, sealed FROM reviews WHERE id = ?"
-_ROWS = "SELECT id, time, reviewers, closed, sealed FROM reviews ORDER BY time DESC"
+class _Stored(NamedTuple):
+    """A review as it is kept, unsealed; which answer is whose is drawn anew."""
+
+    id: str
+    time: float
+    closed: bool
+    values: Mapping[str, Any]
+    sheets: review.Sheets
+    key: Key
 
 
-def _row(session: Session, id_: str) -> Row:
+def _stored(session: Session, id_: str = "", user: str = "") -> list[_Stored]:
+    """The review ``id_`` alone, or all, the newest first, or the open ones that ``user`` is asked for.
+
+    Raise ``UnknownName`` where there is no ``id_``, or it is none of the ``user``'s.
+    """
+    query = "SELECT id, time, reviewers, closed, sealed FROM reviews WHERE ? IN ('', id) ORDER BY time DESC"
+    made = []
     with rows(session.data) as state:
-        row: Row | None = state.execute(_ROW, (id_,)).fetchone()
-    if row is None:
+        found = state.execute(query, (id_,)).fetchall()
+    for name, moment, reviewers, closed, sealed in found:
+        if not user or (user in json.loads(reviewers) and not closed):
+            values = json.loads(unseal(session.data, sealed, "review", name))
+            cases = review.cases(values["cases"], values["title"], values["form"])
+            drawn = review.blinded(cases, json.loads(reviewers), values["form"], values["seed"])
+            made.append(_Stored(name, moment, bool(closed), values, *drawn))
+    if id_ and not made:
         raise UnknownName("review.unknown")
-    return row
+    return made
 
 
-def _review(session: Session, id_: str, moment: float, reviewers: str, closed: int, sealed: bytes) -> Review:
-    values, names = json.loads(unseal(session.data, sealed, "review", id_)), json.loads(reviewers)
-    sheets, _ = _blinded(values, names)
-    rated = _ratings(session, id_)
+def _review(session: Session, one: _Stored) -> Review:
+    rated = _ratings(session, one.id)
     progress = tuple(
-        (sheet.reviewer, sum(any(code in rated for code, _ in block.answers) for block in sheet.blocks))
-        for sheet in sheets
+        (reviewer, sum(any(code in rated for code, _ in block.answers) for block in sheet))
+        for reviewer, sheet in one.sheets.items()
     )
-    return Review(id_, values["title"], values["form"], tuple(values["configurations"]), moment, bool(closed),
-                  progress, len(sheets[0].blocks))  # fmt: skip
-
-
-def _blinded(values: Mapping[str, Any], reviewers: list[str]) -> tuple[tuple[review.Sheet, ...], Key]:
-    cases = review.cases(values["cases"], values["title"], values["form"])
-    return review.blinded(cases, reviewers, values["form"], values["seed"])
+    values, count = one.values, len(next(iter(one.sheets.values())))
+    return Review(one.id, values["title"], values["form"], tuple(values["configurations"]), one.time, one.closed,
+                  progress, count)  # fmt: skip
 
 
 def _ratings(session: Session, id_: str) -> dict[str, dict[str, int]]:
@@ -196,29 +203,19 @@ def _ratings(session: Session, id_: str) -> dict[str, dict[str, int]]:
     return stored
 
 
-def _open(session: Session, id_: str) -> tuple[list[Block], Key, dict[str, dict[str, int]]]:
-    """The user's sheet of an open review, its key and all ratings; raise ``UnknownName`` for one of others."""
-    row = _row(session, id_)
-    reviewers, closed = json.loads(row[2]), row[3]
-    if session.caller.user not in reviewers or closed:
-        raise UnknownName("review.unknown")
-    sheets, key = _blinded(json.loads(unseal(session.data, row[4], "review", id_)), reviewers)
-    sheet = next(sheet for sheet in sheets if sheet.reviewer == session.caller.user)
-    return list(sheet.blocks), key, _ratings(session, id_)
-
-
 def next_block(session: Session, id_: str) -> tuple[Block | None, Key, int, int]:
     """The first case that the user has not rated (None: all are), the key, how many are rated, and of how many."""
-    blocks, key, rated = _open(session, id_)
+    (one,) = _stored(session, id_, session.caller.user)
+    blocks, rated = one.sheets[session.caller.user], _ratings(session, id_)
     left = [block for block in blocks if not any(code in rated for code, _ in block.answers)]
-    return (left[0] if left else None), key, len(blocks) - len(left), len(blocks)
+    return (left[0] if left else None), one.key, len(blocks) - len(left), len(blocks)
 
 
 def rate(session: Session, id_: str, values: Mapping[tuple[str, str], str]) -> None:
     """Keep the user's ratings: (code, dimension) -> value; raise ``InputError`` for what was not offered."""
-    blocks, key, _ = _open(session, id_)
-    own = {code for block in blocks for code, _ in block.answers}
-    offered = {dimension.name: {str(value): value for value in dimension.values} for dimension in key.dimensions}
+    (one,) = _stored(session, id_, session.caller.user)
+    own = {code for block in one.sheets[session.caller.user] for code, _ in block.answers}
+    offered = {dimension.name: {str(value): value for value in dimension.values} for dimension in one.key.dimensions}
     if not values or any(code not in own or text not in offered.get(name, ()) for (code, name), text in values.items()):
         raise InputError("review.not_offered")
     with rows(session.data) as state:
@@ -231,31 +228,29 @@ def rate(session: Session, id_: str, values: Mapping[tuple[str, str], str]) -> N
 
 def close(session: Session, id_: str) -> None:
     """Nobody rates any more, and it is told which answer was whose."""
-    _row(session, id_)
+    _stored(session, id_)
     with session.change("safety unblind", id_), rows(session.data) as state:
         state.execute("UPDATE reviews SET closed = 1 WHERE id = ?", (id_,))
 
 
 def delete(session: Session, id_: str) -> None:
     """Delete it with its ratings."""
-    _row(session, id_)
+    _stored(session, id_)
     with session.change("safety discard", id_), rows(session.data) as state:
         state.execute("DELETE FROM reviews WHERE id = ?", (id_,))
         state.execute("DELETE FROM review_ratings WHERE review = ?", (id_,))
 
 
-def report(session: Session, id_: str) -> ReviewReport | None:
+def report(session: Session, id_: str) -> Report | None:
     """What the ratings of a closed review come to; None where none is left, or it is open."""
     from localmed.lab import agreement
 
     session.require(Right.SAFETY)
-    row = _row(session, id_)
-    if not row[3]:
+    (one,) = _stored(session, id_)
+    if not one.closed:
         return None
-    values = json.loads(unseal(session.data, row[4], "review", id_))
-    _, key = _blinded(values, json.loads(row[2]))
-    ratings, left_out = review.merged([_ratings(session, id_)], key)
-    return agreement.report(ratings, key.form, left_out, values["seed"]) if ratings else None
+    ratings, left_out = review.merged([_ratings(session, id_)], one.key)
+    return agreement.report(ratings, one.key.form, left_out, one.key.seed) if ratings else None
 
 
 def cleaned(text: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What a batch of questions has finished, as JSON lines, so that an interrupted batch goes on.
 
 The first line says what the batch is made with; a batch of something else is refused. Each of the others is a finished
-piece, which outlives an interruption; a last line that one has cut off is left out. Going on replaces the file in one
+row, which outlives an interruption; a last line that one has cut off is left out. Going on replaces the file in one
 step: a process that is killed meanwhile takes nothing with it.
 """
 
@@ -9,90 +9,100 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from localmed.domain import Badge
+from localmed.domain.codec import field_types
 from localmed.domain.errors import InputError, UsageError, reason
 from localmed.lab.sets import read_bytes
 from localmed.process import files
 
-Row = tuple[str, str]  # a question's id, a source
-_BADGES = frozenset(badge.value for badge in Badge)
+Row = TypeVar("Row")
+Kind = type[Row] | tuple[type[Row], ...]
 
 
-def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> list[Any]:
-    """The finished pieces of ``file`` if ``resume``; else, and where there are none, it begins anew.
+class Rows(Generic[Row]):
+    """The rows of a batch, of one ``kind`` or several, named by their ``key`` fields. Without a file none is kept."""
 
-    Raise ``UsageError`` if it was made with something else, ``InputError`` where it cannot be read or written.
-    """
-    kept: list[Any] = []
-    if resume and file.exists() and file.stat().st_size:
-        head, *lines = _text(file).split("\n")
-        if _parsed(head) != dict(made_with):
-            raise UsageError("evaluation.other_run", file=str(file))
-        kept = [value for value in map(_parsed, lines) if value is not None]
-    with writable(file):
-        files.replace(file, _lines(dict(made_with), *kept).encode())
-    return kept
+    def __init__(
+        self, file: Path | None, made_with: Mapping[str, str], resume: bool, kind: Kind[Row], *key: str
+    ) -> None:
+        """Begin anew, or with the rows of ``file`` if ``resume``.
+
+        Raise ``UsageError`` if it was made with something else, ``InputError`` where it cannot be read or written.
+        """
+        self._file = file
+        kept: list[Any] = []
+        if file and resume and file.exists() and file.stat().st_size:
+            head, kept = _parsed(file)
+            if head != dict(made_with):
+                raise UsageError("evaluation.other_run", file=str(file))
+        self.done = {tuple(getattr(row, name, "") for name in key): row for row in _made(kept, kind)}
+        if file:
+            with writable(file):
+                files.replace(file, "".join(map(line, (dict(made_with), *kept))).encode())
+
+    def get(self, key: tuple[str, ...], make: Callable[[], Row]) -> Row:
+        """The finished row called ``key``, else a fresh one, which is in the file before it is given."""
+        if key not in self.done:
+            row: Any = make()
+            self.done[key] = row
+            if self._file:
+                with writable(self._file), self._file.open("a", encoding="utf-8") as opened:
+                    opened.write(line(asdict(row)))
+                    opened.flush()
+                    os.fsync(opened.fileno())
+        return self.done[key]
 
 
-def read(file: Path) -> tuple[Mapping[str, Any], list[Any]]:
-    """What the pieces of ``file`` were made with, and the pieces; raise ``InputError`` where it cannot be read."""
-    head, *lines = _text(file).split("\n")
-    made_with = _parsed(head)
+def stored(file: Path, kind: Kind[Row]) -> tuple[Mapping[str, Any], list[Row]]:
+    """What the rows of ``file`` were made with, and the rows; raise ``InputError`` where it cannot be read."""
+    made_with, pieces = _parsed(file)
     if not isinstance(made_with, dict):
         raise InputError("evaluation.rows", file=str(file))
-    return made_with, [value for value in map(_parsed, lines) if value is not None]
+    return made_with, list(_made(pieces, kind))
 
 
-def keep(file: Path, value: Any) -> None:
-    """Add a finished piece."""
-    with writable(file), file.open("a", encoding="utf-8") as opened:
-        opened.write(_lines(value))
-        opened.flush()
-        os.fsync(opened.fileno())
+def _made(pieces: list[Any], kind: Kind[Row]) -> Iterator[Row]:
+    for piece in pieces:
+        for one in kind if isinstance(kind, tuple) else (kind,):
+            with suppress(TypeError, AttributeError):  # of another class, or version
+                yield _revived(one, piece)
 
 
-def _parsed(line: str) -> Any:
+def _revived(kind: Any, piece: Any) -> Any:
+    if is_dataclass(kind):
+        return kind(**{name: _revived(field_types(kind).get(name), value) for name, value in piece.items()})  # type: ignore[arg-type,operator]
+    return tuple(piece) if isinstance(piece, list) else piece
+
+
+def _parsed(file: Path) -> tuple[Any, list[Any]]:
+    """The values of the first line and of the others, without those that are cut off."""
+    values: list[Any] = []
     try:
-        return json.loads(line)
-    except ValueError:
-        return None
-
-
-def _text(file: Path) -> str:
-    try:
-        return read_bytes(file).decode()
+        lines = read_bytes(file).decode().split("\n")
     except UnicodeDecodeError:
         raise InputError("evaluation.rows", file=str(file)) from None
+    for text in lines:
+        try:
+            values.append(json.loads(text))
+        except ValueError:
+            values.append(None)
+    return values[0], [value for value in values[1:] if value is not None]
 
 
-def _lines(*values: Any) -> str:
-    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+def line(value: Any) -> str:
+    """``value`` as a line of JSON."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 @contextmanager
-def writable(file: Path) -> Iterator[None]:
-    """Raise ``InputError`` where ``file`` cannot be written."""
+def writable(path: Path) -> Iterator[None]:
+    """Raise ``InputError`` where ``path`` cannot be written."""
     try:
         yield
     except OSError as error:
-        raise InputError("file.unwritable", reason=reason(error), file=str(file)) from None
-
-
-# --- a batch of badges ------------------------------------------------------------------------------------------------
-
-
-def begin_badges(file: Path, made_with: Mapping[str, str], resume: bool) -> dict[Row, Badge]:
-    """The badges that ``file`` holds if ``resume`` (see ``begin``)."""
-    kept = begin(file, made_with, resume)
-    whole = (piece for piece in kept if isinstance(piece, list) and len(piece) == 3 and piece[2] in _BADGES)
-    return {(str(question), str(source)): Badge(badge) for question, source, badge in whole}
-
-
-def keep_badge(file: Path, row: Row, badge: Badge) -> None:
-    """Add a finished badge."""
-    keep(file, [*row, badge.value])
+        raise InputError("file.unwritable", reason=reason(error), file=str(path)) from None

@@ -1,42 +1,54 @@
-"""Question sets: what is asked, which documents answer it, and how samples of questions are drawn.
+"""Question sets: files of questions, and of judgements of which documents answer them (TREC).
 
-A *known-item* set asks each stored record's own question, which must not be indexed, and looks for that one record. The
-reported sample (``REPORTED_SEED``) and the one for tuning (``TUNING_SEED``) are disjoint: settings are chosen on the
-second, figures reported from the first.
+Questions, told apart by the file's ending: ``.toml`` (``[[question]]`` tables) and ``.jsonl`` with ``text`` (or
+``question``), and where they are known ``id`` and ``gold`` (or ``evidence``), the answer known to be right; anything
+else is lines of ``ID<TAB>QUESTION``, after which a third column may give the gold answer.
 
-Judgements are gains: 0 was judged useless, more is better, what nobody judged counts as useless. A question without a
-single relevant document in the library scores nothing whatever is searched; such questions are left out and counted.
+Judgements are lines of ``question iteration document grade``. A judged document is named by its id here, its key, the
+record's own key in its file, one of its identifiers (with the scheme or without: ``pmid:123``, ``123``) or its file's
+name without the ending; a passage id stands for its document. A name that fits several documents is an error. Of
+several judgements of one document the highest counts; grades below 0 (junk, in TREC) count as 0, and what nobody judged
+as useless. Judged documents that the library does not hold, and questions that no document there answers, are left out
+and counted. A message names the line that is wrong, never what stands there.
 """
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Mapping, Sequence
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
-from localmed.domain import Message, SearchFilter, message
-from localmed.domain.errors import InputError, UsageError
+from localmed.domain import ID_LENGTH, Message, SearchFilter, message
+from localmed.domain.errors import InputError
 from localmed.library.library import Library
 from localmed.process.files import contents
 from localmed.text.language import clean
 
-SAMPLE = 1000  # questions: an MRR of 0.7 is then known to about 0.025 either way
-REPORTED_SEED = 1
-TUNING_SEED = 7
 LEAST_QUESTIONS = 2  # of one question there is no interval
+MOST_QUESTIONS = 100_000  # of one batch: a day's work on starter
 MOST_BYTES = 256 * 2**20  # of one file of questions or judgements; MS MARCO's largest has 220 MiB
-LEAK_CHECKS = 20  # questions looked for in the library's own headings
+MOST_GRADE = 100  # trec_eval counts every grade up to the highest
+ID_CHARACTERS = 100
+LISTED = 20  # line numbers named in a message; the rest are counted
+_PASSAGE = re.compile(rf"[0-9a-f]{{{ID_LENGTH}}}")
+_GRADE = re.compile(r"-?[0-9]{1,4}")
 
-Pair = tuple[str, str]  # (question, name of the record that answers it)
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and its id, which holds no blank. The text is in no representation, so that no log shows it."""
+    """A question and its id, which holds no blank. Its texts are in no representation, so that no log shows them."""
 
     id: str
     text: str = field(repr=False)
+    gold: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,63 +74,21 @@ class QuestionSet:
             raise InputError("evaluation.few", questions=len(self.questions), count=len(kept), least=LEAST_QUESTIONS)
         left_out = len(self.questions) - len(kept)
         note = message("evaluation.note.left_out", count=left_out, questions=len(self.questions))
-        notes = (*self.notes, note) if left_out else self.notes
         judged = {question.id: self.judgements[question.id] for question in kept}
-        return replace(self, questions=kept, judgements=judged, notes=notes)
+        return replace(self, questions=kept, judgements=judged, notes=(*self.notes, *([note] if left_out else ())))
 
     def _answered(self, question: Question) -> bool:
         return any(gain >= self.relevant_from for gain in self.judgements.get(question.id, {}).values())
 
 
-def sample(pairs: Sequence[Pair], size: int = SAMPLE, seed: int = REPORTED_SEED) -> list[Pair]:
-    """At most ``size`` of ``pairs``; the same ones wherever and in whatever order they were read."""
-    ordered = sorted(pairs, key=_by_record)
-    return random.Random(seed).sample(ordered, min(size, len(ordered)))  # noqa: S311  (a sample, not a secret)
+def drawn(values: Sequence[_Value], size: int | None, seed: int) -> tuple[_Value, ...]:
+    """At most ``size`` of ``values``, drawn by ``seed``, in their order; all without a size."""
+    places = range(len(values))
+    chosen = random.Random(seed).sample(places, min(size or len(places), len(places)))  # noqa: S311  (a sample)
+    return tuple(values[place] for place in sorted(chosen))
 
 
-def tuning_sample(pairs: Sequence[Pair], size: int = SAMPLE, seed: int = TUNING_SEED) -> list[Pair]:
-    """At most ``size`` of the pairs that the reported sample leaves."""
-    return sample(list(set(pairs) - set(sample(pairs))), size, seed)
-
-
-def _by_record(pair: Pair) -> tuple[str, str]:
-    return pair[1], pair[0]
-
-
-def known_item(
-    name: str, pairs: Sequence[Pair], documents: Mapping[str, str], search_filter: SearchFilter
-) -> QuestionSet:
-    """The set that looks for each question's own record. ``documents``: record -> document id, of those stored.
-
-    A record whose text is stored under an identical one has no document of its own; it stays in as a miss.
-    """
-    if not pairs:
-        raise InputError("evaluation.no_pairs")
-    missing = sum(record not in documents for _, record in pairs)
-    if missing == len(pairs):
-        raise InputError("evaluation.not_imported", count=missing)
-    questions = tuple(Question(blankless(record), clean(question)) for question, record in pairs)
-    judgements = {blankless(record): {documents.get(record, f"missing:{blankless(record)}"): 1} for _, record in pairs}
-    note = message("evaluation.note.misses", count=missing)
-    return QuestionSet(name, questions, judgements, search_filter, notes=(note,) if missing else ())
-
-
-def blankless(name: str) -> str:
-    """``name`` as an id in a run file, whose columns are separated by blanks."""
-    return "_".join(name.split())
-
-
-def refuse_indexed_questions(library: Library, question_set: QuestionSet) -> None:
-    """Raise ``UsageError`` if the library holds the questions themselves: each would then find its record by itself."""
-    settings = (1.0, 64)  # title boost, terms: as good as any to find a text by its own words
-    for question in question_set.questions[:LEAK_CHECKS]:
-        documents = tuple(question_set.judgements[question.id])
-        hits = library.search_lexical(
-            question.text, 1, replace(question_set.search_filter, documents=documents), *settings
-        )
-        for passage in library.passages([hit[0] for hit in hits]).values():
-            if question.text.casefold() in (name.casefold() for name in (passage.title, *passage.headings)):
-                raise UsageError("evaluation.indexed")
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def read_bytes(file: Path) -> bytes:
@@ -132,3 +102,143 @@ def read_text(file: Path) -> str:
         return read_bytes(file).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError("file.no_utf8", name=file.name) from None
+
+
+def objects(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of JSON lines or of a JSON list, each with its place; raise ``InputError`` for anything else."""
+    try:
+        pieces = json.loads(text) if text.lstrip().startswith("[") else text.split("\n")
+    except (ValueError, RecursionError):
+        raise InputError("evaluation.no_object").within(name) from None
+    for number, piece in enumerate(pieces, 1):
+        if isinstance(piece, str) and not piece.strip():
+            continue
+        try:
+            record = json.loads(piece) if isinstance(piece, str) else piece
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise InputError("evaluation.no_object").within(f"{name}:{number}")
+        yield f"{name}:{number}", record
+
+
+def text_of(record: Mapping[str, Any], *names: str) -> str:
+    """The first text of a record called so, "" where it has none."""
+    values = (record.get(name) for name in names)
+    texts = (str(value) for value in values if isinstance(value, (str, int)) and not isinstance(value, bool))
+    return clean(next(filter(None, texts), "")).strip()
+
+
+def blankless(name: str) -> str:
+    """``name`` as an id in a run file, whose columns are separated by blanks."""
+    return "_".join(name.split())
+
+
+def id_of(record: Mapping[str, Any], place: int) -> str:
+    """What a record is called, else its place."""
+    return blankless(text_of(record, "id"))[:ID_CHARACTERS] or str(place)
+
+
+def questions(file: Path) -> tuple[Question, ...]:
+    """The questions of ``file``; raise ``InputError`` naming the one that is wrong."""
+    batch: list[Question] = []
+    for number, record in enumerate(_records(file), 1):
+        text = text_of(record, "text", "question")
+        if not text:
+            raise InputError("evaluation.no_text", number=number, file=file.name)
+        batch.append(Question(id_of(record, number), text, text_of(record, "gold", "evidence")))
+    if not 0 < len(batch) <= MOST_QUESTIONS:
+        raise InputError("evaluation.questions", count=len(batch), most=MOST_QUESTIONS, file=file.name)
+    if len({question.id for question in batch}) < len(batch):
+        raise InputError("evaluation.id_twice", file=file.name)
+    return tuple(batch)
+
+
+def _records(file: Path) -> Iterator[Mapping[str, Any]]:
+    text = read_text(file)
+    if file.suffix == ".toml":
+        try:
+            yield from (record for record in tomllib.loads(text).get("question", []) if isinstance(record, dict))
+        except (tomllib.TOMLDecodeError, AttributeError, TypeError):
+            raise InputError("evaluation.toml", file=file.name) from None
+    elif file.suffix == ".jsonl":
+        yield from (record for _, record in objects(text, file.name))
+    else:
+        for line in text.splitlines():
+            if line.strip():
+                yield dict(zip(("id", "text", "gold"), line.split("\t"), strict=False))
+
+
+# --- judgements -------------------------------------------------------------------------------------------------------
+
+
+def judged(
+    queries: Path, qrels: Path, library: Library, search_filter: SearchFilter, relevant_from: int = 1
+) -> QuestionSet:
+    """The set of two files over what ``library`` holds; raise ``InputError`` with the lines that are wrong."""
+    asked, lines = questions(queries), read_qrels(qrels)
+    known = {question.id for question in asked}
+    if unknown := [number for number, (question, _, _) in lines.items() if question not in known]:
+        raise InputError("evaluation.judged_lines", file=qrels.name, queries=queries.name, **_listed(unknown))
+    owners = _owners(lines, library, search_filter, qrels.name)
+    judgements: dict[str, dict[str, int]] = defaultdict(dict)
+    for question, name, gain in lines.values():
+        if document := owners.get(name):
+            judgements[question][document] = max(gain, judgements[question].get(document, 0))
+    lost = len({name for _, name, _ in lines.values()} - set(owners))
+    notes = (message("evaluation.note.unjudged"), *([message("evaluation.note.lost", count=lost)] if lost else ()))
+    measure = "nDCG@10" if any(gain > 1 for _, _, gain in lines.values()) else "MRR@10"
+    return QuestionSet(queries.stem, asked, judgements, search_filter, relevant_from, measure, notes)
+
+
+def read_qrels(file: Path) -> dict[int, tuple[str, str, int]]:
+    """(question, document, gain) by line; the four columns are separated by blanks or tabs."""
+    lines, bad = {}, []
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        columns = line.split()
+        if len(columns) == 4 and _GRADE.fullmatch(columns[3]) and int(columns[3]) <= MOST_GRADE:
+            lines[number] = columns[0], columns[2], max(0, int(columns[3]))
+        elif columns:
+            bad.append(number)
+    form = message("evaluation.form.judgements", most=MOST_GRADE)
+    if bad:
+        raise InputError("evaluation.lines", file=file.name, form=form, **_listed(bad))
+    if not lines:
+        raise InputError("evaluation.empty", form=form, file=file.name)
+    return lines
+
+
+def _owners(
+    lines: Mapping[int, tuple[str, str, int]], library: Library, search_filter: SearchFilter, file: str
+) -> Mapping[str, str]:
+    """Judged name -> document id, for the names that fit a document or a passage of what is searched."""
+    names, within = _names(library, search_filter), search_filter.collections
+    if ambiguous := [number for number, (_, name, _) in lines.items() if len(names.get(name, ())) > 1]:
+        raise InputError("evaluation.ambiguous", file=file, **_listed(ambiguous))
+    wanted = {name for _, name, _ in lines.values()}
+    passages = library.passages(sorted(name for name in wanted - set(names) if _PASSAGE.fullmatch(name)))
+    owners = {name: document for name in wanted & set(names) for document in names[name]}
+    owners |= {name: one.document_id for name, one in passages.items() if not within or one.collection in within}
+    if not owners:
+        raise InputError("evaluation.none_judged", count=len(wanted), file=file)
+    return owners
+
+
+def _names(library: Library, search_filter: SearchFilter) -> dict[str, set[str]]:
+    """What each document may be called -> the ids of those that are called so."""
+    names: dict[str, set[str]] = defaultdict(set)
+    for document in library.catalogue.documents():
+        if search_filter.collections and document.collection not in search_filter.collections:
+            continue
+        bare = (known.partition(":")[2] for known in document.identifiers)
+        own = document.key.removeprefix(document.source).removeprefix("#")
+        for name in (document.id, document.key, own, *document.identifiers, *bare, Path(document.source).stem):
+            if name:
+                names[name].add(document.id)
+    return names
+
+
+def _listed(lines: Sequence[int]) -> dict[str, Any]:
+    """How many lines, and the first numbers."""
+    more = len(lines) - LISTED
+    return {"count": len(lines), "lines": ", ".join(map(str, lines[:LISTED])) + (f" ... (+{more})" if more > 0 else "")}

@@ -1,4 +1,4 @@
-"""How well an entailment model judges labelled pairs: accuracy, macro-F1, confusion; and judges that need no model.
+"""``localmed eval stance``: how well an entailment model judges labelled pairs, beside judges that need no model.
 
 Files that ``load`` reads, told apart by their first line:
 
@@ -16,23 +16,25 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import numpy.typing as npt
 
 from localmed.answering.verbatim import find_verbatim
+from localmed.cli.common import json_option, opened, progress
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError
 from localmed.domain.ports import NOT_JUDGED, Entailment, Stance
+from localmed.lab import plot, reporting, sets
 from localmed.lab.measures import CONFIDENCE, RESAMPLES
-from localmed.lab.sets import read_text
-from localmed.text.language import content_words
+from localmed.lab.reporting import Report, Table
 
 THREE = ("entailment", "neutral", "contradiction")
 TWO = ("entailment", "not entailment")
@@ -43,7 +45,7 @@ _NAMES = {
     **dict.fromkeys(("refutes",), "contradiction"),
     **dict.fromkeys(("not_entailment", "not entailment", "refuted"), "not entailment"),
 }
-_GRID = np.round(np.arange(0.0, 1.01, 0.02), 2)  # of thresholds of the overlap baseline
+_PLACES = {"evidence": 0, "sentence1": 0, "claim": 1, "sentence2": 1, "label": 2, "entailment": 2}  # columns
 
 Advance = Callable[[float, str], object]
 Counts = npt.NDArray[np.int64]
@@ -68,20 +70,11 @@ class PairSet:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassScores:
-    """Of one label; 0 where nothing was predicted or nothing is so."""
-
-    precision: float
-    recall: float
-    f1: float
-    pairs: int
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeScores:
     """What one judge scored; an interval is (low, high). ``confusion[i][j]`` counts label i judged as label j.
 
-    What is not judged (``unjudged`` pairs) counts as neutral there.
+    What is not judged (``unjudged`` pairs) counts as neutral there. ``classes``: label -> precision, recall, f1 (0
+    where nothing was predicted or nothing is so) and the number of its pairs.
     """
 
     judge: str
@@ -89,22 +82,9 @@ class JudgeScores:
     accuracy_interval: tuple[float, float]
     macro_f1: float
     macro_f1_interval: tuple[float, float]
-    classes: Mapping[str, ClassScores]
+    classes: Mapping[str, Mapping[str, float]]
     confusion: tuple[tuple[int, ...], ...]
     unjudged: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StanceReport:
-    """All judges over one set."""
-
-    set: str
-    pairs: int
-    hypotheses: int
-    labels: tuple[str, ...]
-    seed: int
-    confidence: float
-    judges: tuple[JudgeScores, ...]
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -116,56 +96,40 @@ CELL_CHARACTERS = 100_000  # a premise has about 1,000; a longer cell is a quota
 def load(file: Path) -> PairSet:
     """Read ``file``; raise ``InputError`` naming the line that is not a labelled pair, without its text."""
     pairs: list[Labelled] = []
-    for number, (premise, hypothesis, label) in enumerate(_read(file, read_text(file)), 1):
-        name = _NAMES.get(label.strip().lower().replace("-", "_"))
-        if not (premise.strip() and hypothesis.strip() and name):
-            raise InputError("evaluation.pair", number=number, file=file.name)
-        pairs.append(Labelled(premise.strip(), hypothesis.strip(), name))
+    try:
+        for number, cells in enumerate(_rows(sets.read_text(file), file.name), 1):
+            premise, hypothesis, label = (*map(str.strip, cells), "", "", "")[:3]
+            name = _NAMES.get(label.lower().replace("-", "_"))
+            if not (premise and hypothesis and name):
+                raise InputError("evaluation.pair", number=number, file=file.name)
+            pairs.append(Labelled(premise, hypothesis, name))
+    except csv.Error:
+        raise InputError("evaluation.csv", file=file.name) from None
     if not pairs:
         raise InputError("evaluation.pairs_none", file=file.name)
     two = any(pair.label == "not entailment" for pair in pairs)
     return PairSet(file.name, tuple(_two_way(pair) if two else pair for pair in pairs), TWO if two else THREE)
 
 
-def _read(file: Path, text: str) -> Iterator[tuple[str, str, str]]:
-    try:
-        yield from _rows(text)
-    except csv.Error:
-        raise InputError("evaluation.csv", file=file.name) from None
-
-
-def _rows(text: str) -> Iterator[tuple[str, str, str]]:
-    """Premise, hypothesis and label of each row, as written; "" for what is not there."""
+def _rows(text: str, name: str) -> Iterator[Sequence[str]]:
+    """Premise, hypothesis and label of each row, as written."""
     csv.field_size_limit(CELL_CHARACTERS)  # of the process: whoever read a table before may have raised it
-    first = text.split("\n", 1)[0]
+    first, rows = text.split("\n", 1)[0].strip().lower(), io.StringIO(text, newline="")
     if first.startswith("{"):
-        yield from (_json_row(line) for line in text.split("\n") if line.strip())
+        records: Iterable[Mapping[str, Any]] = (record for _, record in sets.objects(text, name))
     elif first.startswith("index\t"):
-        yield from _cells(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE), (1, 2, 3))
-    elif {"evidence", "claim", "label"} <= set(first.strip().split(",")):
-        columns = first.strip().split(",")
-        places = (columns.index("evidence"), columns.index("claim"), columns.index("label"))
-        yield from _cells(csv.reader(io.StringIO(text, newline="")), places)
+        records = csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE)
+    elif {"evidence", "claim", "label"} <= set(first.split(",")):
+        records = csv.DictReader(rows)
     else:
-        for line in text.splitlines():
-            if line.strip():
-                cells = [*line.split("\t"), "", "", ""]
-                yield cells[0], cells[1], cells[2]
-
-
-def _cells(rows: Iterator[list[str]], places: tuple[int, int, int]) -> Iterator[tuple[str, str, str]]:
-    next(rows)
-    for row in rows:
-        cells = [row[place] if place < len(row) else "" for place in places]
-        yield cells[0], cells[1], cells[2]
-
-
-def _json_row(line: str) -> tuple[str, str, str]:
-    try:
-        record = json.loads(line)
-        return " ".join(record["evidence"]), str(record["claim"]), str(record["label"])
-    except (ValueError, KeyError, TypeError):
-        return "", "", ""
+        yield from (line.split("\t") for line in text.splitlines() if line.strip())
+        return
+    for record in records:
+        cells = dict.fromkeys(_PLACES.values(), "")
+        for column, value in record.items():
+            if (place := _PLACES.get(str(column).lower())) is not None:
+                cells[place] = " ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+        yield list(cells.values())
 
 
 def _two_way(pair: Labelled) -> Labelled:
@@ -175,109 +139,61 @@ def _two_way(pair: Labelled) -> Labelled:
 # --- what needs no model --------------------------------------------------------------------------------------------
 
 
-class Majority:
-    """``Entailment``: the same label whatever is asked."""
+class Baseline:
+    """``Entailment`` by a rule."""
 
     languages = ("en", "zh")
 
-    def __init__(self, pairs: Sequence[Labelled]) -> None:
-        """The most frequent label of ``pairs`` (of two-way ones, "not entailment" is said as neutral)."""
-        self._label = Counter(pair.label for pair in pairs).most_common(1)[0][0]
-        self.name = "majority class"
+    def __init__(self, name: str, rule: Callable[[str, str], Stance]) -> None:
+        self.name, self.rule = name, rule
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment``."""
-        return [_certain(self._label)] * len(pairs)
+        return [self.rule(premise, statement) for premise, statement in pairs]
 
 
-class Verbatim:
-    """``Entailment``: supported is what the premise says word for word; nothing else is judged."""
-
-    name = "word for word"
-    languages = ("en", "zh")
-
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-        """See ``Entailment``."""
-        return [
-            _certain("entailment") if find_verbatim(premise, statement) else NOT_JUDGED for premise, statement in pairs
-        ]
+def majority(pairs: Sequence[Labelled]) -> Baseline:
+    """The most frequent label of ``pairs``, whatever is asked (of two-way ones, "not entailment" is neutral)."""
+    label = Counter(pair.label for pair in pairs).most_common(1)[0][0]
+    return Baseline("majority class", lambda *_: certain(label))
 
 
-class Overlap:
-    """``Entailment`` by the share of the hypothesis's words in the premise, cut at two places into three labels."""
-
-    languages = ("en",)
-
-    def __init__(self, low: float, high: float, labels: tuple[str, str, str]) -> None:
-        """``labels`` are for a share below ``low``, between, and from ``high`` on."""
-        self.low, self.high, self.labels = low, high, labels
-        self.name = "word overlap"
-
-    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-        """See ``Entailment``."""
-        shares = [coverage(premise, hypothesis) for premise, hypothesis in pairs]
-        return [_certain(self.labels[(share >= self.low) + (share >= self.high)]) for share in shares]
+def _said(premise: str, statement: str) -> Stance:
+    """Supported is what the premise says word for word; nothing else is judged."""
+    return certain("entailment") if find_verbatim(premise, statement) else NOT_JUDGED
 
 
-def coverage(premise: str, hypothesis: str) -> float:
-    """The share of the hypothesis's content words that the premise has, from 0 to 1."""
-    words = frozenset(content_words(hypothesis))
-    return len(words & frozenset(content_words(premise))) / max(1, len(words))
+VERBATIM = Baseline("word for word", _said)
 
 
-def tuned(pairs: Sequence[Labelled]) -> Overlap:
-    """The ``Overlap`` with the best macro-F1 on ``pairs``, of all cuts in steps of 0.02 and all orders of labels."""
-    shares = np.array([coverage(pair.premise, pair.hypothesis) for pair in pairs])
-    gold = np.array([THREE.index(pair.label) if pair.label in THREE else 1 for pair in pairs])
-    best = (-1.0, 0.0, 0.0, (1, 2, 0))
-    for order in ((1, 2, 0), (1, 0, 2), (2, 1, 0)):
-        for low in _GRID:
-            for high in _GRID[low <= _GRID]:
-                judged = np.array(order)[(shares >= low).astype(int) + (shares >= high)]
-                score = macro_f1(confusion(gold, judged, len(THREE)))
-                best = max(best, (score, float(low), float(high), order))
-    first, second, third = (THREE[place] for place in best[3])
-    return Overlap(best[1], best[2], (first, second, third))
-
-
-def _certain(label: str) -> Stance:
+def certain(label: str) -> Stance:
+    """A stance that says ``label`` and nothing else."""
     supported, neither, contradicted = (float(name == label) for name in THREE)
     return Stance(supported, neither, contradicted) if label in THREE else Stance(0.0, 1.0, 0.0)
-
-
-def _unwatched(done: float, doing: str) -> None:
-    del done, doing
 
 
 # --- scoring --------------------------------------------------------------------------------------------------------
 
 
-def report(pair_set: PairSet, judges: Sequence[Entailment], seed: int, advance: Advance = _unwatched) -> StanceReport:
-    """Every judge over every pair; ``advance`` is told of each batch."""
-    scores = tuple(_scores(pair_set, judge, seed, advance) for judge in judges)
-    hypotheses = len({pair.hypothesis for pair in pair_set.pairs})
-    return StanceReport(pair_set.name, len(pair_set.pairs), hypotheses, pair_set.labels, seed, CONFIDENCE, scores)
-
-
-def _scores(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance) -> JudgeScores:
+def score(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance = lambda *_: None) -> JudgeScores:
+    """``judge`` over every pair; ``advance`` is told of each batch."""
     labels = pair_set.labels
-    gold = np.array([labels.index(pair.label) for pair in pair_set.pairs])
-    stances = list(_judged(pair_set, judge, advance))
-    judged = np.array([(labels.index(stance.label) if stance.label in labels else 1) for stance in stances])
-    table = confusion(gold, judged, len(labels))
-    accuracies, macros = _resampled(pair_set, gold, judged, seed)
-    return JudgeScores(
-        judge.name, _accuracy(table), _interval(accuracies), macro_f1(table), _interval(macros),
-        dict(zip(labels, _classes(table), strict=True)), tuple(tuple(map(int, row)) for row in table),
-        sum(not stance.judged for stance in stances),
-    )  # fmt: skip
-
-
-def _judged(pair_set: PairSet, judge: Entailment, advance: Advance) -> Iterator[Stance]:
+    stances: list[Stance] = []
     for start in range(0, len(pair_set.pairs), BATCH):
         batch = [(pair.premise, pair.hypothesis) for pair in pair_set.pairs[start : start + BATCH]]
-        yield from judge.judge(batch)
+        stances += judge.judge(batch)
         advance(len(batch), judge.name)
+    gold = np.array([labels.index(pair.label) for pair in pair_set.pairs])
+    judged = np.array([(labels.index(stance.label) if stance.label in labels else 1) for stance in stances])
+    table = confusion(gold, judged, len(labels))
+    drawn = _resampled(pair_set, gold, judged, seed)
+    outside = (1 - CONFIDENCE) / 2
+    bounds = np.quantile([(_accuracy(one), macro_f1(one)) for one in drawn], (outside, 1 - outside), axis=0)
+    return JudgeScores(
+        judge.name, _accuracy(table), (float(bounds[0][0]), float(bounds[1][0])), macro_f1(table),
+        (float(bounds[0][1]), float(bounds[1][1])), dict(zip(labels, _classes(table), strict=True)),
+        tuple(tuple(map(int, row)) for row in table), sum(not stance.judged for stance in stances),
+    )  # fmt: skip
 
 
 def confusion(gold: npt.NDArray[Any], judged: npt.NDArray[Any], size: int) -> Counts:
@@ -287,46 +203,86 @@ def confusion(gold: npt.NDArray[Any], judged: npt.NDArray[Any], size: int) -> Co
 
 def macro_f1(table: Counts) -> float:
     """The mean of the labels' F1."""
-    return float(np.mean([class_.f1 for class_ in _classes(table)]))
+    return float(np.mean([one["f1"] for one in _classes(table)]))
 
 
 def _accuracy(table: Counts) -> float:
     return float(np.trace(table) / max(1, table.sum()))
 
 
-def _classes(table: Counts) -> list[ClassScores]:
-    hits, judged, so = np.diag(table), table.sum(0), table.sum(1)
+def _classes(table: Counts) -> list[dict[str, float]]:
     return [
-        ClassScores(
-            float(hit / max(1, predicted)),
-            float(hit / max(1, there)),
-            float(2 * hit / max(1, predicted + there)),
-            int(there),
-        )
-        for hit, predicted, there in zip(hits, judged, so, strict=True)
-    ]
+        {"precision": float(hit / max(1, judged)), "recall": float(hit / max(1, there)),
+         "f1": float(2 * hit / max(1, judged + there)), "pairs": int(there)}
+        for hit, judged, there in zip(np.diag(table), table.sum(0), table.sum(1), strict=True)
+    ]  # fmt: skip
 
 
-def _resampled(
-    pair_set: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[Any], seed: int
-) -> tuple[list[float], list[float]]:
-    """Accuracy and macro-F1 of ``RESAMPLES`` draws of hypotheses, each with all its pairs."""
+def _resampled(pair_set: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[Any], seed: int) -> Iterator[Counts]:
+    """The confusion in ``RESAMPLES`` draws of hypotheses, each with all its pairs."""
     names = {name: place for place, name in enumerate(dict.fromkeys(pair.hypothesis for pair in pair_set.pairs))}
     size = len(pair_set.labels)
     tables = np.zeros((len(names), size, size), np.int64)
     np.add.at(tables, (np.array([names[pair.hypothesis] for pair in pair_set.pairs]), gold, judged), 1)
     draw = np.random.default_rng(seed)
-    drawn = [tables[draw.integers(0, len(names), len(names))].sum(0) for _ in range(RESAMPLES)]
-    return [_accuracy(table) for table in drawn], [macro_f1(table) for table in drawn]
+    yield from (tables[draw.integers(0, len(names), len(names))].sum(0) for _ in range(RESAMPLES))
 
 
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    outside = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(values, (outside, 1 - outside))
-    return float(low), float(high)
+def report(pair_set: PairSet, judges: Sequence[JudgeScores], seed: int) -> Report:
+    """The figures of all judges, and the confusion of the last."""
+    name, labels, count = pair_set.name, pair_set.labels, len(pair_set.pairs)
+    hypotheses = len({pair.hypothesis for pair in pair_set.pairs})
+    shown = [
+        {"judge": one.judge, "accuracy": one.accuracy, "95 %": _bounds(one.accuracy_interval),
+         "macro_f1": one.macro_f1, "95 % F1": _bounds(one.macro_f1_interval), "not_judged": one.unjudged / count}
+        for one in judges
+    ]  # fmt: skip
+    last = judges[-1]
+    each = [
+        {"is": label, **dict(zip(labels, counts, strict=True)), **last.classes[label]}
+        for label, counts in zip(labels, last.confusion, strict=True)
+    ]
+    facts = [message("evaluation.facts.pairs", pairs=count, hypotheses=hypotheses, seed=seed)]
+    facts += [Message("evaluation.facts.two_way")] if labels == TWO else []
+    drawn = {f"{one.judge}\nmacro-F1 {one.macro_f1:.2f}": one.confusion for one in judges}
+    title = message("evaluation.plot.pairs", set=name, count=count)
+    return Report(
+        {"set": name, "pairs": count, "hypotheses": hypotheses, "labels": labels, "seed": seed,
+         "confidence": CONFIDENCE, "judges": judges},
+        [Table(message("evaluation.title.judges", set=name), tuple(shown[0]), shown),
+         Table(message("evaluation.title.confusion", judge=last.judge), ("is", *labels, "precision", "recall", "f1"),
+               each)],
+        facts,
+        draw=partial(plot.confusions, title, drawn, labels),
+    )  # fmt: skip
 
 
-def facts(report: StanceReport) -> tuple[Message, ...]:
-    """What the table does not say."""
-    pairs = message("evaluation.facts.pairs", pairs=report.pairs, hypotheses=report.hypotheses, seed=report.seed)
-    return (pairs, message("evaluation.facts.two_way")) if len(report.labels) == 2 else (pairs,)
+def _bounds(interval: tuple[float, float]) -> str:
+    return "{:.2f}-{:.2f}".format(*interval)
+
+
+@click.command("stance")
+@click.option("--pairs", "file", type=reporting.FILE, required=True, metavar="FILE",
+              help="Labelled pairs: PREMISE<TAB>HYPOTHESIS<TAB>LABEL lines (entailment, neutral, contradiction or "
+              "not_entailment), HealthVer's CSV, or COVID-Fact's labelled TSV or JSON lines.")  # fmt: skip
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, confusion.png and confusion.svg there.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, file: Path, seed: int, out: Path | None, as_json: bool) -> None:
+    """Judge labelled pairs of a text and a statement: supported, contradicted, or neither.
+
+    Reports accuracy, macro-F1 and the confusion of the entailment model in use (the built-in rules know only what is
+    said word for word) and of the majority class. Writes no text. The plot needs the extra "eval".
+    """
+    reporting.need(*((plot,) if out else ()))
+    with reporting.kept_in(out):
+        pair_set = load(file)
+        judges: list[Entailment] = [majority(pair_set.pairs), VERBATIM]
+        with opened(ctx) as session, progress(not as_json) as (started, advance):
+            judge = session.site.entailment
+            judges += [judge] if judge.languages else []
+            started(len(pair_set.pairs) * len(judges))
+            scores = [score(pair_set, judge, seed, advance) for judge in judges]
+            session.note("evaluate", f"stance, {len(pair_set.pairs)} pairs", "finished")
+    report(pair_set, scores, seed).finish(out, as_json)

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
 
-from localmed.cli.common import filter_options, json_option, opened, print_json, progress, search_filter
+from localmed.answering.asking import QuestionInput
+from localmed.answering.chat import ChatRoles
+from localmed.answering.planning import GRAPH_TERMS, PLAN, PlanInput
+from localmed.answering.source_plan import SOURCES
+from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
 from localmed.cli.speaking import say
-from localmed.domain import message
-from localmed.domain.errors import InputError, ModelError, TooLong, UsageError
-from localmed.lab import reporting
+from localmed.domain import Hit, Message, SearchFilter, digest, message
+from localmed.domain.errors import InputError, ModelError, Rejected, TooLong, UsageError
+from localmed.lab import exploring, learning, measures, multiple_choice, reporting, sets
+from localmed.lab.exploring import Drawn, Explorer, Judge, Judged, Pair, by_documents, by_reader
+from localmed.lab.learning import Base, Example
+from localmed.lab.mcq_files import set_named
+from localmed.lab.reporting import Report, Table
+from localmed.lab.rows import Rows, stored
+from localmed.lab.sets import Question, blankless
 from localmed.process import files
+from localmed.process.hooks import SILENT
+from localmed.site import changes
+from localmed.site.session import Session
+from localmed.site.workspace import Workspace
+from localmed.workflows.flow import Driver
+from localmed.workflows.strategies import PER_QUERY, Sources, gather
 
-if TYPE_CHECKING:
-    from localmed.domain import SearchFilter
-    from localmed.lab.exploring import Explorer, Judge
-    from localmed.lab.learning import Base, Example
-    from localmed.lab.sets import Question
-    from localmed.models.registry.registration import Model
-    from localmed.site.session import Session
-    from localmed.site.workspace import Workspace
-    from localmed.workflows.flow import Driver
-    from localmed.workflows.strategies import Sources
-
-# --- train task -------------------------------------------------------------------------------------------------------
-
-# What ``localmed train`` explores and compares: the questions, their judge, and the library that they are asked of.
+# --- what is explored and compared ------------------------------------------------------------------------------------
 
 
 def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,86 +80,59 @@ class Task:
 
     def made(self, seed: int) -> dict[str, str]:
         """What rows are made with: others are refused when they are resumed."""
-        from localmed import __version__
-        from localmed.domain import digest
-
-        site = self.session.site
-        assert site.chat
+        chat = self.session.site.chat
+        assert chat
         return {
+            **reporting.made_with(self.session),
             "questions": digest(*(f"{question.id}\t{question.text}" for question in self.questions))[:16],
             "judge": self.judge.name,
             "sources": " ".join(self.readable),
             "seed": str(seed),
-            "chat": f"{site.chat.identity.name} {site.chat.identity.sha256}",
-            "generation": self.workspace.library.path.name,
-            "encoder": site.encoder.identity.slug,
-            "reranker": site.reranker.name if site.reranker else "none",
+            "chat": f"{chat.identity.name} {chat.identity.sha256}",
             "asked": repr(self.limited),
-            "version": __version__,
         }
 
-    def search(self, source: str, query: str) -> tuple[Any, ...]:
+    def search(self, source: str, query: str) -> tuple[Hit, ...]:
         """The passages of ``query`` in ``source``, best first."""
-        from localmed.workflows.strategies import PER_QUERY
-
         where = replace(self.limited, collections=getattr(self.sources, source))
         return tuple(self.driver.services.search(query, where, PER_QUERY, ()).hits)
 
     def keywords(self, question: str) -> tuple[str, ...]:
         """The question's, by rules."""
-        from localmed.answering.asking import QuestionInput
-        from localmed.answering.planning import GRAPH_TERMS
-
         terms: tuple[str, ...] = self.driver.services.roles.without_chat().perform(GRAPH_TERMS, QuestionInput(question))
         return terms
 
-    def gather(self, question: str, plan: Any) -> tuple[Any, ...]:
+    def gather(self, question: str, plan: Any) -> tuple[Hit, ...]:
         """The passages that a reader would see by ``plan``."""
-        from localmed.workflows.strategies import gather
-
         gathered = self.driver.part(gather(question, plan, self.sources, self.limited))
         return gathered.best(self.session.settings.ask.passages)
 
 
 @contextmanager
 def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, ...], queries: Path | None,
-          qrels: Path | None, **filters: Any) -> Iterator[Task]:  # fmt: skip
+            qrels: Path | None, **filters: Any) -> Iterator[Task]:  # fmt: skip
     """The task that the options describe, for as long as the library is open."""
-    from localmed.process.hooks import SILENT
-    from localmed.workflows.flow import Driver
-
     if bool(named) == bool(queries) or bool(queries) != bool(qrels):
         raise UsageError("training.questions")
     limited = search_filter(**filters)
     with opened(ctx) as session, session.workspace() as workspace:
-        judged = _by_documents(workspace, limited, queries, qrels, size, seed) if queries and qrels else None
+        questions: tuple[Question, ...] = ()
+        if queries and qrels:
+            judged = sets.judged(queries, qrels, workspace.library, limited).answerable()
+            questions = sets.drawn(judged.questions, size, seed)
+            judge = by_documents(judged.judgements)
         if session.site.chat is None:
             raise ModelError("training.no_chat")
-        driver, sources = Driver(workspace.services(SILENT)), workspace.sources(limited)
-        questions, judge = judged or _by_reader(session, workspace, named, size, seed)
-        yield Task(session, workspace, driver, limited, sources, questions, judge)
+        if named:
+            questions, judge = _by_reader(session, workspace, named, size, seed)
+        driver = Driver(workspace.services(SILENT))
+        yield Task(session, workspace, driver, limited, workspace.sources(limited), questions, judge)
 
 
-def _by_documents(workspace: Workspace, limited: SearchFilter, queries: Path, qrels: Path, size: int | None,
-                  seed: int) -> tuple[tuple[Question, ...], Judge]:  # fmt: skip
-    import random
-
-    from localmed.lab import trec
-    from localmed.lab.exploring import DocumentJudge
-
-    judged = trec.load(queries, qrels, workspace.library, limited).answerable()
-    places = range(len(judged.questions))
-    chosen = random.Random(seed).sample(places, min(size or len(places), len(places)))  # noqa: S311  (a sample)
-    return tuple(judged.questions[place] for place in sorted(chosen)), DocumentJudge(judged.judgements)
-
-
-def _by_reader(session: Session, workspace: Workspace, named: tuple[str, ...], size: int | None,
-               seed: int) -> tuple[tuple[Question, ...], Judge]:  # fmt: skip
-    from localmed.lab import multiple_choice
-    from localmed.lab.evaluate_mcq import set_named
-    from localmed.lab.exploring import ReaderJudge
-    from localmed.lab.sets import Question, blankless
-
+def _by_reader(
+    session: Session, workspace: Workspace, named: tuple[str, ...], size: int | None, seed: int
+) -> tuple[tuple[Question, ...], Judge]:
+    """Multiple-choice questions, judged by what the chat model chooses."""
     by_id = {
         blankless(f"{one.name}:{question.id}"): question
         for one in (set_named(name, size, seed) for name in named)
@@ -172,29 +151,15 @@ def _by_reader(session: Session, workspace: Workspace, named: tuple[str, ...], s
 
     answers = {name: question.answer for name, question in by_id.items()}
     questions = tuple(Question(name, question.text) for name, question in by_id.items())
-    return questions, ReaderJudge(answers, read, lambda hits: workspace.mint(hits[:most]))
+    return questions, by_reader(answers, read, lambda hits: workspace.mint(hits[:most]))
 
-
-# --- train ------------------------------------------------------------------------------------------------------------
 
 EXPLORED, PAIRS, COMPARED, EXPORTED = "explored.jsonl", "pairs.jsonl", "compared.jsonl", "export.json"
 out_option = reporting.out_option(help="The run's folder: every stage reads and writes there.", required=True)
 dry_option = click.option("--dry-run", is_flag=True, help="Only estimate the cost.")
 
 
-@click.group("train")
-def command() -> None:
-    """Train a source planner on questions with known answers (source-planning optimisation).
-
-    explore, then learn, then export, then compare: each goes on where it was interrupted. The run's folder holds the
-    questions' texts, the queries and the plans, and nothing else does: no log, no name, no report.
-    """
-
-
-# --- explore ----------------------------------------------------------------------------------------------------------
-
-
-@command.command("explore")
+@click.command("explore")
 @question_options
 @click.option("--candidates", type=click.IntRange(1, 12), default=6, metavar="N",
               help="Queries that the chat model writes for a source (default: the paper's 6).")  # fmt: skip
@@ -209,70 +174,56 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
     The chat model writes with a temperature, each time shown what it wrote before; the question and its keywords stand
     beside. A query is positive if its passages lead to the right answer more surely than none do.
     """
-    from localmed.lab import exploring, pairs
-
     seed = choices["seed"]
     with task_of(ctx, **choices) as task:
         chat = task.session.site.chat
         assert chat
-        explorer = exploring.Explorer(chat, task.readable, task.search, task.judge, task.keywords, candidates, seed)
+        explorer = Explorer(chat, task.readable, task.search, task.judge, task.keywords, candidates, seed)
         if dry_run:
             _estimate(explorer, task.questions)
             return
-        reporting.writable(out, EXPLORED)
-        made = {**task.made(seed), "candidates": str(candidates), "texts": _texts(task.questions)}
-        kept = exploring.begin(out / EXPLORED, made, resume)
-        explored: list[Any] = []
-        built: list[Any] = []
-        try:
-            with reporting.resumable(out), progress(True) as (started, advance):
-                started(len(task.questions))
-                for finished in exploring.run(explorer, task.questions, out / EXPLORED, kept, advance):
-                    explored += finished
-        finally:  # Ctrl-C included: what is finished can be learnt from
-            if explored:
-                built = pairs.build(explored, task.questions, task.readable, seed)
-                pairs.write(out / PAIRS, made, built, out / EXPLORED)
+        made = {**task.made(seed), "candidates": str(candidates), "texts": " ".join(map(_mark, task.questions))}
+        explored: list[Drawn | Judged] = []
+        built: list[Pair] = []
+        with reporting.kept_in(out, resume, EXPLORED):
+            kept: exploring.Kept = Rows(out / EXPLORED, made, resume, *exploring.KEPT)
+            try:
+                with progress(True) as (started, advance):
+                    started(len(task.questions))
+                    for question in task.questions:
+                        explored += list(explorer.units(question, kept))
+                        advance(1, task.judge.name)
+            finally:  # Ctrl-C included: what is finished can be learnt from
+                if explored:
+                    built = exploring.pairs(explored, task.questions, task.readable, seed)
+                    exploring.write(out / PAIRS, made, built, out / EXPLORED)
         task.session.note("train", f"explore, {len(task.questions)} questions", "finished")
     _tell_explored(explored, built, len(task.questions))
     say("cli.written_to", out=str(out), files=(EXPLORED, PAIRS))
 
 
-def _texts(questions: tuple[Question, ...]) -> str:
-    """What tells later which questions were explored, without their texts."""
-    from localmed.domain import digest
-
-    return " ".join(digest(question.text)[:12] for question in questions)
+def _mark(question: Question) -> str:
+    """What tells later that a question was explored, without its text."""
+    return digest(question.text)[:12]
 
 
-def _estimate(explorer: Explorer, questions: tuple[Question, ...]) -> None:
+def _estimate(explorer: Explorer, questions: Sequence[Question]) -> None:
     """Print what exploring costs, by doing two questions."""
-    import time
-
     count, sources = len(questions), len(explorer.sources)
     requests = [request for question in questions for request in explorer.requests(question)]
     read = sum(explorer.chat.count([part.content for request in requests for part in request.messages]))
     for question in questions[:2]:  # the models are loaded at the first
         began = time.perf_counter()
-        rows = list(explorer.units(question, {}))
+        nothing: exploring.Kept = Rows(None, {}, False, *exploring.KEPT)
+        rows = list(explorer.units(question, nothing))
         seconds = time.perf_counter() - began
-    calls, written = count * sources, len(requests) * requests[0].max_tokens
-    minutes, judged = seconds * count / 60, len(rows) * count
     say(
-        "training.cost",
-        questions=count,
-        calls=calls,
-        most_calls=2 * calls,
-        read=read,
-        written=written,
-        judged=judged,
-        minutes=minutes,
-    )
+        "training.cost", questions=count, calls=count * sources, most_calls=2 * count * sources, read=read,
+        written=len(requests) * requests[0].max_tokens, judged=len(rows) * count, minutes=seconds * count / 60,
+    )  # fmt: skip
 
 
-def _tell_explored(explored: Any, built: Any, count: int) -> None:
-    from localmed.lab.exploring import Judged
-
+def _tell_explored(explored: Sequence[Drawn | Judged], built: Sequence[Pair], count: int) -> None:
     base = {row.question: row for row in explored if isinstance(row, Judged) and not row.source}
     judged = [row for row in explored if isinstance(row, Judged) and row.source]
     positive = sum(row.better(base[row.question]) for row in judged)
@@ -280,10 +231,7 @@ def _tell_explored(explored: Any, built: Any, count: int) -> None:
     say("training.explored", questions=count, judged=len(judged), positive=positive, plans=len(built), both=both)
 
 
-# --- learn ------------------------------------------------------------------------------------------------------------
-
-
-@command.command("learn")
+@click.command("learn")
 @click.option("--base", "name", default="", metavar="NAME",
               help="The registered chat model that is trained (default: the one that serves).")  # fmt: skip
 @click.option("--epochs", type=click.FloatRange(0.1, 20), default=2.0, metavar="N",
@@ -299,26 +247,21 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
     Needs the extra "train". On a processor for small models (135M: about 3 s an example and core); else on one GPU. An
     interrupted run continues from its last checkpoint; a finished stage is not repeated.
     """
-    from localmed.lab import learning, pairs
-
     learning.require()
-    _, built = pairs.read(out / PAIRS)
+    built = exploring.read(out / PAIRS)
     recipe = learning.Recipe(sft_epochs=epochs, dpo_epochs=epochs / 2, save_steps=save_steps, seed=seed)
     with opened(ctx) as session:
         session.may_change()
         base = _base(session, name)
         examples = _examples(session, base, built)
-        fitting = [example for example in examples if example.longest <= recipe.most_tokens]
-        tokens = [sum(example.longest for example in learning.of_stage(stage, fitting)) for stage in learning.STAGES]
-        epochs_of = {learning.SFT: recipe.sft_epochs, learning.DPO: recipe.dpo_epochs}
+        stages = recipe.stages(examples)
         if dry_run:
-            for stage, count in zip(learning.STAGES, tokens, strict=True):
-                chosen = learning.of_stage(stage, fitting)
-                say("training.cost_learn", stage=stage, count=len(chosen), tokens=int(count * epochs_of[stage]))
+            for stage, (chosen, times) in stages.items():
+                tokens = int(times * sum(example.longest for example in chosen))
+                say("training.cost_learn", stage=stage, count=len(chosen), tokens=tokens)
             return
-        with reporting.resumable(out), progress(True) as (started, advance):
-            steps = sum(len(learning.of_stage(stage, fitting)) * epochs_of[stage] for stage in learning.STAGES)
-            started(int(steps))
+        with reporting.kept_in(out, file=PAIRS), progress(True) as (started, advance):
+            started(int(sum(len(chosen) * times for chosen, times in stages.values())))
             manifests = learning.learn(base, recipe, examples, out / PAIRS, out, advance)
         session.note("train", f"learn, {len(examples)} plans", "finished")
     for stage, manifest in manifests.items():
@@ -329,21 +272,16 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
 
 def _base(session: Session, name: str) -> Base:
     """The registered chat model ``name``, after a look at its hash; raise ``ModelError`` if it cannot be trained."""
-    from localmed.lab import exporting
-    from localmed.lab.learning import Base
-
     registry = session.site.registry
     chosen = name or session.site.serving["chat"]
     stored = registry.opened(chosen)
-    exporting.check(stored.model.header.architecture if stored.model.header else "")
+    learning.check(stored.model.header.architecture if stored.model.header else "")
     sha256 = next(file.sha256 for file in stored.model.files if stored.gguf.name == Path(file.name).name)
     return Base(chosen, stored.gguf, sha256)
 
 
-def _examples(session: Session, base: Base, built: Any) -> list[Example]:
+def _examples(session: Session, base: Base, built: Sequence[Pair]) -> list[Example]:
     """The pairs in the base model's tokens, as it is asked when it serves."""
-    from localmed.lab.learning import Example
-
     writer = session.site.writer(base.name)
     assert writer
     try:
@@ -357,10 +295,7 @@ def _examples(session: Session, base: Base, built: Any) -> list[Example]:
         writer.close()
 
 
-# --- export -----------------------------------------------------------------------------------------------------------
-
-
-@command.command("export")
+@click.command("export")
 @click.option("--as", "name", required=True, metavar="NAME", help="Name of the planner in the registry.")
 @out_option
 @click.pass_context
@@ -369,44 +304,104 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
 
     To use it: localmed models use planner NAME.
     """
-    from localmed.lab import exporting, learning
-    from localmed.site import changes
-
-    manifest = _manifest(out / learning.DPO / learning.MANIFEST)
+    file = out / learning.DPO / learning.MANIFEST
+    try:
+        manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        raise InputError("training.not_learned", file=str(file)) from None
     target = out / f"{name}.gguf"
     with opened(ctx) as session, progress(True) as (started, advance):
         session.may_change()
         base = _base(session, manifest["base"]["name"])
         if base.sha256 != manifest["base"]["sha256"]:
             raise ModelError("training.other_base", name=base.name)
-        matrices, sha256 = exporting.merge(base.path, out / learning.DPO / "adapter", target, advance)
+        matrices, sha256 = learning.merge(base.path, out / learning.DPO / "adapter", target, advance)
         template = session.site.registry.model(base.name).template
-        model = _exported_before(session, name, sha256) or changes.add_model(
-            session, target, name, "planner", template, advance, started
-        )
+        model = session.site.registry.registrations.models.get(name)  # there where an export was cut off at its end
+        if model is None or model.role != "planner" or model.files[0].sha256 != sha256:
+            model = changes.add_model(session, target, name, "planner", template, advance, started)
         facts = {**manifest, "stage": "export", "file": target.name, "sha256": sha256, "matrices": matrices}
         files.replace(out / EXPORTED, (json.dumps(facts, indent=1) + "\n").encode(), 0o644)
     say("training.exported", name=model.name, sha256=sha256[:12], count=matrices)
 
 
-def _exported_before(session: Session, name: str, sha256: str) -> Model | None:
-    """The planner ``name`` where it is registered with these bytes: an export was cut off at its end."""
-    model = session.site.registry.registrations.models.get(name)
-    return model if model and model.role == "planner" and model.files[0].sha256 == sha256 else None
-
-
-def _manifest(file: Path) -> dict[str, Any]:
-    try:
-        manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError):
-        raise InputError("training.not_learned", file=str(file)) from None
-    return manifest
-
-
 # --- compare ----------------------------------------------------------------------------------------------------------
 
 
-@command.command("compare")
+# Omni-RAG, Tables 4 and 7. Arms: ``prompting`` (the chat model in the role ``plan``), ``tuned`` (the trained planner),
+# ``rules`` (the question and its keywords to every source). A plan that cannot be read gives way to the rules', as it
+# does when it serves; how often it could be read is reported, and what those plans come to by themselves. Judged are
+# the passages that a reader would see, those of all sources in turn, by the judge that judged the training.
+
+PROMPTING, TUNED, RULES = ARMS = ("prompting", "tuned", "rules")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What an arm made of a question. ``usable``: its plan could be read; ``queries`` counts those of each source."""
+
+    question: str
+    arm: str
+    usable: bool
+    queries: Mapping[str, int]
+    passages: int
+    right: bool
+    score: float
+    seconds: float
+
+
+def _compared(task: Task, planners: Mapping[str, Any], question: Question, arm: str) -> Compared:
+    plan: Any = None
+    began = time.perf_counter()
+    asked = PlanInput(question.text, task.readable)
+    with suppress(Rejected):
+        plan = planners[arm].perform(PLAN, asked)
+    usable = plan is not None
+    plan = plan if usable else planners[RULES].perform(PLAN, asked)
+    seconds = round(time.perf_counter() - began, 3)
+    hits = task.gather(question.text, plan)
+    right, score = task.judge.judge(question.id, hits)
+    queries = {source: len(plan.queries(source)) for source in SOURCES if plan.queries(source)}
+    return Compared(question.id, arm, usable, queries, len(hits), right, round(score, 6), seconds)
+
+
+def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str], seed: int) -> Report:
+    """The arms' figures; tests are two-sided paired randomisation tests against prompting.
+
+    ``right``: the share of questions whose passages lead to the right answer. ``own`` counts a plan that could not be
+    read as wrong, and ``own_p`` tests that; the others are means a question.
+    """
+    by_arm = {arm: [row for row in compared if row.arm == arm] for arm in ARMS}
+    right = {arm: np.array([row.right for row in rows], np.float64) for arm, rows in by_arm.items()}
+    own = {arm: right[arm] * np.array([row.usable for row in rows], np.float64) for arm, rows in by_arm.items()}
+    scores = []
+    for arm, rows in by_arm.items():
+        value, low, high = measures.mean(right[arm], seed)
+        other = arm != PROMPTING
+        scores.append({
+            "arm": arm, "right": value, "low": low, "high": high,
+            "p": measures.paired_p(right[arm], right[PROMPTING], seed) if other else None,
+            "own": float(own[arm].mean()),
+            "own_p": measures.paired_p(own[arm], own[PROMPTING], seed) if other else None,
+            "usable": _mean(row.usable for row in rows), "queries": _mean(sum(row.queries.values()) for row in rows),
+            "sources": _mean(len(row.queries) for row in rows), "passages": _mean(row.passages for row in rows),
+            "seconds": _mean(row.seconds for row in rows),
+        })  # fmt: skip
+    columns = ("arm", "right", "interval", "p", "own", "own_p", "usable", "queries", "sources", "seconds")
+    count = len(by_arm[PROMPTING])
+    facts = (
+        message("training.compared", count=count, judge=made["judge"]),
+        message("training.trained_on", count=trained_on),
+    )
+    values = {"scores": scores, "questions": count, "trained_on": trained_on, "made": dict(made)}
+    return Report(values, [Table(Message("training.title"), columns, scores)], facts)
+
+
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+@click.command("compare")
 @click.option("--planner", "name", required=True, metavar="NAME", help="The trained planner's name in the registry.")
 @question_options
 @out_option
@@ -420,44 +415,28 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
     Questions that were explored in the same folder are left out. Writes ids and counts, no text. Needs the extra
     "eval".
     """
-    from localmed.answering.chat import ChatRoles
-    from localmed.answering.planning import PLAN
-    from localmed.domain import digest
-    from localmed.lab import comparing, exploring, measures
-
     measures.require()
-    made_before, _ = exploring.read(out / EXPLORED)
+    made_before, _ = stored(out / EXPLORED, exploring.KEPT[0])
     trained = set(str(made_before.get("texts", "")).split())
     with task_of(ctx, **choices) as task:
-        questions = tuple(question for question in task.questions if digest(question.text)[:12] not in trained)
+        questions = tuple(question for question in task.questions if _mark(question) not in trained)
         planner, chat = task.session.site.writer(name), task.session.site.chat
-        if planner is None or chat is None or len(questions) < measures_least():
+        if planner is None or chat is None or len(questions) < sets.LEAST_QUESTIONS:
             raise InputError("training.none_held_out")
         rules = task.driver.services.roles.without_chat()
-        planners = {comparing.PROMPTING: ChatRoles(chat), comparing.TUNED: ChatRoles(planner)}
-        bench = comparing.Bench(
-            planners, lambda plan: rules.perform(PLAN, plan), task.readable, task.gather, task.judge
-        )
+        planners = {PROMPTING: ChatRoles(chat), TUNED: ChatRoles(planner), RULES: rules}
         made = {**task.made(choices["seed"]), "planner": f"{name} {planner.identity.sha256}"}
-        kept = comparing.begin(out / COMPARED, made, resume)
+        compared = []
         try:
-            with reporting.resumable(out), progress(not as_json) as (started, advance):
-                started(len(questions) * len(comparing.ARMS))
-                compared = comparing.run(bench, questions, out / COMPARED, kept, advance)
+            with reporting.kept_in(out, resume, COMPARED), progress(not as_json) as (started, advance):
+                kept = Rows(out / COMPARED, made, resume, Compared, "question", "arm")
+                started(len(questions) * len(ARMS))
+                for question in questions:
+                    for arm in ARMS:
+                        compared.append(kept.get((question.id, arm), partial(_compared, task, planners, question, arm)))
+                        advance(1, arm)
         finally:
             planner.close()
         task.session.note("train", f"compare, {len(questions)} questions", "finished")
-    result = comparing.compare(compared, len(task.questions) - len(questions), made, choices["seed"])
-    reporting.write(out, result, {}, lambda _: None)
-    if as_json:
-        print_json(result)
-        return
-    reporting.table(message("training.title"), *comparing.table(result))
-    reporting.tell(comparing.facts(result), out, "report.json", COMPARED)
-
-
-def measures_least() -> int:
-    """The questions that an interval needs."""
-    from localmed.lab.sets import LEAST_QUESTIONS
-
-    return LEAST_QUESTIONS
+    left_out = len(task.questions) - len(questions)
+    report(compared, left_out, made, choices["seed"]).finish(out, as_json, COMPARED)

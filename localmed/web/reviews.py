@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from localmed.domain import Answer, Message
-from localmed.lab import agreement, reviews
+from localmed.lab import reviews
 from localmed.lab.review_sheets import FORMS
 from localmed.lab.reviews import Configuration, Setup
 from localmed.people import accounts
@@ -78,7 +78,7 @@ def results(visit: Safety, review_id: str) -> Response:
     """How far the reviewers are; of a closed review what their ratings came to."""
     shown = reviews.review_of(visit.session, review_id)
     report = reviews.report(visit.session, review_id)
-    return pages.page(visit, "review_results.html", review=shown, report=report, figure=agreement.shown)
+    return pages.page(visit, "review_results.html", review=shown, report=report)
 
 
 @router.get("/safety/reviews/{review_id}/table")
@@ -86,7 +86,7 @@ def table(visit: Safety, review_id: str) -> Response:
     """The scores as a table (CSV)."""
     report = reviews.report(visit.session, review_id)
     headers = {"content-disposition": 'attachment; filename="review.csv"'}
-    return Response(agreement.as_csv(report) if report else "", media_type="text/csv", headers=headers)
+    return Response(report.csv if report else "", media_type="text/csv", headers=headers)
 
 
 @router.post("/safety/reviews/{review_id}/close")

@@ -20,8 +20,9 @@ from localmed.config import Settings
 from localmed.domain import Kind, SearchFilter
 from localmed.domain.parts import Label, StudiesPart
 from localmed.lab import claims, stance
-from localmed.lab.claims import ClaimsReport, Inside, Item, by_claim
-from localmed.lab.stance import StanceReport
+from localmed.lab.claims import Inside, Item, by_claim
+from localmed.lab.reporting import Report
+from localmed.lab.rows import Rows
 from localmed.retrieval import studies
 from localmed.site import importing
 from localmed.site.session import Session
@@ -99,15 +100,15 @@ def _labels(session: Session, records: dict[str, dict[str, Any]]) -> Row:
         for name, record in decided
         for answer in ("yes", "no")
     ]  # fmt: skip
-    results = claims.run(items, session.verify, lambda *_: None, None, resume=False)
+    results = claims.run(items, session.verify, lambda *_: None, Rows(None, {}, False, claims.Result, "id", "key"))
     outcome = claims.report("PubMedQA", session.site.entailment.name, results)
     how = f"{len(items)} bare answers to {len(decided)} questions of PubMedQA, half of them wrong; undecided is wrong"
     return Row("M-Eval, response labels, starter", "", _shares(outcome), "-", how)
 
 
-def _shares(outcome: ClaimsReport) -> str:
-    shares = (("accuracy", outcome.accuracy), ("recall", outcome.recall), ("specificity", outcome.specificity))
-    undecided = outcome.responses[Label.NOT_ENOUGH] / max(1, outcome.answers)
+def _shares(outcome: Report) -> str:
+    shares = ((name, outcome.values[name]) for name in ("accuracy", "recall", "specificity"))
+    undecided = outcome.values["responses"][Label.NOT_ENOUGH] / max(1, outcome.values["answers"])
     return (
         ", ".join(f"{name} {value:.3f}" for name, value in shares if value is not None) + f", undecided {undecided:.3f}"
     )
@@ -117,24 +118,24 @@ def _stances(session: Session, file: Path) -> Row:
     """Per class, and of three-way pairs what the votes make of the claims."""
     pair_set = stance.load(file)
     judge = Inside(session.site.entailment)
-    outcome = stance.report(pair_set, [judge], SEED)
+    outcome = stance.score(pair_set, judge, SEED)
     by_class = "; ".join(
-        f"{label} {scores.precision:.2f}/{scores.recall:.2f} of {scores.pairs}"
-        for label, scores in outcome.judges[0].classes.items()
+        f"{label} {scores['precision']:.2f}/{scores['recall']:.2f} of {scores['pairs']}"
+        for label, scores in outcome.classes.items()
     )
-    measured = f"macro-F1 {outcome.judges[0].macro_f1:.3f}; precision/recall: {by_class}"
-    how = f"{outcome.pairs} pairs; accuracy {outcome.judges[0].accuracy:.3f}; only stances sure enough to vote"
-    if len(outcome.labels) == 3:
-        how += "; " + _claims(judge, pair_set, outcome)
+    measured = f"macro-F1 {outcome.macro_f1:.3f}; precision/recall: {by_class}"
+    how = f"{len(pair_set.pairs)} pairs; accuracy {outcome.accuracy:.3f}; only stances sure enough to vote"
+    if len(pair_set.labels) == 3:
+        how += "; " + _claims(judge, pair_set)
     return Row(f"stance inside M-Eval, {pair_set.name}, starter", "", measured, "-", how)
 
 
-def _claims(judge: Inside, pair_set: stance.PairSet, outcome: StanceReport) -> str:
+def _claims(judge: Inside, pair_set: stance.PairSet) -> str:
     stances = judge.judge([(pair.premise, pair.hypothesis) for pair in pair_set.pairs])
     counts = by_claim(pair_set, stances)
     right = sum(number for (gold, judged), number in counts.items() if gold == judged)
     wrong = counts.get((Label.SUPPORTED, Label.CONTRADICTED), 0), counts.get((Label.CONTRADICTED, Label.SUPPORTED), 0)
     return (
-        f"of {outcome.hypotheses} claims by vote {right} right, {wrong[0]} supported ones called contradicted, "
+        f"of {sum(counts.values())} claims by vote {right} right, {wrong[0]} supported ones called contradicted, "
         f"{wrong[1]} contradicted ones called supported"
     )

@@ -10,7 +10,6 @@ import pytest
 
 from localmed.lab.measures import MEASURES
 from tests.cli.conftest import Localmed
-from tests.words import phrase
 
 pytestmark = pytest.mark.extra("eval")
 
@@ -22,7 +21,7 @@ QUESTIONS = {
     "q4": "blood pressure target",
 }
 QRELS = "q1 0 sepsis 2\nq1 0 vancomycin 0\nq2 0 faq 1\nq3 0 vancomycin 1\nq4 0 hypertension-2024 1\nq4 0 elsewhere 1\n"
-FILES = {"report.json", "table.md", "table.csv", "plot.png", "plot.svg", "runs"}
+FILES = {"report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"}
 
 
 @pytest.fixture
@@ -47,11 +46,10 @@ def test_the_whole_ablation_as_json_and_files(localmed: Localmed, options: tuple
     assert ran.json["reference"] == "both+rerank"
     assert ran.json["reranker"] == "lengths 1"
     assert "evaluation.note.lost" in [note["code"] for note in ran.json["notes"]]
-    assert {file.name for file in out.iterdir()} == FILES
+    assert {file.name for file in out.iterdir()} == {*FILES, *(f"{name}.run" for name in names)}
     assert json.loads((out / "report.json").read_text()) == ran.json
     assert (out / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert (out / "plot.png").stat().st_size > 10_000
-    assert len(list((out / "runs").iterdir())) == 6
 
 
 def test_no_question_is_printed_or_kept(copied: Localmed, options: tuple[str, ...], tmp_path: Path) -> None:
@@ -82,25 +80,24 @@ def test_without_a_reranker_half_of_the_ablation_is_left(localmed: Localmed, opt
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "problem"),
+    ("further", "code", "problem"),
     [
-        ((), 2, "--queries, --qrels"),
-        (("--set", "medquad"), 2, "--source"),
-        (("--set", "medquad", "--source", "."), 2, "no collection 'medquad'"),
-        (("--queries", "none.tsv", "--qrels", "none.txt"), 3, "cannot be read"),
+        (("--queries", "none.tsv"), 3, "cannot be read"),
         (("--variants", "fused"), 2, "no variant 'fused'"),
         (("--resume",), 2, "--out"),
     ],
 )
-def test_what_is_refused(localmed: Localmed, options: tuple[str, ...], code: int, problem: str) -> None:
-    assert problem in localmed("eval", "retrieval", *options).failed(code)
+def test_what_is_refused(
+    localmed: Localmed, options: tuple[str, ...], further: tuple[str, ...], code: int, problem: str
+) -> None:
+    assert problem in localmed(*options, *further).failed(code)
 
 
 @pytest.mark.parametrize(
     ("queries", "qrels", "problem"),
     [
-        (f"{SECRET}\n", "q1 0 sepsis 1\n", "1 line is"),
-        ("", "q1 0 sepsis 1\n", "is empty"),
+        (f"{SECRET}\n", "q1 0 sepsis 1\n", "question 1 has no text"),
+        ("", "q1 0 sepsis 1\n", "contains 0 questions"),
         ("q1\tx\n", "q1 0 sepsis 1\nq2 0 sepsis 1\n", "1 line judges a question"),
         ("q1\tx\nq2\ty\n", "q1 0 sepsis 1\nq2 0 sepsis 0\n", "1 of 2 questions has a relevant document"),
     ],
@@ -111,22 +108,3 @@ def test_bad_files(localmed: Localmed, tmp_path: Path, queries: str, qrels: str,
     ran = localmed("eval", "retrieval", "--queries", str(tmp_path / "q.tsv"), "--qrels", str(tmp_path / "r.txt"))
     assert problem in ran.failed(3)
     assert SECRET not in ran.err
-
-
-@pytest.mark.slow
-def test_pubmedqa_from_import_to_figures(tmp_path: Path) -> None:
-    texts = {"gout": "Rest eased gout.", "flu": "Masks slowed flu.", "scurvy": "Lemons cured scurvy."}
-    source = tmp_path / "ori_pqal.json"
-    records = {str(n): {"QUESTION": f"What of {name}?", "CONTEXTS": [text], "YEAR": "2001"}
-               for n, (name, text) in enumerate(texts.items())}  # fmt: skip
-    source.write_text(json.dumps(records))
-    localmed = Localmed(tmp_path / "data")
-    for title, code in (("YEAR", 0), ("QUESTION", 2)):  # the second indexes the questions: refused
-        manifest = tmp_path / f"{title}.toml"
-        manifest.write_text(
-            f'name = "pubmedqa"\ntitle = "P"\nreader = "json"\n[fields]\ntitle = "{title}"\ntext = "CONTEXTS"\n'
-        )
-        localmed.ok("import", str(source), "-c", "pubmedqa", "--manifest", str(manifest))
-        ran = localmed("eval", "retrieval", "--set", "pubmedqa", "--source", str(source), "--json")
-        assert ran.code == code, ran
-    assert phrase("evaluation.indexed.what") in ran.err

@@ -40,7 +40,8 @@ def test_json_files_and_resuming(localmed: Localmed, questions: str, tmp_path: P
     kept = "".join(path.read_text() for path in out.iterdir() if path.suffix != ".png")
     assert SECRET not in done.out + done.err + kept
     lines = (out / "rows.jsonl").read_text().splitlines()
-    (out / "rows.jsonl").write_text("\n".join([lines[0], '["q1", "ward", "yellow"]', ""]))
+    row = {"question": "q1", "source": "ward", "badge": "yellow"}
+    (out / "rows.jsonl").write_text(f"{lines[0]}\n{json.dumps(row)}\n")
     again = localmed(*arguments, "--resume")
     assert json.loads(again.out)["summaries"][0]["yellow"] >= 1, "the finished question is not asked again"
     other = tmp_path / "other.tsv"

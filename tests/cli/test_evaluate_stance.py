@@ -28,13 +28,13 @@ def pairs(tmp_path: Path) -> str:
 
 def test_json_and_files(localmed: Localmed, pairs: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = localmed("eval", "stance", "--pairs", pairs, "--tune", pairs, "--out", str(out), "--json")
+    done = localmed("eval", "stance", "--pairs", pairs, "--out", str(out), "--json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
     assert report == json.loads((out / "report.json").read_text())
     names = [judge["judge"] for judge in report["judges"]]
-    assert names == ["majority class", "word overlap", "word for word"]
-    assert [judge["unjudged"] for judge in report["judges"]] == [0, 0, 3]
+    assert names == ["majority class", "word for word"]
+    assert [judge["unjudged"] for judge in report["judges"]] == [0, 3]
     assert {path.name for path in out.iterdir()} == {"report.json", "confusion.png", "confusion.svg"}
     assert SECRET not in done.out + (out / "confusion.svg").read_text()
 
@@ -43,7 +43,6 @@ def test_the_table(localmed: Localmed, pairs: str) -> None:
     done = localmed("eval", "stance", "--pairs", pairs)
     assert done.code == 0, done.err
     assert "majority class" in done.out
-    assert "word overlap" not in done.out
     assert all(label in done.out for label in THREE)
     assert "3 pairs of 1 hypotheses" in done.out
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
-from localmed.lab.ablation import Bench
+from localmed.lab.retrieval import Bench
 from localmed.lab.sets import Question, QuestionSet
 from localmed.library.library import Library
 from tests.fakes import HashedWords, import_into, jsonl, write

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,9 @@ from localmed.domain.errors import InputError
 from localmed.domain.parts import AlertPart, ClaimPart, Label, ResponsePart, Titled
 from localmed.domain.ports import Stance
 from localmed.lab import claims
-from localmed.lab.claims import ClaimsReport, Inside, Item, by_claim
+from localmed.lab.claims import Inside, Item, by_claim
+from localmed.lab.reporting import Report
+from localmed.lab.rows import Rows
 from localmed.lab.stance import Labelled, PairSet
 from localmed.messages import render
 from tests.values import PROVENANCE
@@ -67,25 +70,31 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
         items(tmp_path, text)
 
 
-def report(results: Sequence[claims.Result]) -> ClaimsReport:
+def report(results: Sequence[claims.Result]) -> Report:
     return claims.report("answers.jsonl", "judge", results)
 
 
+def run(items: Sequence[Item], verify: Any = verified, out: Path | None = None, resume: bool = False) -> Any:
+    file = out / claims.RESULTS if out else None
+    return claims.run(items, verify, silent, Rows(file, {}, resume, claims.Result, "id", "key"))
+
+
 def test_the_counts_by_hand(tmp_path: Path) -> None:
-    outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
-    assert outcome.responses == {"correct": 1, "mistaken": 1, "not_enough": 1, "not_judged": 0}
-    assert outcome.claims == {"supported": 1, "contradicted": 1, "not_enough": 1, "not_judged": 0}
-    assert (outcome.recall, outcome.specificity, outcome.accuracy) == (1.0, 0.0, 0.5)
-    assert outcome.alerts == 1
-    assert claims.as_csv(outcome).splitlines()[1].startswith("a,correct,correct,1,0,0,")
-    assert "secretword" not in json.dumps(plain(outcome)) + claims.as_csv(outcome) + repr(claims.facts(outcome))
+    outcome = report(run(items(tmp_path)))
+    values = outcome.values
+    assert values["responses"] == {"correct": 1, "mistaken": 1, "not_enough": 1, "not_judged": 0}
+    assert values["claims"] == {"supported": 1, "contradicted": 1, "not_enough": 1, "not_judged": 0}
+    assert [values[name] for name in ("recall", "specificity", "accuracy")] == [1.0, 0.0, 0.5]
+    assert values["alerts"] == 1
+    assert outcome.csv.splitlines()[1].startswith("a,correct,correct,1,0,0,")
+    assert "secretword" not in json.dumps(plain(values)) + outcome.csv + repr(outcome.facts)
 
 
 def test_undefined_is_undefined(tmp_path: Path) -> None:
-    outcome = report(claims.run(items(tmp_path, '{"answer": "One."}'), verified, silent, None, resume=False))
-    assert (outcome.recall, outcome.specificity, outcome.accuracy) == (None, None, None)
-    assert "accuracy undefined" in " ".join(render(fact, "en") for fact in claims.facts(outcome))
-    assert report(()).answers == 0
+    outcome = report(run(items(tmp_path, '{"answer": "One."}')))
+    assert {outcome.values[name] for name in ("recall", "specificity", "accuracy")} == {None}
+    assert "accuracy undefined" in " ".join(render(fact, "en") for fact in outcome.facts)
+    assert report(()).values["answers"] == 0
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
@@ -98,7 +107,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         return verified(verify_input)
 
     with pytest.raises(KeyboardInterrupt):
-        claims.run(items(tmp_path), stopping, silent, tmp_path, resume=False)
+        run(items(tmp_path), stopping, tmp_path)
     kept = tmp_path / claims.RESULTS
     kept.write_text(kept.read_text("utf-8") + '{"id": "3", "key"', "utf-8")  # a line that was cut
     texts.clear()
@@ -107,16 +116,16 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
         texts.append(verify_input.text)
         return verified(verify_input)
 
-    resumed = claims.run(items(tmp_path), counting, silent, tmp_path, resume=True)
+    resumed = run(items(tmp_path), counting, tmp_path, resume=True)
     assert texts == ["Three."]
-    fresh = claims.run(items(tmp_path), verified, silent, None, resume=False)
+    fresh = run(items(tmp_path))
     assert [replace(row, seconds=0) for row in resumed] == [replace(row, seconds=0) for row in fresh]
-    claims.run(items(tmp_path), counting, silent, tmp_path, resume=True)
+    run(items(tmp_path), counting, tmp_path, resume=True)
     assert texts == ["Three."], "nothing that was finished is lost behind the line that was cut"
 
 
 def test_a_changed_answer_is_verified_again(tmp_path: Path) -> None:
-    claims.run(items(tmp_path), verified, silent, tmp_path, resume=False)
+    run(items(tmp_path), out=tmp_path)
     changed = items(tmp_path, LINES.replace("Two.", "Three two."))
     texts: list[str] = []
 
@@ -124,7 +133,7 @@ def test_a_changed_answer_is_verified_again(tmp_path: Path) -> None:
         texts.append(verify_input.text)
         return verified(verify_input)
 
-    claims.run(changed, noting, silent, tmp_path, resume=True)
+    run(changed, noting, tmp_path, resume=True)
     assert texts == ["Three two."]
 
 

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from localmed.answering.source_plan import SourcePlan, read
 from localmed.domain import Hit
-from localmed.domain.errors import UsageError
-from localmed.lab import exploring, pairs
+from localmed.lab import exploring
 from localmed.lab.exploring import Drawn, Explorer, Judged, distinct
+from localmed.lab.rows import Rows, stored
 from localmed.lab.sets import Question
 from tests.scripted import ScriptedChat
 from tests.values import evidence, hit
@@ -43,9 +41,10 @@ def explorer(judge: Any, replies: Any, candidates: int = 2) -> Explorer:
     return Explorer(ScriptedChat(replies), SOURCES, search, judge, lambda _: ("asthma",), candidates)
 
 
-def explored_by(explorer: Explorer, questions: Any, file: Path, kept: Any) -> list[Drawn | Judged]:
+def explored_by(explorer: Explorer, questions: Any, file: Path | None, resume: bool = False) -> list[Drawn | Judged]:
     """Every row, in its order."""
-    return [row for rows in exploring.run(explorer, questions, file, kept, lambda *_: None) for row in rows]
+    kept: exploring.Kept = Rows(file, MADE, resume, *exploring.KEPT)
+    return [row for question in questions for row in explorer.units(question, kept)]
 
 
 def two(*_: Any) -> dict[str, Any]:
@@ -54,13 +53,11 @@ def two(*_: Any) -> dict[str, Any]:
 
 def test_queries_are_drawn_judged_and_made_into_plans(tmp_path: Path) -> None:
     judge = Counting("book: steroids", "guideline: asthma")
-    file = tmp_path / "rows.jsonl"
-    kept = exploring.begin(file, MADE, resume=False)
-    explored = explored_by(explorer(judge, two), QUESTIONS[:1], file, kept)
+    explored = explored_by(explorer(judge, two), QUESTIONS[:1], tmp_path / "rows.jsonl")
     assert [row.queries for row in explored if isinstance(row, Drawn)] == [("steroids", "inhalers")] * 2
     judged = [row.query for row in explored if isinstance(row, Judged) and row.source == "book"]
     assert judged == ["steroids", "inhalers", "How is asthma treated?", "asthma"], "the rules' queries stand beside"
-    (pair,) = pairs.build(explored, QUESTIONS[:1], SOURCES, seed=1)
+    (pair,) = exploring.pairs(explored, QUESTIONS[:1], SOURCES, seed=1)
     assert read(json.loads(pair.positive)) == SourcePlan(book=("steroids",), guideline=("asthma",))
     negative = read(json.loads(pair.negative))
     assert set(negative.book) == {"inhalers", "How is asthma treated?", "asthma"}
@@ -68,12 +65,11 @@ def test_queries_are_drawn_judged_and_made_into_plans(tmp_path: Path) -> None:
     assert pair.messages[1].content.startswith("How is asthma treated?\n\nbook:")
 
 
-def test_what_the_reader_knows_by_itself_and_ties_are_no_merit(tmp_path: Path) -> None:
+def test_what_the_reader_knows_by_itself_and_ties_are_no_merit() -> None:
     """Every query is answered rightly, none more surely than without passages."""
     judge = Counting(base=0.9)
-    kept = exploring.begin(tmp_path / "rows.jsonl", MADE, resume=False)
-    explored = explored_by(explorer(judge, two), QUESTIONS[:1], tmp_path / "rows.jsonl", kept)
-    assert not pairs.build(explored, QUESTIONS[:1], SOURCES, seed=1), "without a positive query a question is left out"
+    explored = explored_by(explorer(judge, two), QUESTIONS[:1], None)
+    assert not exploring.pairs(explored, QUESTIONS[:1], SOURCES, seed=1), "no positive query: left out"
 
 
 def row(source: str, query: str, right: bool) -> Judged:
@@ -84,21 +80,23 @@ def test_three_of_many_are_drawn_and_an_empty_source_stays_empty() -> None:
     many = [row("book", f"query {number}", True) for number in range(6)]
     drawn = [Drawn("q1", source, (), 0.0) for source in SOURCES]
     explored: list[Drawn | Judged] = [row("", "", False), *drawn, *many]
-    (pair,) = pairs.build(explored, QUESTIONS[:1], SOURCES, seed=1)
+    (pair,) = exploring.pairs(explored, QUESTIONS[:1], SOURCES, seed=1)
     plan = read(json.loads(pair.positive))
     assert len(plan.book) == 3
     assert not plan.guideline
     assert not pair.negative, "no pair to prefer by: everything was positive"
-    (again,) = pairs.build(explored, QUESTIONS[:1], SOURCES, seed=1)
+    (again,) = exploring.pairs(explored, QUESTIONS[:1], SOURCES, seed=1)
     assert again == pair
-    assert len({pairs.build(explored, QUESTIONS[:1], SOURCES, seed)[0].positive for seed in range(8)}) > 1
-    assert not pairs.build(explored[:-7], QUESTIONS[:1], SOURCES, seed=1), "not explored to the end"
+    assert len({exploring.pairs(explored, QUESTIONS[:1], SOURCES, seed)[0].positive for seed in range(8)}) > 1
+    assert not exploring.pairs(explored[:-7], QUESTIONS[:1], SOURCES, seed=1), "not explored to the end"
 
 
 def test_what_repeats_itself_counts_once_and_is_drawn_again() -> None:
     replies = [{"queries": ["Asthma  drugs", "asthma drugs"]}, {"queries": [" a ", "Inhalers"]}]
     chat = explorer(Counting(), replies)
-    drawn = next(row for row in chat.units(QUESTIONS[0], {}) if isinstance(row, Drawn))
+    kept: exploring.Kept = Rows(None, MADE, False, *exploring.KEPT)
+    units = chat.units(QUESTIONS[0], kept)
+    drawn = next(row for row in units if isinstance(row, Drawn))
     assert drawn.queries == ("Asthma drugs", "Inhalers"), "what no plan can hold is left out"
     assert distinct(["A b", "a  B", "c"]) == ("A b", "c")
 
@@ -106,7 +104,7 @@ def test_what_repeats_itself_counts_once_and_is_drawn_again() -> None:
 def test_a_known_document_and_a_reader_judge() -> None:
     passages = [hit("one", "One"), hit("two", "Two")]
     names = [one.passage.document_id for one in passages]
-    judge = exploring.DocumentJudge({"q1": {names[1]: 1}})
+    judge = exploring.by_documents({"q1": {names[1]: 1}})
     assert judge.judge("q1", passages) == (True, 0.5)
     assert judge.judge("q1", passages[:1]) == (False, 0.0)
     shown: list[int] = []
@@ -115,7 +113,7 @@ def test_a_known_document_and_a_reader_judge() -> None:
         shown.append(len(pieces))
         return (0.2, 0.8) if pieces else (0.5, 0.5)
 
-    reader = exploring.ReaderJudge({"q1": 1}, read, lambda hits: tuple(evidence("1", "text") for _ in hits))
+    reader = exploring.by_reader({"q1": 1}, read, lambda hits: tuple(evidence("1", "text") for _ in hits))
     assert reader.judge("q1", passages) == (True, 0.8)
     assert reader.judge("q1", ()) == (False, 0.5), "as sure of another option is not right"
     assert shown == [2, 0]
@@ -125,27 +123,25 @@ def test_nothing_is_drawn_or_judged_twice_and_nothing_is_lost(tmp_path: Path) ->
     """Cut off after every number of bytes that an interruption might leave: the rows are the same in the end."""
     file = tmp_path / "rows.jsonl"
     judge = Counting("book: steroids")
-    whole = explored_by(explorer(judge, two), QUESTIONS, file, exploring.begin(file, MADE, False))
+    whole = explored_by(explorer(judge, two), QUESTIONS, file)
     text, total = file.read_text("utf-8"), len(judge.asked)
     lines = text.splitlines(keepends=True)
     for kept_lines in range(1, len(lines)):
         file.write_text("".join(lines[:kept_lines]) + lines[kept_lines][:5])
         again = Counting("book: steroids")
-        kept = exploring.begin(file, MADE, resume=True)
-        rows = explored_by(explorer(again, two), QUESTIONS, file, kept)
+        rows = explored_by(explorer(again, two), QUESTIONS, file, resume=True)
         assert [(row.question, row.source, getattr(row, "query", "")) for row in rows] == [
             (row.question, row.source, getattr(row, "query", "")) for row in whole
         ]
         judged_before = sum("score" in json.loads(line) for line in lines[1:kept_lines])
         assert len(again.asked) == total - judged_before
         assert len(file.read_text("utf-8").splitlines()) == len(lines)
-    with pytest.raises(UsageError):
-        exploring.begin(file, {"seed": "2"}, resume=True)
 
 
 def test_pairs_are_read_as_they_were_written(tmp_path: Path) -> None:
-    pair = pairs.Pair("q1", "How is asthma treated?", SOURCES, '{"book": ["asthma"], "guideline": []}', "")
+    pair = exploring.Pair("q1", "How is asthma treated?", SOURCES, '{"book": ["asthma"], "guideline": []}', "")
     (tmp_path / "explored.jsonl").write_bytes(b"")
-    pairs.write(tmp_path / "pairs.jsonl", MADE, [pair], tmp_path / "explored.jsonl")
+    exploring.write(tmp_path / "pairs.jsonl", MADE, [pair], tmp_path / "explored.jsonl")
     made = {**MADE, "explored": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}  # of nothing
-    assert pairs.read(tmp_path / "pairs.jsonl") == (made, [pair])
+    assert stored(tmp_path / "pairs.jsonl", exploring.Pair)[0] == made
+    assert exploring.read(tmp_path / "pairs.jsonl") == [pair]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from localmed.domain.errors import ModelError
-from localmed.lab import exporting
+from localmed.lab import learning
 from tests.models.tiny_gguf import TINY, write_gguf
 from tests.site.test_cut_off import MOST, killed_before
 
@@ -27,7 +27,7 @@ def adapter(folder: Path) -> Path:
     draw = np.random.default_rng(3)
     weights = {}
     for layer in range(TINY.layers):
-        for module in exporting.PARTS:
+        for module in learning.PARTS:
             out = TINY.hidden if module.endswith(("gate_proj", "up_proj")) else TINY.width
             inner = TINY.hidden if module.endswith("down_proj") else TINY.width
             name = f"base_model.model.model.layers.{layer}.{module}"
@@ -36,7 +36,7 @@ def adapter(folder: Path) -> Path:
                 weights[f"{name}.lora_{part}.weight"] = values
     folder.mkdir()
     save_file(weights, folder / "adapter_model.safetensors")
-    modules = [name.rpartition(".")[2] for name in exporting.PARTS]
+    modules = [name.rpartition(".")[2] for name in learning.PARTS]
     config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": RANK, "lora_alpha": ALPHA, "target_modules": modules}
     (folder / "adapter_config.json").write_text(json.dumps(config))
     return folder
@@ -63,8 +63,8 @@ def test_llama_cpp_computes_what_the_trainer_does(tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
     base, merged = write_gguf(tmp_path / "base" / "tiny.gguf"), tmp_path / "merged.gguf"
     trained = adapter(tmp_path / "adapter")
-    matrices, sha256 = exporting.merge(base, trained, merged, lambda *_: None)
-    assert matrices == TINY.layers * len(exporting.PARTS)
+    matrices, sha256 = learning.merge(base, trained, merged, lambda *_: None)
+    assert matrices == TINY.layers * len(learning.PARTS)
     assert sha256 == hashlib.sha256(merged.read_bytes()).hexdigest()
     dense = GgufConfig(gguf_file=base.name, dequantize=True)
     model = AutoModelForCausalLM.from_pretrained(
@@ -82,14 +82,14 @@ def test_llama_cpp_computes_what_the_trainer_does(tmp_path: Path) -> None:
 def test_a_merge_that_is_killed_leaves_nothing_half(tmp_path: Path) -> None:
     """kill -9 before every step of it: the file is there whole or not at all, and the next merge writes the same."""
     base, trained = write_gguf(tmp_path / "tiny.gguf"), adapter(tmp_path / "adapter")
-    exporting.merge(base, trained, tmp_path / "whole.gguf", lambda *_: None)
+    learning.merge(base, trained, tmp_path / "whole.gguf", lambda *_: None)
     whole = (tmp_path / "whole.gguf").read_bytes()
     target = tmp_path / "merged.gguf"
     for step in range(1, MOST):
         target.unlink(missing_ok=True)
-        killed = killed_before(step, lambda: exporting.merge(base, trained, target, lambda *_: None))
+        killed = killed_before(step, lambda: learning.merge(base, trained, target, lambda *_: None))
         assert not target.exists() or target.read_bytes() == whole
-        exporting.merge(base, trained, target, lambda *_: None)
+        learning.merge(base, trained, target, lambda *_: None)
         assert target.read_bytes() == whole
         assert not list(tmp_path.glob("*.part"))
         if not killed:
@@ -99,10 +99,10 @@ def test_a_merge_that_is_killed_leaves_nothing_half(tmp_path: Path) -> None:
 
 def test_rows_are_reordered_as_pairs_of_the_rotation() -> None:
     rows = np.arange(8, dtype=np.float32)[:, None]
-    assert exporting.reordered(rows, 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
-    assert exporting.reordered(rows, 0) is rows
+    assert learning.reordered(rows, 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert learning.reordered(rows, 0) is rows
 
 
 def test_an_architecture_that_is_not_known_is_refused() -> None:
     with pytest.raises(ModelError, match="gemma"):
-        exporting.check("gemma3")
+        learning.check("gemma3")

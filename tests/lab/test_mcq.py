@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ import pytest
 from localmed.domain import Answer, AnswerStatus, Provenance
 from localmed.domain.errors import InputError, ModelError, TooLong, UsageError
 from localmed.domain.ports import UNWATCHED, Stance
-from localmed.lab import mcq, mcq_files, mcq_report, multiple_choice, plot
+from localmed.lab import mcq, mcq_files, multiple_choice
 from localmed.lab.mcq import Bench, McqRow, Meter
 from localmed.lab.mcq_files import McqQuestion, McqSet
 from localmed.lab.multiple_choice import LETTERS
+from localmed.lab.rows import Rows
 from tests.scripted import ScriptedChat
 from tests.values import evidence
 
@@ -197,39 +199,30 @@ class Stopping(ScriptedChat):
         return super().choose(*arguments, **others)
 
 
+def rows_of(file: Path, made: dict[str, str], resume: bool) -> Rows[McqRow]:
+    return Rows(file, made, resume, McqRow, "set", "id", "arm")
+
+
 def test_what_is_finished_is_not_asked_again(tmp_path: Path) -> None:
     file, arms = tmp_path / "rows.jsonl", ("chat", "retrieval")
     made = mcq.made_with([SET], arms, 1)
-    done = mcq.begin(file, made, False)
+    kept = rows_of(file, made, False)
     with pytest.raises(KeyboardInterrupt):
-        list(mcq.run(bench(Stopping({"": "A"})), [SET], arms, file, done, lambda *_: None))
+        mcq.run(bench(Stopping({"": "A"})), [SET], arms, kept, lambda *_: None)
     with file.open("a") as lines:
         lines.write('{"set": "vitamins", "id": "2", "ar')  # cut off
-    done = mcq.begin(file, made, True)
-    assert len(done) == 2
+    kept = rows_of(file, made, True)
+    assert len(kept.done) == 2
     chat = Stopping({"": "A"})
     chat.asked_of = 10
-    rows = list(mcq.run(bench(chat), [SET], arms, file, done, lambda *_: None))
+    rows = mcq.run(bench(chat), [SET], arms, kept, lambda *_: None)
     assert chat.asked_of == 14, "four rows were missing, and four were asked for"
     keys = [(row["id"], row["arm"]) for row in map(json.loads, file.read_text().splitlines()[1:])]
     assert sorted(keys) == sorted({(row.id, row.arm) for row in rows})
     assert len(keys) == 6
     assert "scurvy" not in file.read_text()
     with pytest.raises(UsageError):
-        mcq.begin(file, mcq.made_with([SET], arms, 2), True)
-
-
-def test_going_on_never_empties_the_rows(tmp_path: Path) -> None:
-    """Whenever the process is killed, the finished rows are whole: another name of the old file shows that."""
-    file, made = tmp_path / "rows.jsonl", mcq.made_with([SET], ("chat",), 1)
-    list(mcq.run(bench(ScriptedChat({"": "A"})), [SET], ("chat",), file, mcq.begin(file, made, False), lambda *_: None))
-    file.write_text(file.read_text() + '{"set": "cut o')
-    old = tmp_path / "old.jsonl"
-    old.hardlink_to(file)
-    before = old.read_text()
-    assert len(mcq.begin(file, made, True)) == 3
-    assert old.read_text() == before
-    assert file.read_text() + '{"set": "cut o' == before
+        rows_of(file, mcq.made_with([SET], arms, 2), True)
 
 
 def test_costs_are_counted_and_a_thought_goes_before_the_choice() -> None:
@@ -291,8 +284,8 @@ def test_the_report_by_hand() -> None:
     rows = [row("one", str(n), "chat", n < 4, sure=0.4 if n >= 4 else 0.9) for n in range(10)]
     rows += [row("one", str(n), "mairag", n < 8, abstained=n >= 8) for n in range(10)]
     rows += [row("two", str(n), arm, n < 5) for n in range(10) for arm in ("chat", "mairag")]
-    report = mcq_report.report(rows, {"one": 0, "two": 0}, {}, seed=1)
-    chat, mairag, *_ = report.scores
+    report = mcq.report(rows, {"one": 0, "two": 0}, {}, seed=1).values
+    chat, mairag, *_ = (SimpleNamespace(**score) for score in report["scores"])
     assert (chat.accuracy, mairag.accuracy, mairag.abstained, mairag.answered) == (0.4, 0.8, 0.2, 1.0)
     assert chat.low is not None
     assert chat.low < 0.4 < (chat.high or 0)
@@ -303,24 +296,17 @@ def test_the_report_by_hand() -> None:
     assert mairag.auroc == 0.5
     assert chat.bias == pytest.approx(0.15)
     assert chat.overhead == pytest.approx(0.05)
-    assert report.ranks == {"chat": 1.75, "mairag": 1.25}, "second and a tie; first and a tie"
-    assert report.agreement[0][:3] == ("one", "chat", "mairag")
-    assert report.agreement[0][3] == pytest.approx(0.6)
+    assert report["ranks"] == {"chat": 1.75, "mairag": 1.25}, "second and a tie; first and a tie"
+    assert report["agreement"][0][:3] == ("one", "chat", "mairag")
+    assert report["agreement"][0][3] == pytest.approx(0.6)
 
 
 def test_entropy_and_auroc() -> None:
-    assert mcq_report.entropy((0.25,) * 4) == pytest.approx(1)
-    assert mcq_report.entropy((1.0, 0.0)) == 0
-    assert mcq_report.auroc([0.9, 0.1, 0.5], [True, False, True]) == 1.0
-    assert mcq_report.auroc([0.5, 0.5], [True, False]) == 0.5
-    assert mcq_report.auroc([0.5], [True]) is None
-
-
-def test_a_first_call_may_say_resume(tmp_path: Path) -> None:
-    """The file is made empty before the work, to see that it can be written."""
-    (tmp_path / "rows.jsonl").touch()
-    assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
-    assert mcq.begin(tmp_path / "rows.jsonl", {"seed": "1"}, True) == {}
+    assert mcq.entropy((0.25,) * 4) == pytest.approx(1)
+    assert mcq.entropy((1.0, 0.0)) == 0
+    assert mcq.auroc([0.9, 0.1, 0.5], [True, False, True]) == 1.0
+    assert mcq.auroc([0.5, 0.5], [True, False]) == 0.5
+    assert mcq.auroc([0.5], [True]) is None
 
 
 @pytest.mark.extra("eval")
@@ -347,8 +333,8 @@ def test_chains_of_thought_that_disagree_are_told_by_the_judge() -> None:
     assert temperatures == [0.0, 0.7, 0.7]
     assert bench(chat).row("vitamins", QUESTION, "cot").agreement is None
     rows = [replace(row, id=str(n), answer=n % 2, choice=0, agreement=0.9 if n % 2 == 0 else 0.2) for n in range(4)]
-    (score,) = mcq_report.report(rows, {}, {}, 1).scores
-    assert score.luq_auroc == 1.0
+    (score,) = mcq.report(rows, {}, {}, 1).values["scores"]
+    assert score["luq_auroc"] == 1.0
 
 
 def test_a_question_that_does_not_fit_ends_no_batch_and_evidence_gives_way() -> None:
@@ -367,8 +353,3 @@ def test_a_question_that_does_not_fit_ends_no_batch_and_evidence_gives_way() -> 
     failing = ScriptedChat([])  # says nothing: a model that fails ends the batch
     with pytest.raises(ModelError):
         bench(failing).row("vitamins", QUESTION, "chat")
-
-
-def test_an_interval_that_begins_at_nought_is_drawn() -> None:
-    assert plot.spread(0.25, 0.0, 0.5) == [[0.25], [0.25]]
-    assert plot.spread(0.25, None, None) == [[0.0], [0.0]]

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def exported(text: str = CASES, reviewers: tuple[str, ...] = ("r1", "r2"), **oth
     return review.blinded(review.cases(text, "cases.jsonl", "clinician"), reviewers, "clinician", 1, **others)
 
 
-def filled(sheet: review.Sheet, value: Any, delimiter: str = ",") -> str:
+def filled(sheet: Sequence[review.Block], value: Any, delimiter: str = ",") -> str:
     """The form of ``sheet``, every cell ``value(code, dimension)``."""
     rows = list(csv.DictReader(io.StringIO(review.sheet_csv(sheet, "clinician"))))
     names = [dimension.name for dimension in review.FORMS["clinician"]]
@@ -46,12 +47,12 @@ def filled(sheet: review.Sheet, value: Any, delimiter: str = ",") -> str:
 
 def test_a_form_tells_nothing_of_the_systems_and_each_has_its_own_order() -> None:
     sheets, key = exported()
-    for sheet in sheets:
+    for sheet in sheets.values():
         text = review.sheet_csv(sheet, "clinician")
         assert "localmed" not in text
         assert "[1]" not in text, "only one system cites"
-        assert sorted(block.question for block in sheet.blocks) == [f"Question {n}?" for n in range(8)]
-    assert [block.question for block in sheets[0].blocks] != [block.question for block in sheets[1].blocks]
+        assert sorted(block.question for block in sheet) == [f"Question {n}?" for n in range(8)]
+    assert [block.question for block in sheets["r1"]] != [block.question for block in sheets["r2"]]
     first = Counter(entry.system for entry in key.entries if entry.code.endswith("-a"))
     assert 0 < first["localmed"] < 16, "neither system always comes first"
     assert exported() == (sheets, key), "the same seed gives the same forms"
@@ -59,7 +60,7 @@ def test_a_form_tells_nothing_of_the_systems_and_each_has_its_own_order() -> Non
 
 def test_markers_stay_where_they_are_to_stay() -> None:
     sheets, _ = exported(markers=True)
-    assert "[1]" in review.sheet_csv(sheets[0], "clinician")
+    assert "[1]" in review.sheet_csv(sheets["r1"], "clinician")
 
 
 @pytest.mark.parametrize("text", ["A [1].", "A [1, 2].", "A［1］。", "A【1】。", "A [1-3]."])
@@ -73,7 +74,7 @@ def test_a_form_comes_back_in_whatever_code_a_spreadsheet_saved_it(code: str) ->
     """Spreadsheet programs set to Chinese save GBK; what is read of a form is ASCII in all of them."""
     text = CASES.replace("Question", "血壓").replace("Yes", "能，目標")
     sheets, key = exported(text)
-    content = filled(sheets[0], lambda _code, _dimension: 1, "\t" if code == "utf-16" else ",").encode(code)
+    content = filled(sheets["r1"], lambda _code, _dimension: 1, "\t" if code == "utf-16" else ",").encode(code)
     read = review.ratings(review.decoded(content), "r1.csv", key)
     assert len(read) == 16
     assert {value for values in read.values() for value in values.values()} == {1}
@@ -81,7 +82,8 @@ def test_a_form_comes_back_in_whatever_code_a_spreadsheet_saved_it(code: str) ->
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_a_form_comes_back_from_any_spreadsheet(delimiter: str) -> None:
-    (sheet, _), key = exported()
+    sheets, key = exported()
+    sheet = sheets["r1"]
     values = review.ratings(filled(sheet, lambda *_: "1.0", delimiter), "r1.csv", key)
     assert len(values) == 16
     assert all(set(row.values()) == {1} for row in values.values())
@@ -97,7 +99,8 @@ def test_a_form_comes_back_from_any_spreadsheet(delimiter: str) -> None:
     ],
 )
 def test_a_form_that_is_none_is_refused(changed: Any, code: str) -> None:
-    (sheet, _), key = exported()
+    sheets, key = exported()
+    sheet = sheets["r1"]
     text = changed(filled(sheet, lambda *_: "1").replace("\r\n", "\n"))
     with pytest.raises(InputError) as refused:
         review.ratings(text, "r1.csv", key)
@@ -111,8 +114,8 @@ def test_who_misses_a_control_is_left_out_and_controls_are_in_no_result() -> Non
     def honest(code: str, name: str) -> str:
         return "-1" if code in right and name == "relevance" else "1"
 
-    forms = [review.ratings(filled(sheets[0], honest), "1", key),
-             review.ratings(filled(sheets[1], lambda *_: "1"), "2", key)]  # fmt: skip
+    forms = [review.ratings(filled(sheets["r1"], honest), "1", key),
+             review.ratings(filled(sheets["r2"], lambda *_: "1"), "2", key)]  # fmt: skip
     ratings, left_out = review.merged(forms, key)
     assert left_out == ("r2",)
     assert {rating.reviewer for rating in ratings} == {"r1"}
@@ -207,15 +210,13 @@ def test_a_better_system_is_seen() -> None:
         Rating(reviewer, f"q{case}", system, "helpfulness", 1 if system == "good" or case % 5 == 0 else -1)
         for reviewer in ("r1", "r2", "r3") for case in range(20) for system in ("good", "poor")
     ]  # fmt: skip
-    report = agreement.report(ratings, "lay", (), seed=1)
-    (contrast,) = report.contrasts
-    assert (contrast.first, contrast.second, contrast.cases) == ("good", "poor", 20)
-    assert contrast.difference == pytest.approx(1.6)
-    assert contrast.p is not None
-    assert contrast.p < 0.001
-    (agreed,) = report.agreements
-    assert (agreed.alpha, agreed.kappa) == (1.0, 1.0)
-    good, poor = report.scores
-    assert [good.mean, poor.mean, poor.best] == pytest.approx([1.0, -0.6, 0.2])
-    assert poor.low is not None
-    assert poor.low < -0.6 < (poor.high or 0)
+    report = agreement.report(ratings, "lay", (), seed=1).values
+    (contrast,) = report["contrasts"]
+    assert (contrast["first"], contrast["second"], contrast["cases"]) == ("good", "poor", 20)
+    assert contrast["difference"] == pytest.approx(1.6)
+    assert contrast["p"] < 0.001
+    (agreed,) = report["agreements"]
+    assert (agreed["alpha"], agreed["kappa"]) == (1.0, 1.0)
+    good, poor = report["scores"]
+    assert [good["mean"], poor["mean"], poor["best"]] == pytest.approx([1.0, -0.6, 0.2])
+    assert poor["low"] < -0.6 < poor["high"]

@@ -1,110 +1,141 @@
-"""Known-item sets and LiveQA's judgements, on files of the same form as the published ones."""
+"""Files of questions and judgements: what is read, what is refused with its line, which document a name means."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from localmed.config import LibrarySettings, Settings
-from localmed.domain import Document, SearchFilter, message
-from localmed.domain.errors import InputError, UsageError
-from localmed.ingest.parsed import FieldMapping
-from localmed.lab import medquad, pubmedqa, sets
+from localmed.domain import SearchFilter, message
+from localmed.domain.errors import InputError
+from localmed.lab import sets
 from localmed.lab.sets import Question, QuestionSet
 from localmed.library.library import Library
-from tests.fakes import described, import_into, write
-from tests.words import pattern
 
+SECRET = "Zyxwvut Patientname"
 ANY = SearchFilter()
-# Sections 2 and 3 of the judged document; the published file lost section 1, so its numbers are one less.
-XML = """<?xml version="1.0" encoding="UTF-8"?>
-<Document id="0000007" source="{source}" url="http://example.org/"><Focus>{focus}</Focus><QAPairs>
-<QAPair pid="1"><Question qid="0000007-1">What causes {focus} ?</Question><Answer>{focus}: causes,
-   over two lines.</Answer></QAPair>
-<QAPair pid="2"><Question qid="0000007-2">How to treat {focus} ?</Question><Answer>{focus}: rest.</Answer></QAPair>
-<QAPair pid="3"><Question qid="0000007-3">Who gets {focus} ?</Question><Answer> </Answer></QAPair>
-</QAPairs></Document>"""
-LIVEQA = """<LiveQA><NLM-QUESTION qid="TQ1"><Original-Question><SUBJECT>s</SUBJECT><MESSAGE>my gout hurts</MESSAGE>
-</Original-Question><NLM-Summary>What treats gout?</NLM-Summary></NLM-QUESTION>
-<NLM-QUESTION qid="TQ2"><Original-Question><MESSAGE>why flu</MESSAGE></Original-Question>
-<NLM-Summary>What causes flu?</NLM-Summary></NLM-QUESTION></LiveQA>"""
-JUDGEMENTS = """1 4-Excellent A_0000007_Sec3.txt
-1 2-Related A_0000007_Sec2.txt
-1 3-Incomplete A_0000007_Sec2.txt
-1 4-Excellent ADAM_0000009_Sec1.txt
-2 3-Incomplete B_0000007_Sec2.txt
-2 1-Incorrect A_0000007_Sec2.txt
-"""
-ANSWERS = {
-    "A_0000007_Sec2.txt": "Question: What causes gout ? (Also: x)\nURL: u\nAnswer: gout: causes, over two lines.",
-    "A_0000007_Sec3.txt": "Question: How to treat gout ?\nURL: u\nAnswer: gout: rest.",
-    "B_0000007_Sec2.txt": "Question: What causes flu ?\nURL: u\nAnswer: flu: causes, over two   lines.",
-    "ADAM_0000009_Sec1.txt": "Question: ?\nURL: u\nAnswer: not published any more",
-}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two folders whose files and records have the same ids."""
-    files = {
-        f"{source}/0000007.xml": XML.format(source=source, focus=focus)
-        for source, focus in (("A", "gout"), ("B", "flu"))
-    }
-    return write(tmp_path_factory.mktemp("medquad"), files)
-
-
-def imported(data: Path, folder: Path, questions: bool) -> Settings:
-    settings = Settings(data, library=LibrarySettings(writer_memory_bytes=15_000_000))
-    mapping = FieldMapping({}, {"index_questions": questions})
-    import_into(settings, folder, manifest=described("medquad", reader="medquad", mapping=mapping))
-    return settings
-
-
-@pytest.fixture(scope="module")
-def medquad_library(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Library]:
-    with Library.open(imported(tmp_path_factory.mktemp("data") / "data", folder, False).data) as library:
-        yield library
-
-
-@pytest.fixture
-def documents(medquad_library: Library) -> list[Document]:
-    return medquad_library.catalogue.documents("medquad")
-
-
-def archive(file: Path, judgements: str = JUDGEMENTS, answers: dict[str, str] = ANSWERS) -> Path:
-    table = io.StringIO()
-    csv.writer(table).writerows([("AnswerID", "Answer"), *answers.items()])
-    with zipfile.ZipFile(file, "w") as opened:
-        opened.writestr("QA/judged.txt", judgements)
-        opened.writestr("QA/answers.csv", table.getvalue())
-        opened.writestr("__MACOSX/QA/._answers.csv", "x")
+def written(folder: Path, name: str, text: str | bytes) -> Path:
+    file = folder / name
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
     return file
 
 
-def liveqa(folder: Path, work: Path, documents: list[Document], wording: str = "summary") -> QuestionSet:
-    (work / "q.xml").write_text(LIVEQA, "utf-8")
-    return medquad.liveqa(folder, work / "q.xml", archive(work / "a.zip"), documents, ANY, wording)
+def test_judgements(tmp_path: Path) -> None:
+    file = written(tmp_path, "r.txt", "1 0 a 1\n1\t0\tb\t-2\n\n2 Q0 c 3\r\n")
+    assert sets.read_qrels(file) == {1: ("1", "a", 1), 2: ("1", "b", 0), 4: ("2", "c", 3)}, "below 0 is junk"
 
 
-# --- samples ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("q.toml", '[[question]]\nid = "a b"\ntext = "One?"\nevidence = "gold"\n[[question]]\nquestion = "二？"\n'),
+        ("q.jsonl", '{"id": "a b", "text": "One?", "gold": "gold"}\n\n{"question": "二？"}\n'),
+        ("q.tsv", "a b\tOne?\tgold\n2\t二？\n"),
+    ],
+)
+def test_questions_in_every_form(tmp_path: Path, name: str, text: str) -> None:
+    one, two = sets.questions(written(tmp_path, name, text))
+    assert (one, two) == (Question("a_b", "One?", "gold"), Question("2", "二？"))
+    assert "One" not in repr(one)
 
 
-def test_samples_do_not_depend_on_the_order_and_do_not_overlap() -> None:
-    pairs = [(f"question {number}", f"record {number:05}") for number in range(3000)]
-    reported, tuning = sets.sample(pairs), sets.tuning_sample(pairs)
-    assert reported == sets.sample(pairs[::-1])
-    assert tuning == sets.tuning_sample(pairs[::-1])
-    assert len(reported) == len(tuning) == 1000
-    assert not set(reported) & set(tuning)
-    assert sets.sample(pairs, 50, 2) != sets.sample(pairs, 50, 1)
-    assert len(sets.sample(pairs[:10])) == 10
-    assert sets.tuning_sample(pairs[:10]) == []
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("q.toml", f"{SECRET} ="),
+        ("q.toml", "x = 1"),
+        ("q.jsonl", f'["{SECRET}"]'),
+        ("q.jsonl", f'{{"id": "{SECRET}"}}'),
+        ("q.tsv", SECRET),
+        ("q.tsv", ""),
+        ("q.tsv", f"1\t{SECRET}\n1\t{SECRET}\n"),
+    ],
+)
+def test_what_is_no_list_of_questions_is_refused_without_its_text(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(InputError) as error:
+        sets.questions(written(tmp_path, name, text))
+    assert "Zyxwvut" not in str(error.value)
+    assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "line", ["1 0 a", "1 0 a 1 more", "1 0 a good", "1 0 a 1.5", "1 0 a 101", "1 0 a 99999999999", "1 0 a ¹"]
+)
+def test_bad_judgements_are_named_by_line(tmp_path: Path, line: str) -> None:
+    with pytest.raises(InputError, match=r"1 line .*: 2\. "):
+        sets.read_qrels(written(tmp_path, "r.txt", f"1 0 a 1\n{line}\n1 0 b 0\n"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe1\t2"])
+def test_empty_and_foreign_files(tmp_path: Path, content: bytes) -> None:
+    file = written(tmp_path, "f", content)
+    for read in (sets.questions, sets.read_qrels):
+        with pytest.raises(InputError, match=r"is empty|contains 0 questions|is not UTF-8"):
+            read(file)
+
+
+@pytest.mark.parametrize("name", ["missing.tsv", "."])
+def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        sets.questions(tmp_path / name)
+
+
+def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    file = written(tmp_path, "q.tsv", "1\tx\n")
+    with file.open("r+b") as opened:
+        opened.truncate(2**37)  # sparse
+    with pytest.raises(InputError, match="larger than"):
+        sets.questions(file)
+
+
+def loaded(folder: Path, library: Library, qrels: str, search_filter: SearchFilter = ANY) -> dict[str, dict[str, int]]:
+    queries = written(folder, "q.tsv", "1\tasthma\n2\tgout\n")
+    question_set = sets.judged(queries, written(folder, "r.txt", qrels), library, search_filter)
+    return {question: dict(judged) for question, judged in question_set.judgements.items()}
+
+
+def test_a_document_by_its_id_key_and_file(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
+    (key,) = (document.key for document in library.catalogue.documents() if document.id == ids["n3"])
+    gloves = next(document.id for document in library.catalogue.documents() if document.source.endswith("gloves.txt"))
+    assert loaded(tmp_path, library, f"1 0 {ids['n3']} 2\n2 0 gloves 1\n1 0 {key} 1\n") == {
+        "1": {ids["n3"]: 2},  # the highest of two judgements counts
+        "2": {gloves: 1},
+    }
+
+
+def test_a_passage_stands_for_its_document(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
+    passage = next(passage_.id for passage_ in library.lexical.all_passages() if passage_.document_id == ids["n5"])
+    assert loaded(tmp_path, library, f"1 0 {passage} 3\n") == {"1": {ids["n5"]: 3}}
+
+
+@pytest.mark.parametrize("name", ["notes", "shared:1", "1"])
+def test_a_name_of_several_documents_is_an_error(tmp_path: Path, library: Library, name: str) -> None:
+    with pytest.raises(InputError, match=r"the name in 1 line fits several documents: 2\. "):
+        loaded(tmp_path, library, f"1 0 n1 1\n1 0 {name} 1\n")
+
+
+def test_what_is_not_in_the_library_is_left_out_and_counted(tmp_path: Path, library: Library) -> None:
+    queries, qrels = written(tmp_path, "q.tsv", "1\tx\n"), written(tmp_path, "r.txt", "1 0 n1 1\n1 0 a 1\n1 0 b 0\n")
+    question_set = sets.judged(queries, qrels, library, ANY)
+    assert message("evaluation.note.lost", count=2) in question_set.notes
+    with pytest.raises(InputError, match="none of the 1 judged documents"):
+        loaded(tmp_path, library, "1 0 nowhere 1\n")
+    with pytest.raises(InputError, match="none of the 1 judged documents"):
+        loaded(tmp_path, library, "1 0 n1 1\n", SearchFilter(collections=("other",)))
+
+
+def test_judged_questions_that_are_not_asked(tmp_path: Path, library: Library) -> None:
+    with pytest.raises(InputError, match=r"2 lines judge questions that are not in q\.tsv: 2, 3\. "):
+        loaded(tmp_path, library, "1 0 n1 1\n3 0 n1 1\n4 0 n1 1\n")
+
+
+def test_the_leading_measure_follows_the_grades(tmp_path: Path, library: Library) -> None:
+    queries = written(tmp_path, "q.tsv", "1\tx\n")
+    for grade, measure in ((1, "MRR@10"), (2, "nDCG@10")):
+        qrels = written(tmp_path, "r.txt", f"1 0 n1 {grade}\n")
+        assert sets.judged(queries, qrels, library, ANY).measure == measure
 
 
 def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:
@@ -120,114 +151,3 @@ def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:
 
 def test_a_question_is_in_no_representation(questions: QuestionSet) -> None:
     assert "treatment" not in repr(questions)
-
-
-# --- known items -------------------------------------------------------------------------------------------------
-
-
-def test_medquad_records_are_told_apart_by_their_folders(folder: Path, documents: list[Document]) -> None:
-    pairs = medquad.questions(folder)
-    assert pairs == [
-        ("What causes gout ?", "A/0000007.xml#0000007-1"),
-        ("How to treat gout ?", "A/0000007.xml#0000007-2"),
-        ("What causes flu ?", "B/0000007.xml#0000007-1"),
-        ("How to treat flu ?", "B/0000007.xml#0000007-2"),
-    ]
-    known = sets.known_item("m", pairs, medquad.records(documents), ANY)
-    assert len({document for judged in known.judgements.values() for document in judged}) == 4
-    assert {document for judged in known.judgements.values() for document in judged} == {
-        document.id for document in documents
-    }
-    assert known.notes == ()
-
-
-def test_none_of_the_records_or_no_question_at_all(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none of the 4 records"):
-        sets.known_item("m", medquad.questions(folder), {}, ANY)
-    with pytest.raises(InputError, match="no question"):
-        sets.known_item("m", medquad.questions(tmp_path), {}, ANY)
-    with pytest.raises(InputError, match="not a folder"):
-        medquad.questions(folder / "A" / "0000007.xml")
-
-
-def test_indexed_questions_are_refused(folder: Path, tmp_path: Path, medquad_library: Library) -> None:
-    pairs, search_filter = medquad.questions(folder), SearchFilter(collections=("medquad",))
-    with Library.open(imported(tmp_path / "data", folder, True).data) as library:
-        documents = medquad.records(library.catalogue.documents("medquad"))
-        with pytest.raises(UsageError, match=pattern("evaluation.indexed.what")):
-            sets.refuse_indexed_questions(library, sets.known_item("m", pairs, documents, search_filter))
-    documents = medquad.records(medquad_library.catalogue.documents("medquad"))
-    sets.refuse_indexed_questions(medquad_library, sets.known_item("m", pairs, documents, search_filter))
-
-
-def test_pubmedqa(tmp_path: Path) -> None:
-    file = tmp_path / "ori_pqal.json"
-    file.write_text(json.dumps({"11": {"QUESTION": "Is  rest\ngood?", "CONTEXTS": ["x"]}}))
-    assert pubmedqa.questions(file) == [("Is rest good?", "11")]
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"1": {}}', '{"1": {"QUESTION": 7}}', '{"1": null}'])
-def test_what_is_not_pubmedqa(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "x.json"
-    file.write_text(content)
-    with pytest.raises(InputError, match="is not PubMedQA's"):
-        pubmedqa.questions(file)
-
-
-def test_xml_that_expands_is_refused(tmp_path: Path) -> None:
-    bomb = '<!DOCTYPE d [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><Document><QAPair>&b;</QAPair></Document>'
-    write(tmp_path, {"A/1.xml": bomb})
-    with pytest.raises(InputError, match="not well-formed"):
-        medquad.questions(tmp_path)
-
-
-# --- LiveQA's judgements -------------------------------------------------------------------------------------------
-
-
-def test_judged_answers_are_found_by_their_text(folder: Path, tmp_path: Path, documents: list[Document]) -> None:
-    stored = medquad.records(documents)
-    question_set = liveqa(folder, tmp_path, documents)
-    assert [(question.id, question.text) for question in question_set.questions] == [
-        ("1", "What treats gout?"),
-        ("2", "What causes flu?"),
-    ]
-    assert question_set.judgements == {
-        "1": {stored["A/0000007.xml#0000007-2"]: 3, stored["A/0000007.xml#0000007-1"]: 2},
-        "2": {stored["B/0000007.xml#0000007-1"]: 2, stored["A/0000007.xml#0000007-1"]: 0},
-    }
-    assert question_set.relevant_from == 2
-    assert message("evaluation.note.judgements", count=5, judgements=6) in question_set.notes
-    assert message("evaluation.note.grades") in question_set.notes
-
-
-def test_other_wordings(folder: Path, tmp_path: Path, documents: list[Document]) -> None:
-    assert liveqa(folder, tmp_path, documents, "original").questions[0].text == "my gout hurts"
-    with pytest.raises(InputError, match="no question with a paraphrase"):
-        liveqa(folder, tmp_path, documents, "paraphrase")
-
-
-@pytest.mark.parametrize(
-    ("judgements", "problem"),
-    [
-        ("", "0 lines"),
-        ("1 5-Best A_0000007_Sec3.txt\n", r"1 line .*: 1"),
-        ("1 4-Excellent A_0000007_Sec3.txt\n1 4-Excellent\n", r"1 line .*: 2"),
-        ("9 4-Excellent A_0000007_Sec3.txt\n", "judges 1 question"),
-    ],
-)
-def test_bad_judgements(folder: Path, tmp_path: Path, documents: list[Document], judgements: str, problem: str) -> None:
-    (tmp_path / "q.xml").write_text(LIVEQA, "utf-8")
-    file = archive(tmp_path / "a.zip", judgements)
-    with pytest.raises(InputError, match=problem):
-        medquad.liveqa(folder, tmp_path / "q.xml", file, documents, ANY, "summary")
-
-
-def test_bad_archives(folder: Path, tmp_path: Path, documents: list[Document]) -> None:
-    (tmp_path / "q.xml").write_text(LIVEQA, "utf-8")
-    broken, empty = tmp_path / "broken.zip", tmp_path / "empty.zip"
-    broken.write_bytes(archive(tmp_path / "a.zip").read_bytes()[:100])
-    with zipfile.ZipFile(empty, "w") as opened:
-        opened.writestr("readme", "x")
-    for file, problem in ((broken, "not a readable ZIP"), (empty, "0 files .txt")):
-        with pytest.raises(InputError, match=problem):
-            medquad.liveqa(folder, tmp_path / "q.xml", file, documents, ANY, "summary")

@@ -11,7 +11,7 @@ import pytest
 from localmed.domain.errors import InputError
 from localmed.domain.ports import Stance
 from localmed.lab import stance
-from localmed.lab.stance import THREE, TWO, Labelled, Majority, PairSet
+from localmed.lab.stance import THREE, TWO, PairSet, majority
 
 SECRET = "Zyxwvut"
 GOLDEN = """Zinc shortens colds.\tZinc helps against colds.\tentailment
@@ -43,34 +43,22 @@ def golden(tmp_path: Path) -> PairSet:
 def test_a_golden_file_scored_by_hand(golden: PairSet) -> None:
     labels = dict(zip([pair.premise for pair in golden.pairs],
                     ("entailment", "neutral", "neutral", "contradiction"), strict=True))  # fmt: skip
-    report = stance.report(golden, [Says(labels)], seed=1)
-    (scores,) = report.judges
-    assert (report.pairs, report.hypotheses, report.labels) == (4, 2, THREE)
+    scores = stance.score(golden, Says(labels), seed=1)
+    values = stance.report(golden, [scores], seed=1).values
+    assert (values["pairs"], values["hypotheses"], values["labels"]) == (4, 2, THREE)
     assert scores.confusion == ((1, 0, 1), (0, 1, 0), (0, 1, 0))
     assert scores.accuracy == 0.5
-    assert scores.classes["entailment"].precision == 1.0
-    assert scores.classes["entailment"].recall == 0.5
-    assert scores.classes["neutral"].f1 == pytest.approx(2 / 3)
-    assert scores.classes["contradiction"].f1 == 0.0
+    assert scores.classes["entailment"]["precision"] == 1.0
+    assert scores.classes["entailment"]["recall"] == 0.5
+    assert scores.classes["neutral"]["f1"] == pytest.approx(2 / 3)
+    assert scores.classes["contradiction"]["f1"] == 0.0
     assert scores.macro_f1 == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
     assert 0 <= scores.accuracy_interval[0] <= 0.5 <= scores.accuracy_interval[1] <= 1
 
 
 def test_the_majority_class(golden: PairSet) -> None:
-    (scores,) = stance.report(golden, [Majority(golden.pairs)], seed=1).judges
+    scores = stance.score(golden, majority(golden.pairs), seed=1)
     assert (scores.accuracy, scores.confusion[0]) == (0.5, (2, 0, 0))
-
-
-def test_word_overlap_finds_its_cuts() -> None:
-    pairs = [
-        Labelled("red blue green", "red blue green", "entailment"),
-        Labelled("red blue black", "red blue green", "contradiction"),
-        Labelled("one two three", "red blue green", "neutral"),
-    ]
-    judge = stance.tuned(pairs)
-    judged = [pair.label for pair in judge.judge([(pair.premise, pair.hypothesis) for pair in pairs])]
-    assert judged == [pair.label for pair in pairs]
-    assert 0 < judge.low <= 2 / 3 < judge.high <= 1
 
 
 def test_healthver(tmp_path: Path) -> None:
@@ -98,9 +86,9 @@ def test_covid_fact_is_two_way(tmp_path: Path) -> None:
     assert facts.pairs[0].premise == "p q"
     neither = Says({pair.premise: "neutral" for pair in pair_set.pairs})
     against = Says({pair.premise: "contradiction" for pair in pair_set.pairs})
-    scores = stance.report(pair_set, [neither, against], seed=1).judges
+    scores = [stance.score(pair_set, judge, seed=1) for judge in (neither, against)]
     assert scores[0].confusion == scores[1].confusion == ((0, 1), (0, 1))
-    said = stance.facts(stance.report(pair_set, [neither], seed=1))
+    said = stance.report(pair_set, scores, seed=1).facts
     assert "evaluation.facts.two_way" in [fact.code for fact in said]
 
 
