@@ -3,10 +3,9 @@
 Started by ``parsing.py`` as ``python -m localmed.ingest.child PARENT_PID``. It reads one JSON request a line on its
 standard input and writes JSON messages, one a line, on its standard output::
 
-    {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["term", ...]*  ["member", name, file]*
-                                                           ["fault", where, reason]*  ["working", page, pages, ocr]*
-                                                           then one of
-                                                           ["done"]  ["error", {class, messages}]
+    {"path", "reader", "fields", "options", "bounds"}  ->  each record, term, member, fault and page as an
+                                                           object (``CODEC``), then ["done"] or
+                                                           ["error", {class, messages}]
 
 Rules: the pipes are moved away from descriptors 0, 1 and 2 before any library loads, so that nothing a library prints
 can corrupt the protocol; memory, processor time and core dumps are limited by the kernel; an error message holds the
@@ -21,7 +20,6 @@ The parent takes only JSON from it, so a subverted parser can send wrong text, n
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import signal
@@ -33,16 +31,13 @@ from typing import Any, BinaryIO
 
 from localmed.config import ReadBounds
 from localmed.domain import errors
+from localmed.domain.codec import Codec, reachable
 from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, SourceRecord, Working
-from localmed.library.terms import Term
-from localmed.messages import as_json
+from localmed.ingest.parsed import FieldMapping, Item, Reader, SourceRecord, Working
 from localmed.process import confined
 
-# The fields of a record in the order in which they travel; ``blocks`` are packed by ``_block``.
-FIELDS = tuple(item.name for item in dataclasses.fields(SourceRecord))
-TERM_FIELDS = tuple(item.name for item in dataclasses.fields(Term))
+CODEC = Codec(reachable(Item | Working))  # what travels
 
 Reply = list[Any]
 
@@ -121,35 +116,10 @@ def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item | Workin
 
 def packed(item: Item | Working) -> bytes:
     """``item`` as one line of the protocol."""
-    if isinstance(item, Fault):
-        return _encoded(["fault", as_json(item.where), as_json(item.reason)])
-    if isinstance(item, Working):
-        return _encoded(["working", item.page, item.pages, item.ocr])
-    if isinstance(item, Member):
-        return _encoded(["member", item.key, item.file])
-    if isinstance(item, Term):
-        return _encoded(["term", *(getattr(item, name) for name in TERM_FIELDS)])
-    values = [getattr(item, name) for name in FIELDS]
-    values[FIELDS.index("blocks")] = [_block(block) for block in item.blocks]
-    values[FIELDS.index("notes")] = [as_json(note) for note in item.notes]
-    return _encoded(["record", *values])
+    return _encoded(CODEC.encode(item))
 
 
-def _block(block: Block) -> Reply:
-    lines = [_line(line) for line in block.lines]
-    return [block.kind, block.level, lines, *([True] if block.doubtful else [])]
-
-
-def _line(line: Line) -> str | Reply:
-    """A line without a box travels as its text alone."""
-    box = line.box
-    if box is None:
-        return line.text
-    placed = [line.text, box.page, box.x0, box.y0, box.x1, box.y1]
-    return placed if line.ocr is None else [*placed, line.ocr]
-
-
-def _encoded(message: Reply) -> bytes:
+def _encoded(message: Any) -> bytes:
     """UTF-8 as it is written to the pipe; half a surrogate pair, which is no text, becomes a question mark."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
