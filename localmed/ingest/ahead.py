@@ -18,10 +18,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar, cast
@@ -42,6 +41,7 @@ LOOK = 0.5  # seconds between two looks whether the import was cancelled, while 
 GRACE = 10.0  # seconds for a thread to end whose child was killed
 
 Request = TypeVar("Request")
+Begun = TypeVar("Begun")
 Items = Iterator[SourceRecord | Fault]
 Reading = Callable[
     [str, int, int, bool], None
@@ -123,30 +123,15 @@ class Parsers(AbstractContextManager["Parsers"]):
 
         ``requests`` is read ahead. Items that are not taken before the next is asked for are dropped.
         """
-        left, window = iter(requests), deque[tuple[Request, _Job | None]]()
-        while True:
-            while self._takes_more(window) and (more := list(islice(left, 1))):
-                window.append((more[0], self._put(task_of(more[0]))))
-            if not window:
-                return
-            request, job = window.popleft()
-            if job is None:
-                yield request, iter(())
-                continue
-            yield request, self._items(job)
-            self._drop(job)
+        for request, job in in_turn(requests, task_of, self._put, self._settings):
+            yield request, self._items(job) if job else iter(())
+            if job:
+                self._drop(job)
 
     # --- the taker's side ------------------------------------------------------------------------------------------
 
-    def _takes_more(self, window: Collection[tuple[Request, _Job | None]]) -> bool:
-        """Whether another task may be taken beside those of ``window``, which wait for their turn."""
-        waiting = sum(job.task.bytes for _, job in window if job is not None)
-        return len(window) < self._settings.ahead_files and waiting < WAITING_BYTES
-
-    def _put(self, task: Task | None) -> _Job | None:
+    def _put(self, task: Task) -> _Job:
         """Hand ``task`` to the children; start another if none is free."""
-        if task is None:
-            return None
         job = _Job(task)
         with self._changed:
             self._begun.append(job)
@@ -165,7 +150,8 @@ class Parsers(AbstractContextManager["Parsers"]):
             with self._changed:
                 self._turn = job
                 self._changed.notify_all()
-                while not self._changed.wait_for(partial(self._has_news, job, seen), LOOK):
+                while not (job.items or job.done or job.page != seen):
+                    self._changed.wait(LOOK)
                     hooks.check()
                 if job.done and not job.items:
                     break
@@ -176,9 +162,6 @@ class Parsers(AbstractContextManager["Parsers"]):
                 self._reading(job.task.name, *seen)
         if job.error is not None:
             raise job.error
-
-    def _has_news(self, job: _Job, page: tuple[int, int, bool] | None) -> bool:
-        return bool(job.items) or job.done or job.page != page
 
     def _taken(self, job: _Job) -> SourceRecord | Fault:
         item, size = job.items.popleft()
@@ -251,6 +234,26 @@ class Parsers(AbstractContextManager["Parsers"]):
             return True
         held = job.bytes if job is self._turn else self._bytes
         return held < self._settings.ahead_bytes
+
+
+def in_turn(
+    requests: Iterable[Request],
+    task_of: Callable[[Request], Task | None],
+    begin: Callable[[Task], Begun],
+    settings: IngestSettings,
+) -> Iterator[tuple[Request, Begun | None]]:
+    """Each of ``requests`` with what ``begin`` made of its task, which is called for as many as may wait ahead."""
+    left, window = iter(requests), deque[tuple[Request, int, Begun | None]]()
+    while True:
+        while len(window) < settings.ahead_files and sum(size for _, size, _ in window) < WAITING_BYTES:
+            if not (more := list(islice(left, 1))):
+                break
+            task = task_of(more[0])
+            window.append((more[0], task.bytes if task else 0, begin(task) if task else None))
+        if not window:
+            return
+        request, _, begun = window.popleft()
+        yield request, begun
 
 
 def parsed(

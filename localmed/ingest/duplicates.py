@@ -139,8 +139,8 @@ class NearCopies:
         if not self._entries or self._is_known(document):
             return None
         text = sketch(texts)
-        near = max(((likeness(text, entry.sketch), entry) for entry in self._sharing(text)), key=_first, default=None)
-        return (near[1], near[0]) if near and near[0] >= ALIKE else None
+        near = [(entry, likeness(text, entry.sketch)) for entry in self._sharing(text)]
+        return max((pair for pair in near if pair[1] >= ALIKE), key=lambda pair: pair[1], default=None)
 
     def _sharing(self, text: str) -> list[Withdrawal]:
         """The entries that share a quarter of their hashes with the sketch ``text``: no other can be alike."""
@@ -155,7 +155,3 @@ class NearCopies:
             return True
         stored = self._catalogue.by_ids([document.id]).get(document.id)
         return stored is not None and stored.content == document.content
-
-
-def _first(pair: tuple[float, Withdrawal]) -> float:
-    return pair[0]

@@ -9,9 +9,10 @@ would otherwise count as removed.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -175,3 +176,31 @@ def _hidden(name: str) -> bool:
 
 def _unreadable(error: OSError) -> NoReturn:
     raise UsageError("source.unlistable", path=str(error.filename), reason=reason(error)) from None
+
+
+# --- what an import leaves as it is, though it has changed ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """``held`` are hashes of files by path ("": the file stays though it is gone); ``written_since`` is a time."""
+
+    held: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    written_since: float = math.inf  # seconds since 1970
+
+    def why(self, source: Source, most: int) -> Message | None:
+        """Why ``source`` (of at most ``most`` bytes) is left as it is; None if it is not."""
+        hashes = self.held.get(str(source.path), frozenset())
+        if hashes and source.sha256(most) in hashes:
+            return message("import.held")
+        return message("import.being_written") if self._written(source) else None
+
+    def removable(self, paths: Iterable[str]) -> list[str]:
+        """Those of ``paths``, which are gone, that may go."""
+        return [path for path in paths if "" not in self.held.get(path, ())]
+
+    def _written(self, source: Source) -> bool:
+        try:
+            return source.path.stat().st_mtime >= self.written_since
+        except OSError:
+            return False

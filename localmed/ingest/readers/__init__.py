@@ -36,6 +36,7 @@ MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "textbook": f"{__name__}.text:read_book",
     "medline": f"{__name__}.pubmed:read_medline",
     "pdf": f"{__name__}.pdf.reader",
+    "epub": f"{__name__}.html:read_epub",
     "xml": f"{__name__}.xml_fields",
 }
 # Readers of terminologies, for collections of kind "graph": they yield terms, not records.

@@ -67,8 +67,12 @@ def is_record(value: dict[str, Any], mapping: FieldMapping) -> bool:
 
 
 def _blocks(value: dict[str, Any], mapping: FieldMapping) -> Iterator[Block]:
+    text = _field(value, "text", mapping)
+    if isinstance(text, tuple):  # of XML: blocks
+        yield from text
+        return
     headings = tuple(_texts(_field(value, "headings", mapping)))
-    texts = tuple(_texts(_field(value, "text", mapping)))
+    texts = tuple(_texts(text))
     for heading, text in zip_longest(headings[: len(texts)], texts, fillvalue=""):
         yield from _section(heading, text)
     sections = _field(value, "sections", mapping)

@@ -16,15 +16,15 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import bounds_of
-from localmed.ingest.readers.encoding import decode, read_text
+from localmed.ingest.readers.encoding import bounded_lines, decode, read_text
 from localmed.ingest.readers.fields import NAMES, is_record, record_of
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -90,8 +90,8 @@ def items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
 def _has_lines(path: Path, most: int) -> bool:
     """Whether a file looks like JSON lines whatever it is called: an object on its first line and more after it."""
     with path.open("rb") as file:
-        first = next(filter(None, map(bytes.strip, _cut(file, most))), b"").removeprefix(codecs.BOM_UTF8)
-        return first[:1] == b"{" and first[-1:] == b"}" and any(map(bytes.strip, _cut(file, most)))
+        first = next(filter(None, map(bytes.strip, bounded_lines(file, most))), b"").removeprefix(codecs.BOM_UTF8)
+        return first[:1] == b"{" and first[-1:] == b"}" and any(map(bytes.strip, bounded_lines(file, most)))
 
 
 def _array_items(path: Path, text: str, start: int) -> Iterator[Item]:
@@ -118,7 +118,7 @@ def line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
     with path.open("rb") as file:
         marked = file.read(2) in _UTF16
         file.seek(0)
-        lines: Iterable[bytes] = (line.encode() for line in read_text(path).split("\n")) if marked else _cut(file, most)
+        lines = (line.encode() for line in read_text(path).split("\n")) if marked else bounded_lines(file, most)
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 where = message("reader.line", number=number)
@@ -127,15 +127,6 @@ def line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
 
 def _most(mapping: FieldMapping) -> int:
     return bounds_of(mapping).record_characters * _BYTES_A_CHARACTER
-
-
-def _cut(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Lines of ``file``; of one longer than ``most`` bytes only the beginning, the rest is passed over."""
-    while line := file.readline(most + 1):
-        rest = line
-        while len(rest) > most and not rest.endswith(b"\n"):
-            rest = file.readline(most + 1)
-        yield line
 
 
 def _line_value(line: bytes, where: Message, most: int) -> Any:
