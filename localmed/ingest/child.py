@@ -53,8 +53,9 @@ def main() -> None:
     for line in requests:
         request = json.loads(line)
         if not shut:  # the parent starts another child for files of another folder
-            folders = [str(Path(request["path"]).parent)]
-            files, shut = confined.leave_files(folders, [tempfile.gettempdir(), *_written(request)]), True
+            options = (request["options"].get(name) for name in ("into", "scans"))  # of archives, and of OCR
+            written = [tempfile.gettempdir(), *(folder for folder in options if isinstance(folder, str))]
+            files, shut = confined.leave_files([str(Path(request["path"]).parent)], written), True
         if request["bounds"]["isolation"] and (network, files) != ("kernel", "kernel"):
             error = InputError("reader.not_isolated", name=Path(request["path"]).name)
             replies.write(_encoded(["error", errors.as_json(error)]))
@@ -69,12 +70,6 @@ def main() -> None:
     os._exit(0)  # without the flush of a half-written reply
 
 
-def _written(request: dict[str, Any]) -> list[str]:
-    """The folders that an archive is unpacked into and that keeps what OCR reads of this file."""
-    folders = (request["options"].get(name) for name in ("into", "scans"))
-    return [folder for folder in folders if isinstance(folder, str)]
-
-
 def serve(request: dict[str, Any], replies: BinaryIO) -> None:
     """Parse one file and write what comes of it."""
     bounds = ReadBounds(**request["bounds"])
@@ -86,7 +81,8 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
                 replies.flush()
         ending: Reply = ["done"]
     except MemoryError:
-        replies.write(_encoded(_out_of_memory(request, bounds)))
+        name, most = Path(request["path"]).name, bounds.child_memory_bytes // 2**20
+        replies.write(_encoded(["error", errors.as_json(LimitExceeded("import.memory", name=name, most=most))]))
         replies.flush()
         raise
     except InputError as error:
@@ -109,7 +105,8 @@ def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item | Workin
     mapping = FieldMapping(fields, {**request["options"], "bounds": bounds})
     reader: Reader = readers.load(request["reader"])
     for item in reader(path, mapping):
-        if isinstance(item, SourceRecord) and _characters(item) > bounds.record_characters:
+        lines = (line for block in item.blocks for line in block.lines) if isinstance(item, SourceRecord) else ()
+        if sum(len(line.text) for line in lines) > bounds.record_characters:
             raise LimitExceeded("import.record_characters", name=path.name, most=bounds.record_characters)
         yield item
 
@@ -122,15 +119,6 @@ def packed(item: Item | Working) -> bytes:
 def _encoded(message: Any) -> bytes:
     """UTF-8 as it is written to the pipe; half a surrogate pair, which is no text, becomes a question mark."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-
-
-def _characters(record: SourceRecord) -> int:
-    return sum(len(line.text) for block in record.blocks for line in block.lines)
-
-
-def _out_of_memory(request: dict[str, Any], bounds: ReadBounds) -> Reply:
-    name, most = Path(request["path"]).name, bounds.child_memory_bytes // 2**20
-    return ["error", errors.as_json(LimitExceeded("import.memory", name=name, most=most))]
 
 
 if __name__ == "__main__":

@@ -45,11 +45,6 @@ def in_order(sources: Iterable[Source], known: Collection[str], latest: bool) ->
     return sorted(sources, key=lambda source: (str(source.path) not in known, largest_first(source)))
 
 
-def _moved(old: str, new: str) -> bool:
-    """Whether ``new`` is the file ``old`` in another folder."""
-    return Path(old).name == Path(new).name and not Path(old).exists()
-
-
 class Versions:
     """Records and their files, of one import into one collection."""
 
@@ -65,8 +60,10 @@ class Versions:
         if accepted != document.source:
             return accepted
         stored = self.stored(document)
-        if stored is None or stored.source in self._replaced or _moved(stored.source, document.source):
+        if stored is None or stored.source in self._replaced:
             return ""
+        if Path(stored.source).name == Path(document.source).name and not Path(stored.source).exists():
+            return ""  # the file was moved
         return stored.source if order(stored.source) > order(document.source) else ""
 
     def stored(self, document: Document) -> Document | None:

@@ -63,16 +63,13 @@ class GraphImporter(Importer):
         if named and named not in readers.GRAPHS:
             raise BadSettings("graph.reader", reader=named, readers=readers.GRAPHS)
         sources, skipped = find(paths, SUFFIXES)
-        chosen = [source for source in sources if not source.root or self._is_meant(source)]
+        chosen = [one for one in sources if not (one.root and self._patterns) or self._own_options(one) is not None]
         others = [
             Line(str(source.path), "skipped", message("import.not_in_manifest"))
             for source in sources
             if source not in chosen
         ]
         return chosen, [*skipped, *others]
-
-    def _is_meant(self, source: Source) -> bool:
-        return not self._patterns or self._own_options(source) is not None
 
     @property
     def _patterns(self) -> Mapping[str, Any]:

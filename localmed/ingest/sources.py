@@ -96,7 +96,10 @@ def find(
                     shown = str(file).encode("utf-8", "replace").decode()
                     skipped[file] = Line(shown, "skipped", message("source.name_not_utf8"))
                 elif not file.is_file():
-                    skipped[file] = Line(str(file), "skipped", message(_no_file(file)))
+                    nowhere = file.is_symlink() and not file.exists()
+                    skipped[file] = Line(
+                        str(file), "skipped", message("source.link_nowhere" if nowhere else "source.no_regular")
+                    )
                 elif file.is_symlink() and not file.resolve().is_relative_to(path.resolve()):
                     skipped[file] = Line(str(file), "skipped", message("source.link_out"))
                 elif problem := unwanted(file.name.lower(), suffixes, patterns):
@@ -157,11 +160,6 @@ def empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
     """A line for each folder that holds nothing to import: more often another folder was meant."""
     bare = [root for root in roots if not any(source.path.is_relative_to(root) for source in sources)]
     return [Line(str(root), "note", message("source.holds_nothing")) for root in bare]
-
-
-def _no_file(path: Path) -> str:
-    """The code of why there is nothing to read in ``path``, which was listed as a file."""
-    return "source.link_nowhere" if path.is_symlink() and not path.exists() else "source.no_regular"
 
 
 def _walk(root: Path) -> Iterator[Path]:

@@ -32,6 +32,7 @@ VERSIONS |= {"omim": 1, "oncokb": 1, "textbook": 1, "wikipedia": 1}  # only wher
 MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "json": f"{__name__}.json_records",
     "jsonl": f"{__name__}.json_records:read_lines",
+    "wikipedia": f"{__name__}.json_records:read_wikipedia",
     "csv": f"{__name__}.csv_rows",
     "textbook": f"{__name__}.text:read_book",
     "medline": f"{__name__}.pubmed:read_medline",

@@ -71,7 +71,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     if text.endswith("\ufffd"):
         notes.append(CUT_SHORT)
     language = values.language(page.get("lang") or page.get("{http://www.w3.org/XML/1998/namespace}lang") or "")
-    title = _title(page) or first_heading(blocks) or path.stem
+    title = flat(page.find("head/title")) or first_heading(blocks) or path.stem
     yield SourceRecord("", title, blocks, edition=_date(page), language=language, notes=tuple(notes))
 
 
@@ -105,11 +105,6 @@ def main_part(page: Any) -> tuple[Any, list[Message]]:
 def first_heading(blocks: tuple[Block, ...]) -> str:
     """The text of the first heading."""
     return next((block.lines[0].text for block in blocks if block.kind == "heading"), "")
-
-
-def _title(page: Any) -> str:
-    element = page.find("head/title")
-    return flat(element) if element is not None else ""
 
 
 def _date(page: Any) -> str:

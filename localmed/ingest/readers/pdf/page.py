@@ -106,7 +106,10 @@ def is_garbled(texts: Sequence[str]) -> bool:
     if unreadable_share(texts) > MOST_UNREADABLE:
         return True
     text = " ".join(texts)
-    return misread(text) or _no_words(text) or _odd_han(text)
+    common, pairs = common_pairs(text)  # a font that numbers its glyphs as it likes makes an order that no word has
+    han, characters = common_han(text)
+    no_words = pairs >= ENOUGH_PAIRS and common < LEAST_COMMON_PAIRS
+    return misread(text) or no_words or (characters >= ENOUGH_HAN and han < LEAST_COMMON_HAN)
 
 
 def is_odd(line: str) -> bool:
@@ -139,17 +142,6 @@ def common_han(text: str) -> tuple[float, int]:
     """The share of Chinese characters that are among the common ones of mainland or Taiwan, and how many there are."""
     characters = _HAN.findall(text)
     return sum(map(_is_common, characters)) / max(1, len(characters)), len(characters)
-
-
-def _no_words(text: str) -> bool:
-    """Whether its letters stand in an order that no word has: a font that numbers its glyphs as it likes."""
-    share, pairs = common_pairs(text)
-    return pairs >= ENOUGH_PAIRS and share < LEAST_COMMON_PAIRS
-
-
-def _odd_han(text: str) -> bool:
-    share, characters = common_han(text)
-    return characters >= ENOUGH_HAN and share < LEAST_COMMON_HAN
 
 
 def _is_common(character: str) -> bool:
@@ -296,12 +288,17 @@ def _read(page: Any, number: int, bound: int) -> Page:
     kept, cut = _cut(pieces, bound)
     images = [shown_box(image["bbox"], page.rotation_matrix) for image in page.get_image_info()]
     figures = _figures(images, page.rect, kept)
-    blank, imaged = _surface(page, images) if sum(len(piece.text) for piece in kept) < FURNITURE else (False, False)
-    remark = message("pdf.page_cut", most=bound) if cut else content.remark or _doubt(kept)
+    covered = _covered(page, images) > SCAN_COVERS
+    few = sum(len(piece.text) for piece in kept) < FURNITURE
+    blank = few and not images and len(page.get_cdrawings()) < OUTLINED_PATHS
+    remark = message("pdf.page_cut", most=bound) if cut else content.remark
+    share = unreadable_share([piece.text for piece in kept])
+    if not remark and share > DOUBTFUL:
+        remark = message("pdf.page_doubtful", share=share)
     remarks = (remark,) if remark else ()
     lines = separators(content.across, kept, grids)
-    needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, imaged, blank)
-    why = None if needs else doubt(kept, _covered(page, images) > SCAN_COVERS)
+    needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, few and covered, blank)
+    why = None if needs else doubt(kept, covered)
     whole = Page(number, height, tuple(kept), tuple(grids), None, remarks, back, blank, figures, lines, needs)
     return replace(whole, doubt=why, parts=tuple(parts))
 
@@ -316,11 +313,6 @@ def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) ->
         if not any(x0 < (piece.x0 + piece.x1) / 2 < x1 and y0 < piece.middle < y1 for piece in pieces):
             figures.append(Figure(x0, y0, x1, y1))
     return tuple(figures)
-
-
-def _doubt(pieces: Sequence[Piece]) -> Message | None:
-    share = unreadable_share([piece.text for piece in pieces])
-    return message("pdf.page_doubtful", share=share) if share > DOUBTFUL else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,11 +406,6 @@ def _cut(pieces: Sequence[Piece], bound: int) -> tuple[list[Piece], bool]:
             return kept, True
         kept.append(piece)
     return kept, False
-
-
-def _surface(page: Any, images: Sequence[Rectangle]) -> tuple[bool, bool]:
-    """Whether nothing is printed on ``page``, and whether images cover most of it."""
-    return not images and len(page.get_cdrawings()) < OUTLINED_PATHS, _covered(page, images) > SCAN_COVERS
 
 
 def _covered(page: Any, images: Sequence[Rectangle]) -> float:

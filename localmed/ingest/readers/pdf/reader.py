@@ -238,12 +238,8 @@ def _marked(block: Block, words: _Words) -> Block:
     for index in range(len(lines) - 1):
         first, second = _OPEN.search(lines[index].text), _START.match(lines[index + 1].text)
         if first and second and second[0][0].islower() and _stays(first[1].lower(), second[0].lower(), words):
-            lines[index] = _kept(lines[index])
+            lines[index] = replace(lines[index], text=lines[index].text + JOINER)
     return block if lines == list(block.lines) else replace(block, lines=tuple(lines))
-
-
-def _kept(line: Line) -> Line:
-    return replace(line, text=line.text + JOINER)
 
 
 def _stays(first: str, second: str, words: _Words) -> bool:

@@ -171,7 +171,9 @@ def read_scans(
         for index in scans:
             if pages[index].doubt:
                 yield Working(pages[index].number, len(pages), ocr=True)
-                pages[index] = _compared(path, pages[index], reader)
+                chosen = sample(pages[index])
+                readings = reader.lines(path, pages[index].number, places(pages[index], chosen))
+                pages[index] = judged(pages[index], chosen, readings)
                 if not pages[index].needs:
                     continue
             for _ in range(TRIES):
@@ -189,11 +191,6 @@ def read_scans(
         placed, grids, rules = with_tables(pieces, straight.rules, straight.width, straight.height)
         lines = (*page.scan, *straight.lines)
         pages[index] = replace(page, pieces=placed, grids=grids, separators=rules, scan=lines)
-
-
-def _compared(path: Path, page: Page, reader: Ocr) -> Page:
-    lines = sample(page)
-    return judged(page, lines, reader.lines(path, page.number, places(page, lines)))
 
 
 def confidence(lines: Sequence[Scanned]) -> float:
