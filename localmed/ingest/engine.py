@@ -118,13 +118,6 @@ def _parser() -> Parser:
     return Parser()
 
 
-def forget() -> None:
-    """End what this process keeps as a worker."""
-    _parser().close()
-    _parser.cache_clear()
-    _ENCODERS.clear()
-
-
 # --- encoding ---------------------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ Not covered: headers at the side only; two tables side by side in one sheet.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from localmed.ingest.parsed import Block
@@ -46,13 +46,12 @@ class Cell:
 
 
 Row = Sequence[Cell]  # the cells that show in a row, those that began above included, by column
-Headers = Callable[[Sequence[Row], int], int]  # (rows, columns) -> how many rows at the top are headers
 
 
-def blocks_of(cells: Sequence[Cell], headers: Headers | None = None) -> list[Block]:
+def blocks_of(cells: Sequence[Cell]) -> list[Block]:
     """The rows of a table as blocks of kind ``row``."""
     rows, columns = grid(cells), width_of(cells)
-    count = _marked(rows, columns) or (headers or guessed)(rows, columns)
+    count = _marked(rows, columns) or guessed(rows, columns)
     return named_rows(rows[count:], columns, names_of(rows[:count], columns), rows[:count])
 
 

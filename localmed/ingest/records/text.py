@@ -234,10 +234,10 @@ class _Prose:
         )
 
 
-def from_prose(text: str, as_of: str = "") -> PatientRecord:
+def from_prose(text: str) -> PatientRecord:
     """The record in prose that names nobody."""
     prose = _Prose(text)
-    measured = list(_results(prose, as_of))
+    measured = list(_results(prose))
     values: dict[str, set[float]] = {}
     for result in measured:
         values.setdefault(result.name, set()).add(result.value)
@@ -275,7 +275,6 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
         none_of=_none_of(prose, lists, once),
         results=results,
         text=text[:TEXT_CHARACTERS],
-        as_of=as_of,
         entries=once,
         notes=(*contradiction, *notes, *remarks),
     )
@@ -508,11 +507,11 @@ def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:
     return one.start() < other.end() and other.start() < one.end()
 
 
-def _results(prose: _Prose, as_of: str) -> Iterator[Measured]:
+def _results(prose: _Prose) -> Iterator[Measured]:
     for start, end in clauses(prose.text) if prose.summary else ():
         if alone := _WEIGHT.fullmatch(prose.folded, start, end):
-            yield Measured("weight", float(alone["number"]), alone["written"], as_of, *alone.span("written"))
-    for result in measures.measured(prose.folded, as_of):
+            yield Measured("weight", float(alone["number"]), alone["written"], "", *alone.span("written"))
+    for result in measures.measured(prose.folded):
         sentence = prose.at(result.start)
         before = prose.text[sentence.start : result.start]
         if not _of_another(prose, result.start) and not cues.PLANNED.search(before) and sentence.section != "plan":
