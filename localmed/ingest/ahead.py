@@ -18,10 +18,10 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar, cast
@@ -39,9 +39,9 @@ LINE_BYTES = 250  # of memory for a placed line beside its text, measured
 WAITING_BYTES = 2 * 2**30  # of files before their turn, each copied already: four of the largest that are read
 RECORD_BYTES = 1_000  # of memory for a record beside its lines
 LOOK = 0.5  # seconds between two looks whether the import was cancelled, while a child reads
-GRACE = 10.0  # seconds for a thread to end whose child was killed
 
 Request = TypeVar("Request")
+Begun = TypeVar("Begun")
 Items = Iterator[SourceRecord | Fault]
 Reading = Callable[
     [str, int, int, bool], None
@@ -91,15 +91,13 @@ class Parsers(AbstractContextManager["Parsers"]):
         """``reading`` is told, where the items are taken, which page of the file whose turn it is is being read."""
         self._reading = reading
         self._settings, self._mapping, self._bounds, self._command = settings, mapping, bounds, command
-        self._children = children_of(settings)
         self._changed = threading.Condition()
-        self._begun: deque[_Job] = deque()  # in the order of the tasks: those waiting for a child
         self._turn: _Job | None = None
         self._bytes = 0  # held of all jobs
-        self._idle = 0
         self._closed = False
-        self._parsers: list[Parser] = []
-        self._threads: list[threading.Thread] = []
+        self._parsers: list[Parser] = []  # one a thread, which starts and reads its children
+        self._own = threading.local()  # of a thread: its parser, its job
+        self._threads = ThreadPoolExecutor(children_of(settings), "parser", self._equip)
 
     def __exit__(self, *raised: object) -> None:
         self.close()
@@ -109,12 +107,11 @@ class Parsers(AbstractContextManager["Parsers"]):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            parsers = list(self._parsers)
-        for parser in parsers:
+        for parser in self._parsers:
             parser.stop()
-        for thread in self._threads:
-            if thread.is_alive():  # Ctrl-C may have come while it was being started: it has no child then, and ends
-                thread.join(GRACE)
+        self._threads.shutdown(cancel_futures=True)
+        for parser in self._parsers:
+            parser.close()
 
     def read(
         self, requests: Iterable[Request], task_of: Callable[[Request], Task | None]
@@ -123,38 +120,17 @@ class Parsers(AbstractContextManager["Parsers"]):
 
         ``requests`` is read ahead. Items that are not taken before the next is asked for are dropped.
         """
-        left, window = iter(requests), deque[tuple[Request, _Job | None]]()
-        while True:
-            while self._takes_more(window) and (more := list(islice(left, 1))):
-                window.append((more[0], self._put(task_of(more[0]))))
-            if not window:
-                return
-            request, job = window.popleft()
-            if job is None:
-                yield request, iter(())
-                continue
-            yield request, self._items(job)
-            self._drop(job)
+        for request, job in in_turn(requests, task_of, self._put, self._settings):
+            yield request, self._items(job) if job else iter(())
+            if job:
+                self._drop(job)
 
     # --- the taker's side ------------------------------------------------------------------------------------------
 
-    def _takes_more(self, window: Collection[tuple[Request, _Job | None]]) -> bool:
-        """Whether another task may be taken beside those of ``window``, which wait for their turn."""
-        waiting = sum(job.task.bytes for _, job in window if job is not None)
-        return len(window) < self._settings.ahead_files and waiting < WAITING_BYTES
-
-    def _put(self, task: Task | None) -> _Job | None:
-        """Hand ``task`` to the children; start another if none is free."""
-        if task is None:
-            return None
+    def _put(self, task: Task) -> _Job:
+        """Hand ``task`` to the children."""
         job = _Job(task)
-        with self._changed:
-            self._begun.append(job)
-            if self._idle < len(self._begun) and len(self._threads) < self._children:
-                thread = threading.Thread(target=self._work, name=f"parser-{len(self._threads)}", daemon=True)
-                self._threads.append(thread)
-                thread.start()
-            self._changed.notify_all()
+        self._threads.submit(self._work, job)
         return job
 
     def _items(self, job: _Job) -> Items:
@@ -165,7 +141,8 @@ class Parsers(AbstractContextManager["Parsers"]):
             with self._changed:
                 self._turn = job
                 self._changed.notify_all()
-                while not self._changed.wait_for(partial(self._has_news, job, seen), LOOK):
+                while not (job.items or job.done or job.page != seen):
+                    self._changed.wait(LOOK)
                     hooks.check()
                 if job.done and not job.items:
                     break
@@ -176,9 +153,6 @@ class Parsers(AbstractContextManager["Parsers"]):
                 self._reading(job.task.name, *seen)
         if job.error is not None:
             raise job.error
-
-    def _has_news(self, job: _Job, page: tuple[int, int, bool] | None) -> bool:
-        return bool(job.items) or job.done or job.page != page
 
     def _taken(self, job: _Job) -> SourceRecord | Fault:
         item, size = job.items.popleft()
@@ -196,42 +170,32 @@ class Parsers(AbstractContextManager["Parsers"]):
 
     # --- the side of a child's thread ------------------------------------------------------------------------------
 
-    def _work(self) -> None:
-        """Parse one task after another until ``close``."""
-        job: _Job | None = None
-
-        def reading(*page: *tuple[int, int, bool]) -> None:
-            with self._changed:
-                if job is not None:
-                    job.page = page
-                self._changed.notify_all()
-
-        with Parser(self._command, reading) as parser:
-            with self._changed:
-                self._parsers.append(parser)
-            while (job := self._next()) is not None:
-                error: BaseException | None = None
-                try:
-                    self._parse(parser, job)
-                except BaseException as raised:  # raised again where the items are taken
-                    error = raised
-                with self._changed:
-                    job.done, job.error = True, error
-                    self._changed.notify_all()
-
-    def _next(self) -> _Job | None:
-        """The next job; None once there will be none."""
+    def _equip(self) -> None:
         with self._changed:
-            self._idle += 1
-            self._changed.wait_for(lambda: self._begun or self._closed)
-            self._idle -= 1
-            return None if self._closed else self._begun.popleft()
+            self._own.parser = Parser(self._command, self._told)
+            self._parsers.append(self._own.parser)
 
-    def _parse(self, parser: Parser, job: _Job) -> None:
-        with closing(parsed(parser, job.task, self._mapping, self._bounds)) as items:
-            for item in items:
-                if not self._hold(job, item):
-                    return
+    def _told(self, *page: *tuple[int, int, bool]) -> None:
+        """The thread's parser reads a page."""
+        with self._changed:
+            self._own.job.page = page
+            self._changed.notify_all()
+
+    def _work(self, job: _Job) -> None:
+        """Parse one task."""
+        if self._closed:
+            return
+        self._own.job = job
+        try:
+            with closing(parsed(self._own.parser, job.task, self._mapping, self._bounds)) as items:
+                for item in items:
+                    if not self._hold(job, item):
+                        break
+        except BaseException as raised:  # raised again where the items are taken
+            job.error = raised
+        with self._changed:
+            job.done = True
+            self._changed.notify_all()
 
     def _hold(self, job: _Job, item: SourceRecord | Fault) -> bool:
         """Keep ``item`` until it is taken, waiting for room; False if nobody wants it any more."""
@@ -251,6 +215,26 @@ class Parsers(AbstractContextManager["Parsers"]):
             return True
         held = job.bytes if job is self._turn else self._bytes
         return held < self._settings.ahead_bytes
+
+
+def in_turn(
+    requests: Iterable[Request],
+    task_of: Callable[[Request], Task | None],
+    begin: Callable[[Task], Begun],
+    settings: IngestSettings,
+) -> Iterator[tuple[Request, Begun | None]]:
+    """Each of ``requests`` with what ``begin`` made of its task, which is called for as many as may wait ahead."""
+    left, window = iter(requests), deque[tuple[Request, int, Begun | None]]()
+    while True:
+        while len(window) < settings.ahead_files and sum(size for _, size, _ in window) < WAITING_BYTES:
+            if not (more := list(islice(left, 1))):
+                break
+            task = task_of(more[0])
+            window.append((more[0], task.bytes if task else 0, begin(task) if task else None))
+        if not window:
+            return
+        request, _, begun = window.popleft()
+        yield request, begun
 
 
 def parsed(

@@ -3,10 +3,9 @@
 Started by ``parsing.py`` as ``python -m localmed.ingest.child PARENT_PID``. It reads one JSON request a line on its
 standard input and writes JSON messages, one a line, on its standard output::
 
-    {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["term", ...]*  ["member", name, file]*
-                                                           ["fault", where, reason]*  ["working", page, pages, ocr]*
-                                                           then one of
-                                                           ["done"]  ["error", {class, messages}]
+    {"path", "reader", "fields", "options", "bounds"}  ->  each record, term, member, fault and page as an
+                                                           object (``CODEC``), then ["done"] or
+                                                           ["error", {class, messages}]
 
 Rules: the pipes are moved away from descriptors 0, 1 and 2 before any library loads, so that nothing a library prints
 can corrupt the protocol; memory, processor time and core dumps are limited by the kernel; an error message holds the
@@ -21,7 +20,6 @@ The parent takes only JSON from it, so a subverted parser can send wrong text, n
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import signal
@@ -33,16 +31,13 @@ from typing import Any, BinaryIO
 
 from localmed.config import ReadBounds
 from localmed.domain import errors
+from localmed.domain.codec import Codec, reachable
 from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, SourceRecord, Working
-from localmed.library.terms import Term
-from localmed.messages import as_json
+from localmed.ingest.parsed import FieldMapping, Item, Reader, SourceRecord, Working
 from localmed.process import confined
 
-# The fields of a record in the order in which they travel; ``blocks`` are packed by ``_block``.
-FIELDS = tuple(item.name for item in dataclasses.fields(SourceRecord))
-TERM_FIELDS = tuple(item.name for item in dataclasses.fields(Term))
+CODEC = Codec(reachable(Item | Working))  # what travels
 
 Reply = list[Any]
 
@@ -58,8 +53,9 @@ def main() -> None:
     for line in requests:
         request = json.loads(line)
         if not shut:  # the parent starts another child for files of another folder
-            folders = [str(Path(request["path"]).parent)]
-            files, shut = confined.leave_files(folders, [tempfile.gettempdir(), *_written(request)]), True
+            options = (request["options"].get(name) for name in ("into", "scans"))  # of archives, and of OCR
+            written = [tempfile.gettempdir(), *(folder for folder in options if isinstance(folder, str))]
+            files, shut = confined.leave_files([str(Path(request["path"]).parent)], written), True
         if request["bounds"]["isolation"] and (network, files) != ("kernel", "kernel"):
             error = InputError("reader.not_isolated", name=Path(request["path"]).name)
             replies.write(_encoded(["error", errors.as_json(error)]))
@@ -74,12 +70,6 @@ def main() -> None:
     os._exit(0)  # without the flush of a half-written reply
 
 
-def _written(request: dict[str, Any]) -> list[str]:
-    """The folders that an archive is unpacked into and that keeps what OCR reads of this file."""
-    folders = (request["options"].get(name) for name in ("into", "scans"))
-    return [folder for folder in folders if isinstance(folder, str)]
-
-
 def serve(request: dict[str, Any], replies: BinaryIO) -> None:
     """Parse one file and write what comes of it."""
     bounds = ReadBounds(**request["bounds"])
@@ -91,7 +81,8 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
                 replies.flush()
         ending: Reply = ["done"]
     except MemoryError:
-        replies.write(_encoded(_out_of_memory(request, bounds)))
+        name, most = Path(request["path"]).name, bounds.child_memory_bytes // 2**20
+        replies.write(_encoded(["error", errors.as_json(LimitExceeded("import.memory", name=name, most=most))]))
         replies.flush()
         raise
     except InputError as error:
@@ -114,53 +105,20 @@ def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item | Workin
     mapping = FieldMapping(fields, {**request["options"], "bounds": bounds})
     reader: Reader = readers.load(request["reader"])
     for item in reader(path, mapping):
-        if isinstance(item, SourceRecord) and _characters(item) > bounds.record_characters:
+        lines = (line for block in item.blocks for line in block.lines) if isinstance(item, SourceRecord) else ()
+        if sum(len(line.text) for line in lines) > bounds.record_characters:
             raise LimitExceeded("import.record_characters", name=path.name, most=bounds.record_characters)
         yield item
 
 
 def packed(item: Item | Working) -> bytes:
     """``item`` as one line of the protocol."""
-    if isinstance(item, Fault):
-        return _encoded(["fault", as_json(item.where), as_json(item.reason)])
-    if isinstance(item, Working):
-        return _encoded(["working", item.page, item.pages, item.ocr])
-    if isinstance(item, Member):
-        return _encoded(["member", item.key, item.file])
-    if isinstance(item, Term):
-        return _encoded(["term", *(getattr(item, name) for name in TERM_FIELDS)])
-    values = [getattr(item, name) for name in FIELDS]
-    values[FIELDS.index("blocks")] = [_block(block) for block in item.blocks]
-    values[FIELDS.index("notes")] = [as_json(note) for note in item.notes]
-    return _encoded(["record", *values])
+    return _encoded(CODEC.encode(item))
 
 
-def _block(block: Block) -> Reply:
-    lines = [_line(line) for line in block.lines]
-    return [block.kind, block.level, lines, *([True] if block.doubtful else [])]
-
-
-def _line(line: Line) -> str | Reply:
-    """A line without a box travels as its text alone."""
-    box = line.box
-    if box is None:
-        return line.text
-    placed = [line.text, box.page, box.x0, box.y0, box.x1, box.y1]
-    return placed if line.ocr is None else [*placed, line.ocr]
-
-
-def _encoded(message: Reply) -> bytes:
+def _encoded(message: Any) -> bytes:
     """UTF-8 as it is written to the pipe; half a surrogate pair, which is no text, becomes a question mark."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-
-
-def _characters(record: SourceRecord) -> int:
-    return sum(len(line.text) for block in record.blocks for line in block.lines)
-
-
-def _out_of_memory(request: dict[str, Any], bounds: ReadBounds) -> Reply:
-    name, most = Path(request["path"]).name, bounds.child_memory_bytes // 2**20
-    return ["error", errors.as_json(LimitExceeded("import.memory", name=name, most=most))]
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ def _connected(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
             )
         signal.signal(signal.SIGTERM, ending)  # Ray takes it for itself
         # Ray 2.60 tells of lost workers on standard output whatever ``log_to_driver`` says; no setting is there
-        ray._private.worker.print_to_stdstream = _say_nothing
+        ray._private.worker.print_to_stdstream = lambda *_, **__: None
         yield
     finally:
         interrupting = signal.signal(
@@ -135,10 +135,6 @@ def _connected(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
             ray.shutdown()
         signal.signal(signal.SIGTERM, ending)
         signal.signal(signal.SIGINT, interrupting)
-
-
-def _say_nothing(*_: object, **__: object) -> None:
-    """In place of what prints."""
 
 
 @contextmanager

@@ -45,11 +45,6 @@ def in_order(sources: Iterable[Source], known: Collection[str], latest: bool) ->
     return sorted(sources, key=lambda source: (str(source.path) not in known, largest_first(source)))
 
 
-def _moved(old: str, new: str) -> bool:
-    """Whether ``new`` is the file ``old`` in another folder."""
-    return Path(old).name == Path(new).name and not Path(old).exists()
-
-
 class Versions:
     """Records and their files, of one import into one collection."""
 
@@ -65,8 +60,10 @@ class Versions:
         if accepted != document.source:
             return accepted
         stored = self.stored(document)
-        if stored is None or stored.source in self._replaced or _moved(stored.source, document.source):
+        if stored is None or stored.source in self._replaced:
             return ""
+        if Path(stored.source).name == Path(document.source).name and not Path(stored.source).exists():
+            return ""  # the file was moved
         return stored.source if order(stored.source) > order(document.source) else ""
 
     def stored(self, document: Document) -> Document | None:
@@ -139,8 +136,8 @@ class NearCopies:
         if not self._entries or self._is_known(document):
             return None
         text = sketch(texts)
-        near = max(((likeness(text, entry.sketch), entry) for entry in self._sharing(text)), key=_first, default=None)
-        return (near[1], near[0]) if near and near[0] >= ALIKE else None
+        near = [(entry, likeness(text, entry.sketch)) for entry in self._sharing(text)]
+        return max((pair for pair in near if pair[1] >= ALIKE), key=lambda pair: pair[1], default=None)
 
     def _sharing(self, text: str) -> list[Withdrawal]:
         """The entries that share a quarter of their hashes with the sketch ``text``: no other can be alike."""
@@ -155,7 +152,3 @@ class NearCopies:
             return True
         stored = self._catalogue.by_ids([document.id]).get(document.id)
         return stored is not None and stored.content == document.content
-
-
-def _first(pair: tuple[float, Withdrawal]) -> float:
-    return pair[0]

@@ -10,12 +10,10 @@ are kept, no copy of a document lies on another machine.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from localmed import __version__
@@ -23,7 +21,7 @@ from localmed.config import IngestSettings, ReadBounds
 from localmed.domain import errors
 from localmed.domain.errors import InputError, LibraryError
 from localmed.domain.ports import encode_both
-from localmed.ingest.ahead import WAITING_BYTES, Items, Reading, Task, parsed
+from localmed.ingest.ahead import Items, Reading, Task, in_turn, parsed
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import Parser
 
@@ -87,22 +85,11 @@ class FarParsers:
         self, requests: Iterable[Request], task_of: Callable[[Request], Task | None]
     ) -> Iterator[tuple[Request, Items]]:
         """See ``ahead.Parsers.read``."""
-        left, window = iter(requests), deque[tuple[Request, Task | None, Callable[[], Parsed] | None]]()
-        while True:
-            while self._takes_more([task for _, task, _ in window]) and (more := list(islice(left, 1))):
-                task = task_of(more[0])
-                window.append((more[0], task, self._begun(task) if task else None))
-            if not window:
-                return
-            request, task, waiting = window.popleft()
-            yield request, self._items(task, waiting) if task and waiting else iter(())
+        for request, begun in in_turn(requests, task_of, self._begun, self._settings):
+            yield request, self._items(*begun) if begun else iter(())
 
-    def _begun(self, task: Task) -> Callable[[], Parsed]:
-        return self._workers.start(parse, File(task, self._mapping, self._bounds))
-
-    def _takes_more(self, tasks: Sequence[Task | None]) -> bool:
-        waiting = sum(task.bytes for task in tasks if task is not None)
-        return len(tasks) < self._settings.ahead_files and waiting < WAITING_BYTES
+    def _begun(self, task: Task) -> tuple[Task, Callable[[], Parsed]]:
+        return task, self._workers.start(parse, File(task, self._mapping, self._bounds))
 
     def _items(self, task: Task, waiting: Callable[[], Parsed]) -> Items:
         self._reading(task.name, 0, 0, False)
@@ -129,13 +116,6 @@ def parse(file: File) -> Parsed:
 @cache
 def _parser() -> Parser:
     return Parser()
-
-
-def forget() -> None:
-    """End what this process keeps as a worker."""
-    _parser().close()
-    _parser.cache_clear()
-    _ENCODERS.clear()
 
 
 # --- encoding ---------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from localmed.ingest.sources import Source, find
 from localmed.library import graph, layout
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder
-from localmed.library.state import Quarantined, State
+from localmed.library.state import State
 from localmed.library.terms import Term
 
 RECIPE = 1  # goes up when the same terms are stored differently: every file is then read again
@@ -63,16 +63,13 @@ class GraphImporter(Importer):
         if named and named not in readers.GRAPHS:
             raise BadSettings("graph.reader", reader=named, readers=readers.GRAPHS)
         sources, skipped = find(paths, SUFFIXES)
-        chosen = [source for source in sources if not source.root or self._is_meant(source)]
+        chosen = [one for one in sources if not (one.root and self._patterns) or self._own_options(one) is not None]
         others = [
             Line(str(source.path), "skipped", message("import.not_in_manifest"))
             for source in sources
             if source not in chosen
         ]
         return chosen, [*skipped, *others]
-
-    def _is_meant(self, source: Source) -> bool:
-        return not self._patterns or self._own_options(source) is not None
 
     @property
     def _patterns(self) -> Mapping[str, Any]:
@@ -126,22 +123,15 @@ class GraphImporter(Importer):
             sha256 = builder.keep(source.path, self._settings.read.file_bytes, source.opened)
             document = self._stored(builder, parser, source, sha256, taken)
         except InputError as error:
-            refused = [Quarantined(self._name, path, None, sha256, recipe, error.full_message)]
-            self.report.lines.append(Line(path, "quarantined", error.full_message))
+            self._quarantine(state, (path, sha256, recipe), (), error)
             self._progress(source.bytes, source.path.name)
         else:
-            refused = [
-                Quarantined(self._name, path, fault.where, sha256, recipe, fault.reason) for fault in taken.faults
-            ]
-            self.report.lines += [Line(path, "quarantined", fault.message) for fault in taken.faults]
+            self._quarantine(state, (path, sha256, recipe), taken.faults)
             for old in twins.moved(document):
                 self._move(builder, old, document.id)
-                self.report.lines.append(
-                    Line(path, "note", message("import.moved", what=message("import.the_document"), source=old.source))
-                )
+                what = message("import.moved", what=message("import.the_document"), source=old.source)
+                self.report.lines.append(Line(path, "note", what))
             self._catalogue(builder, document, ImportedFile(self._name, path, sha256, recipe, source.root))
-        if refused or path in self._refused_before:
-            state.requarantine(self._name, path, refused)
 
     def _catalogue(self, builder: Builder, document: Document, file: ImportedFile) -> None:
         """Enter a file that was stored; documents of other readers that it held before are removed."""

@@ -198,7 +198,7 @@ class Parts:
                 if isinstance(member, Fault):
                     parts.append(Fault(within(part.member, member.where), member.reason))
                 else:
-                    parts += self._kept(_within(part.member, member.key), into / member.file, unread)
+                    parts += self._kept(f"{part.member}/{member.key}".lstrip("/"), into / member.file, unread)
         finally:
             shutil.rmtree(into, ignore_errors=True)
         if unread:
@@ -227,10 +227,6 @@ class Parts:
         finally:
             called.unlink()
         return [Part(sha256, reader, name, member)]
-
-
-def _within(archive: str, member: str) -> str:
-    return f"{archive}/{member}" if archive else member
 
 
 def within(member: str, where: Message) -> Message:

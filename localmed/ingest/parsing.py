@@ -23,18 +23,18 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from localmed.config import ReadBounds
-from localmed.domain import Box, Message, Parameter, errors, message
+from localmed.domain import Message, Parameter, errors, message
+from localmed.domain.codec import Codec, reachable
 from localmed.domain.errors import InputError, LimitExceeded, reason, received
 from localmed.ingest import readers
-from localmed.ingest.child import FIELDS, TERM_FIELDS
 from localmed.ingest.ocr.pages import TRIES
-from localmed.ingest.parsed import FILE, Block, BlockKind, Fault, FieldMapping, Item, Line, Member, SourceRecord
+from localmed.ingest.parsed import FILE, Fault, FieldMapping, Item, Member, SourceRecord, Working
 from localmed.library.terms import Term
 from localmed.process import children
 
@@ -46,9 +46,7 @@ OWN_CHILD = frozenset({"pdf", "docx", "pptx", "xlsx"})  # readers that get a fre
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 _LEAST = 2**20  # bytes that a message may have however few characters a record may
-_BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a box of up to 60 bytes for every few characters
-_KINDS = frozenset(get_args(BlockKind))
-_LISTS = ("identifiers", "publication_types", "mesh")
+_BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a place of 150 bytes for every line
 
 
 Reading = Callable[[int, int, bool], None]  # a page (1-based) of so many, and whether OCR reads it
@@ -184,24 +182,23 @@ class _Child:
         while True:
             line = self._line(path)
             try:
-                message = json.loads(line)
-                kind, values = message[0], message[1:]
-                if kind == "done":
+                value = json.loads(line)
+                if value == ["done"]:
                     return
-                if kind == "working":
-                    self._work(*values)
+                item = _error(*value) if isinstance(value, list) else received_item(value)
+                if isinstance(item, Working):
+                    self._work(item)
                     continue
-                item = _error(*values) if kind == "error" else _item(kind, values)
-            except (ValueError, TypeError, LookupError, RecursionError):
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 raise InputError("import.no_record", name=path.name) from None
             if isinstance(item, InputError):
                 raise _Refused(item)
             yield item
 
-    def _work(self, page: Any, pages: Any, by_ocr: Any) -> None:
+    def _work(self, working: Working) -> None:
         """Tell of a page; more time if OCR reads it, or tries again; raise ``ValueError`` for more than a file has."""
-        self.reading(int(page), int(pages), bool(by_ocr))
-        if not by_ocr:
+        self.reading(working.page, working.pages, working.ocr)
+        if not working.ocr:
             return
         self._pages += 1
         if self._pages > (TRIES + 1) * self.bounds.pages:  # its lines are compared before it is read
@@ -273,80 +270,34 @@ def _counted(items: Iterator[Item], path: Path, bounds: ReadBounds) -> Iterator[
         yield Fault(FILE, message("import.more_faults", count=faults - bounds.faults))
 
 
-def _item(kind: str, values: list[Any]) -> Item:
-    """A record, term or fault from the child's message; raise ``ValueError`` or ``TypeError`` where it is none."""
-    if kind == "fault":
-        if len(values) != 2:
+class _Received(Codec):
+    """Reads what another process wrote: its messages are cut short."""
+
+    def decode(self, value: Any, kind: Any = Any) -> Any:
+        """See ``Codec``."""
+        return received(value) if kind is Message else super().decode(value, kind)
+
+
+_CODEC = _Received(reachable(Item | Working))
+
+
+def received_item(value: Any) -> Item | Working:
+    """What the child's message holds; raise ``ValueError`` or ``TypeError`` where it is none of that."""
+    item: Item | Working = _CODEC.decode(value)
+    if isinstance(item, Member) and not item.file.isdecimal():  # whoever has taken the child over names no other file
+        raise ValueError
+    if isinstance(item, SourceRecord):
+        lines = (line for block in item.blocks for line in block.lines)
+        if not all(line.ocr is None or 0 <= line.ocr <= 1 for line in lines):
             raise ValueError
-        return Fault(*map(received, values))
-    if kind == "member":
-        return _member(*values)
-    if kind == "term":
-        return _term(dict(zip(TERM_FIELDS, values, strict=True)))
-    if kind != "record":
-        raise ValueError
-    fields = dict(zip(FIELDS, values, strict=True))
-    blocks = tuple(_block(*block) for block in fields.pop("blocks"))
-    relations = _rows(fields.pop("relations"), 2)
-    notes = tuple(map(received, fields.pop("notes")))
-    pages, lost = int(fields.pop("pages")), int(fields.pop("lost"))
-    lists: dict[str, Any] = {name: _strings(fields.pop(name)) for name in _LISTS}
-    plain: dict[str, Any] = dict(zip(fields, _strings(fields.values()), strict=True))
-    return SourceRecord(blocks=blocks, relations=relations, pages=pages, notes=notes, lost=lost, **lists, **plain)
-
-
-def _member(name: Any, file: Any) -> Member:
-    """A member; the child names its file by a number, and whoever has taken the child over names no other."""
-    if not _string(file).isdecimal():
-        raise ValueError
-    return Member(_string(name), file)
-
-
-def _term(fields: dict[str, Any]) -> Term:
-    names = _rows(fields.pop("names"), 3)
-    relations = _rows(fields.pop("relations"), 4)
-    xrefs, end = _strings(fields.pop("xrefs")), int(fields.pop("end"))
-    plain: dict[str, Any] = dict(zip(fields, _strings(fields.values()), strict=True))
-    return Term(names=names, relations=relations, xrefs=xrefs, end=end, **plain)
-
-
-def _block(kind: Any, level: Any, lines: Any, doubtful: Any = False) -> Block:
-    if kind not in _KINDS or not isinstance(doubtful, bool):
-        raise ValueError
-    return Block(kind, tuple(_line(line) for line in lines), int(level), doubtful)
-
-
-def _line(line: Any) -> Line:
-    if isinstance(line, str):
-        return Line(line)
-    text, page, *numbers = line
-    x0, y0, x1, y1, *sure = map(float, numbers)
-    if len(sure) > 1 or not all(0 <= number <= 1 for number in sure):
-        raise ValueError
-    return Line(_string(text), Box(int(page), x0, y0, x1, y1), sure[0] if sure else None)
-
-
-def _rows(values: Any, width: int) -> tuple[Any, ...]:
-    """Rows of ``width`` texts each; raise ``ValueError`` or ``TypeError`` for anything else."""
-    rows = tuple(_strings(row) for row in values)
-    if any(len(row) != width for row in rows):
-        raise ValueError
-    return rows
-
-
-def _strings(values: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(_string, values))
-
-
-def _string(value: Any) -> str:
-    if not isinstance(value, str):
+    elif not isinstance(item, Term | Member | Fault | Working):
         raise TypeError
-    return value
+    return item
 
 
-def _error(entry: Any) -> InputError:
+def _error(kind: str, entry: Any) -> InputError:
     error = errors.from_json(entry, InputError)
-    if not isinstance(error, InputError):
+    if kind != "error" or not isinstance(error, InputError):
         raise TypeError
     return error
 

@@ -29,13 +29,13 @@ from localmed.domain.ports import Embedder
 from localmed.ingest import manifest as manifests
 from localmed.ingest.duplicates import in_order
 from localmed.ingest.engine import Engine
-from localmed.ingest.leaving import Leaving
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.opening import Opened, Opening
+from localmed.ingest.parsed import Fault
 from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Descriptions, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report
-from localmed.ingest.sources import Source, absolute, empty, find, missing
+from localmed.ingest.sources import Leaving, Source, absolute, empty, find, missing
 from localmed.library import layout, remarks
 from localmed.library.catalogue import ImportedFile
 from localmed.library.generations import AT_ONCE, Patience
@@ -65,7 +65,7 @@ class Importer:
     ) -> None:
         """``progress`` is told of every step's share of the bytes to be read; the manifest ``file`` is to be kept."""
         self._settings, self._manifest, self._encoder, self._file = settings, manifest, encoder, file
-        self._progress = progress or _silent
+        self._progress: Progress = progress or (lambda *_: None)
         self._name = manifest.collection.name
         self._paths: tuple[Path, ...] = ()
         self._sources: list[Source] = []
@@ -74,7 +74,7 @@ class Importer:
         self.report = Report(self._name)
         self.engine: Engine | None = None  # workers that parse and encode, in place of this process
         self.near_copies = False  # take what is nearly the text of a withdrawn document
-        self.speaks_to_models: Callable[[str], bool] = _unsuspected
+        self.speaks_to_models: Callable[[str], bool] = lambda _: False
         self.leaving = Leaving()
         self._waiting: list[Taken] = []
         self._begun: deque[list[Taken]] = deque()  # whose passages are being encoded
@@ -252,20 +252,27 @@ class Importer:
                 raise worse
         except InputError as error:
             # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
-            refused = [Quarantined(self._name, path, None, sha256, recipe, error.full_message)]
-            self.report.lines.append(Line(path, "quarantined", error.full_message))
+            self._quarantine(state, (path, sha256, recipe), (), error)
             builder.remove(document.id for document in context.refuse(self._name, path))
             self._progress(size, source.path.name)
         else:
-            refused = [
-                Quarantined(self._name, path, fault.where, sha256, recipe, fault.reason) for fault in reading.faults
-            ]
-            self.report.lines += [Line(path, "quarantined", fault.message) for fault in reading.faults]
+            self._quarantine(state, (path, sha256, recipe), reading.faults)
             self.report.lines += [Line(path, "note", note) for note in reading.notes]
             context.accept(reading, path)
             root = source.root or (before.root if before else "")
             file = ImportedFile(self._name, path, sha256, reading.mark + recipe, root)
             self._waiting.append(Taken(file, reading, sum(len(cut) for _, cut in reading.documents), size))
+
+    def _quarantine(
+        self, state: State, file: tuple[str, str, str], faults: Sequence[Fault], whole: InputError | None = None
+    ) -> None:
+        """List what is refused of ``file`` (path, hash, recipe), ``faults`` or all of it; without any it leaves."""
+        path, sha256, recipe = file
+        refused = [Quarantined(self._name, path, fault.where, sha256, recipe, fault.reason) for fault in faults]
+        self.report.lines += [Line(path, "quarantined", fault.message) for fault in faults]
+        if whole:
+            refused = [Quarantined(self._name, path, None, sha256, recipe, whole.full_message)]
+            self.report.lines.append(Line(path, "quarantined", whole.full_message))
         if refused or path in self._refused_before:
             state.requarantine(self._name, path, refused)
 
@@ -413,12 +420,3 @@ def together(
             importer.report.generation = generation if changed else 0
             state.finish_import(number, "finished", importer.report.generation, importer.report.counts)
     return failed
-
-
-def _silent(done: float, doing: str) -> None:
-    del done, doing
-
-
-def _unsuspected(text: str) -> bool:
-    del text
-    return False

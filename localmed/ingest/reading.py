@@ -68,12 +68,8 @@ def _dates(line: str) -> Iterator[str]:
         at_once = last if last and not before[last.end() :].strip(" \u3000:：") else None
         beside = at_once or either.match(after.lstrip()) or last
         if beside and not review.fullmatch(beside[0]):
-            yield _written(match)
-
-
-def _written(match: re.Match[str]) -> str:
-    parts = {name[0]: value for name, value in match.groupdict().items() if value}
-    return values.iso_date(parts["y"], parts.get("m", ""), parts.get("d", ""))
+            parts = {name[0]: value for name, value in match.groupdict().items() if value}
+            yield values.iso_date(parts["y"], parts.get("m", ""), parts.get("d", ""))
 
 
 @cache

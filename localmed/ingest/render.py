@@ -27,6 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pymupdf
 
 from localmed.domain import Box, errors
@@ -152,55 +153,30 @@ def _one_line(first: Box, second: Box) -> bool:
 def _pixels(box: Box, scale: float, picture: Any) -> _Pixels:
     x0, x1 = sorted((box.x0, box.x1))
     y0, y1 = sorted((box.y0, box.y1))
-    return (
-        _within((x0 - PADDING) * scale, picture.width),
-        _within((y0 - PADDING) * scale, picture.height),
-        _within((x1 + PADDING) * scale, picture.width),
-        _within((y1 + PADDING) * scale, picture.height),
+    sides = (
+        (x0 - PADDING, picture.width),
+        (y0 - PADDING, picture.height),
+        (x1 + PADDING, picture.width),
+        (y1 + PADDING, picture.height),
     )
-
-
-def _within(value: float, limit: int) -> int:
-    return int(max(0.0, min(float(limit), value)))
+    left, top, right, bottom = (int(max(0.0, min(float(most), side * scale))) for side, most in sides)
+    return left, top, right, bottom
 
 
 def _marked(picture: Any, areas: Sequence[_Pixels]) -> Any:
     """``picture`` with ``areas`` multiplied by yellow and framed; each pixel once, however the areas overlap."""
     if not areas:
         return picture
-    width, stride = picture.width, picture.stride
-    samples = bytearray(picture.samples)
-    spans: dict[int, list[tuple[int, int]]] = {}
+    rows = np.frombuffer(picture.samples, np.uint8).reshape(picture.height, picture.stride).copy()
+    pixels = rows[:, : 3 * picture.width].reshape(picture.height, picture.width, 3)
+    inside = np.zeros(pixels.shape[:2], bool)
     for x0, y0, x1, y1 in areas:
-        for row in range(y0, y1):
-            spans.setdefault(row, []).append((x0, x1))
-    tables = [bytes(value * part // 255 for value in range(256)) for part in FILL]
-    for row, row_spans in spans.items():
-        for x0, x1 in _disjoint(row_spans):
-            for channel, table in enumerate(tables):
-                part = slice(row * stride + 3 * x0 + channel, row * stride + 3 * x1 + channel, 3)
-                samples[part] = samples[part].translate(table)
-    marked = pymupdf.Pixmap(pymupdf.csRGB, width, picture.height, bytes(samples), False)
-    for area in areas:
-        _frame_area(marked, area)
-    return marked
-
-
-def _disjoint(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for x0, x1 in sorted(spans):
-        if merged and x0 <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], x1))
-        elif x1 > x0:
-            merged.append((x0, x1))
-    return merged
-
-
-def _frame_area(picture: Any, area: _Pixels) -> None:
-    x0, y0, x1, y1 = area
-    for edge in ((x0, y0, x1, y0 + 1), (x0, y1 - 1, x1, y1), (x0, y0, x0 + 1, y1), (x1 - 1, y0, x1, y1)):
-        if edge[0] < edge[2] and edge[1] < edge[3]:
-            picture.set_rect(pymupdf.IRect(*edge), BORDER)
+        inside[y0:y1, x0:x1] = True
+    pixels[inside] = pixels[inside].astype(np.uint16) * FILL // 255
+    for x0, y0, x1, y1 in areas:
+        if x0 < x1 and y0 < y1:
+            pixels[y0:y1, [x0, x1 - 1]] = pixels[[y0, y1 - 1], x0:x1] = BORDER
+    return pymupdf.Pixmap(pymupdf.csRGB, picture.width, picture.height, pixels.tobytes(), False)
 
 
 def _save(picture: Any, output: Path) -> None:

@@ -9,9 +9,10 @@ would otherwise count as removed.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -95,7 +96,10 @@ def find(
                     shown = str(file).encode("utf-8", "replace").decode()
                     skipped[file] = Line(shown, "skipped", message("source.name_not_utf8"))
                 elif not file.is_file():
-                    skipped[file] = Line(str(file), "skipped", message(_no_file(file)))
+                    nowhere = file.is_symlink() and not file.exists()
+                    skipped[file] = Line(
+                        str(file), "skipped", message("source.link_nowhere" if nowhere else "source.no_regular")
+                    )
                 elif file.is_symlink() and not file.resolve().is_relative_to(path.resolve()):
                     skipped[file] = Line(str(file), "skipped", message("source.link_out"))
                 elif problem := unwanted(file.name.lower(), suffixes, patterns):
@@ -158,11 +162,6 @@ def empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
     return [Line(str(root), "note", message("source.holds_nothing")) for root in bare]
 
 
-def _no_file(path: Path) -> str:
-    """The code of why there is nothing to read in ``path``, which was listed as a file."""
-    return "source.link_nowhere" if path.is_symlink() and not path.exists() else "source.no_regular"
-
-
 def _walk(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root, onerror=_unreadable):
         folders[:] = [name for name in folders if not _hidden(name)]
@@ -175,3 +174,31 @@ def _hidden(name: str) -> bool:
 
 def _unreadable(error: OSError) -> NoReturn:
     raise UsageError("source.unlistable", path=str(error.filename), reason=reason(error)) from None
+
+
+# --- what an import leaves as it is, though it has changed ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """``held`` are hashes of files by path ("": the file stays though it is gone); ``written_since`` is a time."""
+
+    held: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    written_since: float = math.inf  # seconds since 1970
+
+    def why(self, source: Source, most: int) -> Message | None:
+        """Why ``source`` (of at most ``most`` bytes) is left as it is; None if it is not."""
+        hashes = self.held.get(str(source.path), frozenset())
+        if hashes and source.sha256(most) in hashes:
+            return message("import.held")
+        return message("import.being_written") if self._written(source) else None
+
+    def removable(self, paths: Iterable[str]) -> list[str]:
+        """Those of ``paths``, which are gone, that may go."""
+        return [path for path in paths if "" not in self.held.get(path, ())]
+
+    def _written(self, source: Source) -> bool:
+        try:
+            return source.path.stat().st_mtime >= self.written_since
+        except OSError:
+            return False

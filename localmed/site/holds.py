@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from localmed.domain import Message
 from localmed.domain.errors import UnknownName
-from localmed.ingest.leaving import Leaving
+from localmed.ingest.sources import Leaving
 from localmed.library.candidate import Difference
 from localmed.library.state import rows, selected
 from localmed.messages import from_text, to_text

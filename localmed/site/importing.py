@@ -15,9 +15,9 @@ from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
 from localmed.ingest.engine import Engine
 from localmed.ingest.graph_import import GraphImporter
-from localmed.ingest.leaving import Leaving
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report, together
+from localmed.ingest.sources import Leaving
 from localmed.library.generations import AT_ONCE, Patience
 from localmed.process.hooks import SILENT, Hooks, following
 from localmed.safety.prompt_injection import has_injection

@@ -69,7 +69,7 @@ def test_the_order_is_that_of_the_tasks_whichever_child_is_faster(tmp_path: Path
     waiting = tasks(tmp_path, *names)
     with parsers() as several, parsers(children=1) as one:
         assert outcomes(several, waiting) == outcomes(one, waiting)
-        assert len(several._threads) == 3
+        assert len(several._parsers) == 3
     with parsers() as again:
         results = outcomes(again, waiting)
     assert [name for name, _, _ in results] == names

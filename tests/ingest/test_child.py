@@ -239,8 +239,7 @@ def test_nothing_is_lost_on_the_way() -> None:
             ),
         ),
     )
-    kind, *values = json.loads(child.packed(full))
-    arrived = parsing._item(kind, values)
+    arrived = parsing.received_item(json.loads(child.packed(full)))
     sound = dataclasses.replace(lines[0], text="甲?")
     assert arrived == dataclasses.replace(full, blocks=(full.blocks[0], Block("row", (sound, lines[1]))))
 

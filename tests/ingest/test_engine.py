@@ -49,7 +49,9 @@ class Late:
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     yield
-    engine.forget()
+    engine._parser().close()
+    engine._parser.cache_clear()
+    engine._ENCODERS.clear()
 
 
 @pytest.fixture

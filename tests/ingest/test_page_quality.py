@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from localmed.ingest.page_quality import GARBLED, NO_TEXT, TOO_LITTLE, is_garbled, why_ocr
+from localmed.ingest.readers.pdf.page import GARBLED, NO_TEXT, TOO_LITTLE, is_garbled, why_ocr
 
 ENGLISH = (
     "Amoxicillin is the first choice for acute otitis media in children. Give it for five days, and for ten days in "

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.domain.errors import InputError
-from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, canonical, is_id, lines, one_line
+from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, canonical, is_id, lines
 from localmed.ingest.parsed import Fault, FieldMapping
+from localmed.ingest.readers.values import one_line
 from localmed.library.terms import Term
 
 COLUMNS = {"id": "id", "name": "label", "parent": "subClassOf", "xrefs": "xrefs"}  # as the Disease Ontology names them

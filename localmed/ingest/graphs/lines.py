@@ -19,7 +19,7 @@ from typing import BinaryIO
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError, reason
 from localmed.ingest.parsed import Fault
-from localmed.ingest.readers.encoding import clean
+from localmed.ingest.readers.encoding import bounded_lines, clean
 
 LINE_BYTES = 2**20  # the longest definition in UMLS has some 30 KB
 NAME_CHARACTERS = 3_000  # UMLS allows 3,000 bytes for a name; what is longer is no name
@@ -56,11 +56,6 @@ def lines(path: Path) -> Iterator[Numbered | Fault]:
         raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
 
 
-def one_line(text: str) -> str:
-    """``text`` with single blanks between its words."""
-    return " ".join(text.split())
-
-
 def is_id(text: str) -> bool:
     """Whether ``text`` can be a concept's id: no blanks, no more than 200 characters."""
     return bool(_ID.fullmatch(text))
@@ -78,26 +73,13 @@ def canonical(code: str) -> str:
 
 
 def _lines(stream: BinaryIO) -> Iterator[Numbered | Fault]:
-    number = end = 0
-    while raw := stream.readline(LINE_BYTES + 1):
-        number += 1
-        end += len(raw)
+    for number, raw in enumerate(bounded_lines(stream, LINE_BYTES), start=1):
         if len(raw) > LINE_BYTES:
-            end += _skip(stream, raw)
             yield Fault(message("reader.line", number=number), message("reader.line_long", most=LINE_BYTES))
         elif b"\x00" in raw:
             yield Fault(message("reader.line", number=number), message("graph.nul"))
         else:
-            yield _decoded(raw.removeprefix(_MARK) if number == 1 else raw, number, end)
-
-
-def _skip(stream: BinaryIO, raw: bytes) -> int:
-    """Read up to the end of an over-long line; return how many bytes that took."""
-    skipped = 0
-    while raw and not raw.endswith(b"\n"):
-        raw = stream.readline(LINE_BYTES)
-        skipped += len(raw)
-    return skipped
+            yield _decoded(raw.removeprefix(_MARK) if number == 1 else raw, number, stream.tell())
 
 
 def _decoded(raw: bytes, number: int, end: int) -> Numbered | Fault:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localmed.domain import message
-from localmed.ingest.graphs.lines import Numbered, canonical, is_id, lines, one_line
+from localmed.ingest.graphs.lines import Numbered, canonical, is_id, lines
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
+from localmed.ingest.readers.values import one_line
 from localmed.library.terms import Term
 
 _HEAD = re.compile(r"\[(\w+)\]\s*")

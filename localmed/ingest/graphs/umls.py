@@ -16,8 +16,9 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.domain.errors import InputError
-from localmed.ingest.graphs.lines import NAME_CHARACTERS, canonical, lines, one_line
+from localmed.ingest.graphs.lines import NAME_CHARACTERS, canonical, lines
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
+from localmed.ingest.readers.values import one_line
 from localmed.library.terms import Term
 
 # Fields of each table, with the empty one that the closing bar makes.

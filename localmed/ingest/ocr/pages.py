@@ -150,7 +150,9 @@ class Ocr:
         except children.TooLong:
             return Failure(NO_PAGE)
         except OSError:
-            return Failure(message("ocr.crashed", how=children.outcome(self._code())), again=True)
+            return Failure(
+                message("ocr.crashed", how=children.outcome(self._child.code() if self._child else None)), again=True
+            )
         try:
             answer = json.loads(line)
             if "failure" in answer:
@@ -172,9 +174,6 @@ class Ocr:
         if line is None:
             raise TimeoutError
         return line
-
-    def _code(self) -> int | None:
-        return self._child.code() if self._child else None
 
 
 def _name(request: dict[str, Any]) -> str:

@@ -32,10 +32,12 @@ VERSIONS |= {"omim": 1, "oncokb": 1, "textbook": 1, "wikipedia": 1}  # only wher
 MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "json": f"{__name__}.json_records",
     "jsonl": f"{__name__}.json_records:read_lines",
+    "wikipedia": f"{__name__}.json_records:read_wikipedia",
     "csv": f"{__name__}.csv_rows",
     "textbook": f"{__name__}.text:read_book",
     "medline": f"{__name__}.pubmed:read_medline",
     "pdf": f"{__name__}.pdf.reader",
+    "epub": f"{__name__}.html:read_epub",
     "xml": f"{__name__}.xml_fields",
 }
 # Readers of terminologies, for collections of kind "graph": they yield terms, not records.

@@ -18,7 +18,9 @@ import codecs
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from localmed.domain.errors import InputError, reason
 
@@ -104,6 +106,15 @@ def clean(text: str) -> str:
         return text
     text = _PAGE_BREAKS.sub("\n\n", _BREAKS.sub("\n", _ESCAPES.sub("", text)))
     return _UNSEEN.sub("", text)
+
+
+def bounded_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Lines of ``file``; of one longer than ``most`` bytes only the beginning, the rest is passed over."""
+    while line := file.readline(most + 1):
+        rest = line
+        while len(rest) > most and not rest.endswith(b"\n"):
+            rest = file.readline(most + 1)
+        yield line
 
 
 def _decoded(data: bytes, declared: str = "") -> str:

@@ -21,7 +21,7 @@ from localmed.domain import message
 from localmed.ingest.parsed import Block, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import clean
-from localmed.ingest.readers.text import paragraphs
+from localmed.ingest.readers.text import headed, paragraphs
 
 NAMES = tuple(values.vocabulary()["fields"])
 _BODY = ("text", "sections")  # a mapping that names one of the two means that one alone
@@ -67,8 +67,12 @@ def is_record(value: dict[str, Any], mapping: FieldMapping) -> bool:
 
 
 def _blocks(value: dict[str, Any], mapping: FieldMapping) -> Iterator[Block]:
+    text = _field(value, "text", mapping)
+    if isinstance(text, tuple):  # of XML: blocks
+        yield from text
+        return
     headings = tuple(_texts(_field(value, "headings", mapping)))
-    texts = tuple(_texts(_field(value, "text", mapping)))
+    texts = tuple(_texts(text))
     for heading, text in zip_longest(headings[: len(texts)], texts, fillvalue=""):
         yield from _section(heading, text)
     sections = _field(value, "sections", mapping)
@@ -90,13 +94,7 @@ def _section(heading: str, text: str) -> Iterator[Block]:
     if title := values.one_line(clean(heading)):
         yield Block.of("heading", title, 1)
     for lines in paragraphs(text):
-        start = 0
-        for at, line in enumerate(lines):
-            if marked := _HEADING.fullmatch(line):
-                yield from Block.paragraph(lines[start:at])
-                yield Block.of("heading", marked[2].strip(), len(marked[1]))
-                start = at + 1
-        yield from Block.paragraph(lines[start:])
+        yield from headed(lines, _HEADING)
 
 
 def _field(value: dict[str, Any], name: str, mapping: FieldMapping) -> Any:

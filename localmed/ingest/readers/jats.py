@@ -19,8 +19,8 @@ from xml.etree.ElementTree import Element
 from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import markup, values
-from localmed.ingest.readers.articles import withdrawn
 from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of, texts
+from localmed.ingest.readers.pubmed import withdrawn
 from localmed.text import publications
 
 _VOCABULARY = Vocabulary(

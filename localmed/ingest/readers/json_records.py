@@ -16,16 +16,17 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError
-from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, Unusable
-from localmed.ingest.readers import bounds_of
-from localmed.ingest.readers.encoding import decode, read_text
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, Unusable, once
+from localmed.ingest.readers import bounds_of, values
+from localmed.ingest.readers.encoding import bounded_lines, clean, decode, read_text
 from localmed.ingest.readers.fields import NAMES, is_record, record_of
+from localmed.ingest.readers.text import headed, paragraphs
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BYTES_A_CHARACTER = 6  # the longest a character gets in JSON: \\u0041
@@ -90,8 +91,8 @@ def items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
 def _has_lines(path: Path, most: int) -> bool:
     """Whether a file looks like JSON lines whatever it is called: an object on its first line and more after it."""
     with path.open("rb") as file:
-        first = next(filter(None, map(bytes.strip, _cut(file, most))), b"").removeprefix(codecs.BOM_UTF8)
-        return first[:1] == b"{" and first[-1:] == b"}" and any(map(bytes.strip, _cut(file, most)))
+        first = next(filter(None, map(bytes.strip, bounded_lines(file, most))), b"").removeprefix(codecs.BOM_UTF8)
+        return first[:1] == b"{" and first[-1:] == b"}" and any(map(bytes.strip, bounded_lines(file, most)))
 
 
 def _array_items(path: Path, text: str, start: int) -> Iterator[Item]:
@@ -118,7 +119,7 @@ def line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
     with path.open("rb") as file:
         marked = file.read(2) in _UTF16
         file.seek(0)
-        lines: Iterable[bytes] = (line.encode() for line in read_text(path).split("\n")) if marked else _cut(file, most)
+        lines = (line.encode() for line in read_text(path).split("\n")) if marked else bounded_lines(file, most)
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 where = message("reader.line", number=number)
@@ -127,15 +128,6 @@ def line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
 
 def _most(mapping: FieldMapping) -> int:
     return bounds_of(mapping).record_characters * _BYTES_A_CHARACTER
-
-
-def _cut(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Lines of ``file``; of one longer than ``most`` bytes only the beginning, the rest is passed over."""
-    while line := file.readline(most + 1):
-        rest = line
-        while len(rest) > most and not rest.endswith(b"\n"):
-            rest = file.readline(most + 1)
-        yield line
 
 
 def _line_value(line: bytes, where: Message, most: int) -> Any:
@@ -192,3 +184,61 @@ def _checked(value: Any, where: Message, name: str, mapping: FieldMapping, title
         return record_of(value, name, mapping, titled)
     except (ValueError, RecursionError) as error:
         return Fault(where, why_unusable(error))
+
+
+# --- Wikipedia --------------------------------------------------------------------------------------------------------
+
+# An article a line, ``{"id", "url", "title", "text"}``, as wikiextractor writes with ``--json`` (files called
+# ``wiki_00``) and as the dumps for language models hold it. Paragraphs end at blank lines; where a text has none, at
+# every line. A line ``== Name ==`` is a heading, of level 1 for two signs and one more for each further one. The
+# language is that of the article's address; the edition is the option ``edition`` of the manifest, the date of the
+# dump, since an article does not tell. An article without text (a redirect) is a fault, as is an id that comes twice.
+# Not covered: wiki markup beyond headings; the ``<doc>`` form that wikiextractor writes without ``--json``.
+
+_WIKI_HEADING = re.compile(r"(={2,6})\s*([^=].*?)\s*\1")
+_LANGUAGE = re.compile(r"https?://([a-z]{2,3})\.(?:m\.)?wikipedia\.org/")
+
+
+def read_wikipedia(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
+    """A record for each article; faults for lines that are none."""
+    with path.open("rb") as file:
+        head = file.read(64).lstrip()
+    if head.startswith(b"<doc"):
+        raise InputError("reader.wikipedia", name=path.name)
+    articles = items if head.startswith(b"[") else line_items
+    edition = values.edition(str(mapping.options.get("edition", "")))
+    yield from once(_article(value, where, edition) for where, _, value in articles(path, mapping))
+
+
+def _article(value: Any, where: Message, edition: str) -> SourceRecord | Fault:
+    if isinstance(value, Fault):
+        return value
+    if not isinstance(value, dict):
+        return Fault(where, message("reader.no_object"))
+    key, title, url = (_plain(value.get(name)) for name in ("id", "title", "url"))
+    text = value.get("text")
+    blocks = tuple(_blocks(clean(text), title)) if isinstance(text, str) else ()
+    if not key or not title:
+        return Fault(where, message("reader.has_no", field="title" if key else "id"))
+    if not any(block.kind == "paragraph" for block in blocks):
+        return Fault(where, message("reader.has_no_text"))
+    match = _LANGUAGE.match(url)
+    language = values.language(match[1]) if match else ""
+    scheme = ":".join(filter(None, ("wikipedia", language)))
+    return SourceRecord(key, title, blocks, edition, language, url, identifiers=(f"{scheme}:{key}",))
+
+
+def _blocks(text: str, title: str) -> Iterator[Block]:
+    runs = list(paragraphs(text))
+    if len(runs) == 1:
+        runs = [[line] for line in runs[0]]
+    if runs and runs[0] == [title]:  # older versions of wikiextractor write the title once more
+        runs = runs[1:]
+    for lines in runs:
+        yield from headed(lines, _WIKI_HEADING, 1)
+
+
+def _plain(value: Any) -> str:
+    """A text or a whole number on one line."""
+    usable = isinstance(value, str | int) and not isinstance(value, bool)
+    return values.one_line(clean(str(value))) if usable else ""

@@ -45,7 +45,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
         status = values.status(front.get("status", ""))
     except Unusable as error:
         raise InputError("reader.front_matter", name=path.name, problem=error.reason) from None
-    first = _text(blocks[0]) if blocks[0].kind == "heading" else ""
+    first = " ".join(line.text for line in blocks[0].lines) if blocks[0].kind == "heading" else ""
     yield SourceRecord(
         key="",
         title=front.get("title", "") or first or path.stem,
@@ -120,10 +120,6 @@ def _lines(inline: Token) -> list[str]:
         elif child.type in ("text", "code_inline", "text_special"):
             pieces[-1] += child.content
     return pieces
-
-
-def _text(block: Block) -> str:
-    return " ".join(line.text for line in block.lines)
 
 
 def _first(front: dict[str, str], keys: Sequence[str]) -> str:

@@ -47,7 +47,8 @@ def _record(document: Element, pair: Element, with_question: bool) -> SourceReco
     question, answer = _part(pair, "Question"), _part(pair, "Answer")
     qid = "" if question is None else question.get("qid", "")
     wording = flat(question)
-    blocks = [] if answer is None else list(_paragraphs(answer))
+    runs = paragraphs(clean("".join(answer.itertext()))) if answer is not None else ()
+    blocks = [block for lines in runs for block in Block.paragraph(map(one_line, lines))]
     if with_question and wording:
         blocks.insert(0, Block.of("heading", wording, 1))
     cuis = (cui for path in _CUIS for cui in texts(document, path))
@@ -64,8 +65,3 @@ def _record(document: Element, pair: Element, with_question: bool) -> SourceReco
 def _part(pair: Element, name: str) -> Element | None:
     part = pair.find(name)
     return pair.find(name.lower()) if part is None else part
-
-
-def _paragraphs(answer: Element) -> Iterator[Block]:
-    for lines in paragraphs(clean("".join(answer.itertext()))):
-        yield from Block.paragraph(map(one_line, lines))

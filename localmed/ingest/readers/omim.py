@@ -155,14 +155,9 @@ def _text_entry(lines: list[bytes], where: Message) -> _Entry | Fault:
         return Fault(where, message("reader.no_mim"))
     if "CUT" in fields and not (fields.get("ED") or fields.get("CD")):
         return Fault(message("reader.mim", key=number), message("reader.omim_cut"))
-    title = _preferred(fields.get("TI", ""))
+    title = _TITLE.sub("", values.one_line(fields.get("TI", "").split(";;")[0]), count=1)  # the preferred one
     edited = _newest(fields.get("ED", "")) or _newest(fields.get("CD", ""))
     return _Entry(number, title, tuple(_sections(fields.get("TX", ""))), edited, bool(_MOVED.match(title)))
-
-
-def _preferred(titles: str) -> str:
-    """The first of the titles, which ``;;`` separates, without symbol and number."""
-    return _TITLE.sub("", values.one_line(titles.split(";;")[0]), count=1)
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 
 def _record(row: Row, where: Message) -> SourceRecord | Fault:
     empty = [name for name in _columns() if not row[name]]
-    level = _level(row["level"])
+    match = _LEVEL.fullmatch(row["level"].upper())
+    level = match[1] if match else row["level"]
     effect = next((name for name in ("recommended", "resistant") if level in _oncokb()[name]), "")
     if "level" not in empty and not effect:
         return Fault(where, message("reader.oncokb_level", levels=("1", "2", "3A", "3B", "4", "R1", "R2")))
@@ -65,11 +66,6 @@ def _columns() -> Mapping[str, Sequence[str]]:
     return values.vocabulary()["oncokb"]["columns"]  # type: ignore[no-any-return]
 
 
-def _level(value: str) -> str:
-    match = _LEVEL.fullmatch(value.upper())
-    return match[1] if match else value
-
-
 def _listed(value: str) -> list[str]:
     """Alternatives, which the table separates with commas; a plus within one is a combination."""
     return [part.strip() for part in value.split(",") if part.strip()]
@@ -82,7 +78,9 @@ def _table_rows(path: Path) -> Iterator[tuple[Message, Row | Fault]]:
     lines = read_text(path).split("\n")
     start = next((number for number, line in enumerate(lines) if line.strip()), 0)
     header = [values.one_line(cell).lower() for cell in lines[start].split("\t")]
-    places = {name: _place(header, names) for name, names in _columns().items()}
+    places = {
+        name: next((header.index(one) for one in names if one in header), -1) for name, names in _columns().items()
+    }
     if missing := [name for name, at in places.items() if at < 0]:
         single = len(header) == 1
         problem = message("reader.no_tabs") if single else message("reader.has_no_column", column=missing[0])
@@ -95,10 +93,6 @@ def _table_rows(path: Path) -> Iterator[tuple[Message, Row | Fault]]:
             yield where, Fault(where, message("reader.few_columns", count=len(cells), all=len(header)))
         else:
             yield where, {name: values.one_line(cells[at]) for name, at in places.items()}
-
-
-def _place(header: list[str], names: Sequence[str]) -> int:
-    return next((header.index(name) for name in names if name in header), -1)
 
 
 def _json_rows(path: Path, mapping: FieldMapping) -> Iterator[tuple[Message, Row | Fault]]:

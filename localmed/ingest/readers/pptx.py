@@ -38,19 +38,15 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     if len(shown) < len(slides):
         notes.append(message("reader.hidden_slides", count=len(slides) - len(shown)))
     title = office.line(presentation.core_properties.title)
+    title = "" if values.meaning("placeholders", title.lower()) else title  # what PowerPoint writes for none
     first = next((heading for _, slide in shown if (heading := _title(slide))), "")
-    yield SourceRecord("", _named(title) or first or path.stem, blocks, notes=tuple(notes))
+    yield SourceRecord("", title or first or path.stem, blocks, notes=tuple(notes))
 
 
 def _presentation(path: str) -> Any:
     from pptx import Presentation
 
     return Presentation(path)
-
-
-def _named(title: str) -> str:
-    """``title`` unless it is what PowerPoint writes for none."""
-    return "" if values.meaning("placeholders", title.lower()) else title
 
 
 def _slide(number: int, slide: Any) -> Iterator[Block]:

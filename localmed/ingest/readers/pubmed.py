@@ -1,9 +1,10 @@
 """PubMed: ``PubmedArticleSet`` XML, plain or gzipped, as the baseline, the update files and exports hold it.
 
 Rules: one record an article, keyed by its PMID: title, abstract with its labelled sections as headings, publication
-types, MeSH descriptors, date of publication as precisely as known, links to retractions, corrections and comments
-(``articles.py`` says which make it withdrawn). An article without a PMID or without any text is a ``Fault``, and so is
-a PMID that comes twice in a file.
+types, MeSH descriptors, date of publication as precisely as known, links to retractions, corrections and comments. A
+paper that is retracted or withdrawn says so in its publication types, in a link or in its title; each alone makes it
+``withdrawn``, so that it cannot answer. An article without an abstract is its title, with a note. One without a PMID or
+without any text is a ``Fault``, and so is a PMID that comes twice in a file.
 
 Titles and abstracts of articles in other languages are PubMed's English translations, so the record's language is that
 of its text and a note names the article's own. Each PMID of a ``DeleteCitation`` list is a withdrawn record without
@@ -21,15 +22,81 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from localmed.domain import Message, message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, named, once
-from localmed.ingest.readers import articles, values
+from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.markup import elements, flat, texts
+
+# --- an article, whatever format it came in ---------------------------------------------------------------------------
+
+_RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
+_RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
+_RETRACTED_TITLE = re.compile(r"(retracted|withdrawn)( article)?\s*:", re.IGNORECASE)
+_NOTED_LINKS = {
+    "partial_retraction_in": message("reader.partly_retracted"),
+    "expression_of_concern_in": message("reader.concern"),
+    "erratum_in": message("reader.corrected"),
+    "update_in": message("reader.updated"),
+}
+_NO_OTHER_LANGUAGE = frozenset({"en", "und", "mul"})
+
+
+def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
+    """Whether its publication types, its links or its title say that a paper is retracted or withdrawn."""
+    linked = any(kind in _RETRACTED_LINKS for kind, _ in links)
+    return linked or not _RETRACTED_TYPES.isdisjoint(types) or bool(_RETRACTED_TITLE.match(title))
+
+
+def record(
+    pmid: str,
+    title: str,
+    abstract: tuple[Block, ...],
+    edition: str,
+    identifiers: Iterable[str],
+    types: tuple[str, ...],
+    mesh: tuple[str, ...],
+    links: tuple[tuple[str, str], ...],
+    languages: Iterable[str],
+) -> SourceRecord | Fault:
+    """The record of an article; a fault where it has no text.
+
+    ``links`` are (kind, identifier), "" where PubMed names none; ``languages`` are its codes.
+    """
+    if not (title or abstract):
+        return Fault(message("reader.pmid", key=pmid), message("reader.no_title_no_abstract"))
+    taken_back = withdrawn(types, links, title)
+    notes = [message("reader.retracted")] if taken_back else []
+    if not abstract:
+        notes.append(message("reader.no_abstract"))
+    kinds = {kind for kind, _ in links}
+    notes += [note for kind, note in _NOTED_LINKS.items() if kind in kinds]
+    if others := {code for code in languages if values.language(code) not in _NO_OTHER_LANGUAGE}:
+        notes.append(message("reader.other_language", languages=tuple(sorted(others))))
+    return SourceRecord(
+        key=pmid,
+        title=title,
+        blocks=abstract or (Block.of("paragraph", title),),
+        edition=edition,
+        language="zh" if _mostly_chinese(title, abstract) else "en",
+        identifiers=(f"pmid:{pmid}", *identifiers),
+        publication_types=types,
+        mesh=mesh,
+        relations=tuple((kind, target) for kind, target in links if target),
+        status="withdrawn" if taken_back else "",
+        notes=tuple(notes),
+    )
+
+
+def _mostly_chinese(title: str, abstract: tuple[Block, ...]) -> bool:
+    """Whether more than a quarter of the characters are Chinese: titles and abstracts in English have next to none."""
+    text = title + "".join(line.text for block in abstract for line in block.lines)
+    return sum("\u3400" <= character <= "\u9fff" for character in text) > len(text) / 4
+
 
 _ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
 _DELETED = message("reader.deleted")
@@ -84,7 +151,7 @@ def _record(article: Element, where: Message) -> SourceRecord | Fault:
     pmid = "" if citation is None else flat(citation.find("PMID"))
     if citation is None or not pmid.isdecimal():
         return Fault(where, message("reader.no_pmid"))
-    return articles.record(
+    return record(
         pmid=pmid,
         title=_title(citation),
         abstract=tuple(_abstract(citation)),
@@ -187,7 +254,7 @@ def _tagged_record(article: dict[str, list[str]], number: int) -> SourceRecord |
     pmid = _first(article, "PMID")
     if not pmid.isdecimal():
         return Fault(message("reader.article", number=number), message("reader.no_pmid"))
-    return articles.record(
+    return record(
         pmid=pmid,
         title=_first(article, "TI") or _first(article, "BTI") or _first(article, "TT"),
         abstract=tuple(_tagged_abstract(_first(article, "AB"))),

@@ -19,7 +19,7 @@ Not covered: headers at the side only; two tables side by side in one sheet.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from localmed.ingest.parsed import Block
@@ -33,7 +33,7 @@ LIST_ROWS = 3  # below a header: what is shorter may be the names and values abo
 _LONGER = 2  # times a header's length: what stands under it is text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cell:
     """A cell with one line of clean text; 0-based ``row`` and ``column``; ``header``: its source marks it as one."""
 
@@ -45,14 +45,13 @@ class Cell:
     header: bool = False
 
 
-Row = list[Cell]  # the cells that show in a row, those that began above included, by column
-Headers = Callable[[Sequence[Row], int], int]  # (rows, columns) -> how many rows at the top are headers
+Row = Sequence[Cell]  # the cells that show in a row, those that began above included, by column
 
 
-def blocks_of(cells: Sequence[Cell], headers: Headers | None = None) -> list[Block]:
+def blocks_of(cells: Sequence[Cell]) -> list[Block]:
     """The rows of a table as blocks of kind ``row``."""
     rows, columns = grid(cells), width_of(cells)
-    count = _marked(rows, columns) or (headers or guessed)(rows, columns)
+    count = _marked(rows, columns) or guessed(rows, columns)
     return named_rows(rows[count:], columns, names_of(rows[:count], columns), rows[:count])
 
 
@@ -61,7 +60,7 @@ def grid(cells: Sequence[Cell]) -> list[Row]:
     if not cells:
         return []
     last = max(cell.row for cell in cells)
-    shown: dict[int, Row] = defaultdict(list)
+    shown: dict[int, list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.text:
             for row in range(cell.row, min(cell.row + max(1, cell.height), last + 1)):
@@ -79,7 +78,7 @@ def names_of(rows: Sequence[Row], columns: int) -> tuple[str, ...]:
     names: list[list[str]] = [[] for _ in range(columns)]
     for row in rows:
         for cell in row:
-            if not _full(cell, columns):
+            if not full(cell, columns):
                 for column in range(cell.column, min(cell.column + cell.width, columns)):
                     if cell.text not in names[column]:
                         names[column].append(cell.text)
@@ -88,18 +87,23 @@ def names_of(rows: Sequence[Row], columns: int) -> tuple[str, ...]:
 
 def named_rows(rows: Sequence[Row], columns: int, names: Sequence[str], head: Sequence[Row] = ()) -> list[Block]:
     """``rows`` under ``names``; the header rows ``head`` before them where one of their cells would not show."""
-    body = [row for row in rows if not (len(row) == 1 and _full(row[0], columns))]
-    used = {column for row in body for cell in row for column in range(cell.column, cell.column + cell.width)}
-    lost = any(name and column not in used for column, name in enumerate(names))
-    blocks = [_plain(row) for row in head if lost or any(_full(cell, columns) for cell in row)]
+    lost = unused(rows, columns, names)
+    blocks = [_block(row, (), "") for row in head if lost or any(full(cell, columns) for cell in row)]
     section = ""
     for row in rows:
-        if len(row) == 1 and _full(row[0], columns):
+        if full(row[0], columns):
             section = row[0].text if len(row[0].text) <= SECTION_CHARACTERS else section
-            blocks.append(_plain(row))
+            blocks.append(_block(row, (), ""))
         else:
             blocks.append(_block(row, names, section))
     return blocks
+
+
+def unused(rows: Sequence[Row], columns: int, names: Sequence[str]) -> bool:
+    """Whether a name stands above a column that is empty but for sections, and so would show in no row."""
+    cells = (cell for row in rows for cell in row if not full(cell, columns))
+    used = {column for cell in cells for column in range(cell.column, cell.column + cell.width)}
+    return any(name and column not in used for column, name in enumerate(names))
 
 
 def guessed(rows: Sequence[Row], columns: int) -> int:
@@ -107,9 +111,9 @@ def guessed(rows: Sequence[Row], columns: int) -> int:
     if len(rows) < 2 or columns < 3 or len(rows[0]) < 2:
         return 0
     first = rows[0]
-    if any(len(cell.text) > PLAIN_HEADER_CHARACTERS or _ends(cell.text) or figure(cell.text) for cell in first):
+    if any(figure(cell.text) or not plain(cell.text) for cell in first):
         return 0
-    if not any(_differs(cell, rows[1:]) for cell in first):
+    if not any(differs(cell, rows[1:]) for cell in first):
         return 0
     return _levels(rows, columns)
 
@@ -141,17 +145,24 @@ def _marked(rows: Sequence[Row], columns: int) -> int:
     count = 0
     while count < len(rows) and all(cell.header for cell in rows[count]):
         count += 1
-    named = any(not _full(cell, columns) for row in rows[:count] for cell in row)
+    named = any(not full(cell, columns) for row in rows[:count] for cell in row)
     return count if named else 0
 
 
-def _differs(head: Cell, body: Sequence[Row]) -> bool:
+def plain(text: str) -> bool:
+    """Whether ``text`` may head a column though nothing marks it: short, and no sentence."""
+    return len(text) <= PLAIN_HEADER_CHARACTERS and not text.endswith((".", "。", "；", ";"))
+
+
+def differs(head: Cell, body: Sequence[Row]) -> bool:
+    """Whether ``head`` stands above a column of figures or of much longer text."""
     below = [cell.text for row in body for cell in row if cell.column == head.column and cell.width == head.width]
     figures = sum(map(figure, below))
     return bool(below) and (figures > len(below) / 2 or sum(map(len, below)) > _LONGER * len(head.text) * len(below))
 
 
-def _full(cell: Cell, columns: int) -> bool:
+def full(cell: Cell, columns: int) -> bool:
+    """Whether ``cell`` covers the whole width."""
     return columns > 1 and cell.width >= columns
 
 
@@ -165,14 +176,6 @@ def _number(text: str) -> bool:
     return any(map(str.isdigit, text)) and not any(map(str.isalpha, text))
 
 
-def _ends(text: str) -> bool:
-    return text.endswith((".", "。", "；", ";"))
-
-
-def _plain(row: Row) -> Block:
-    return _block(row, (), "")
-
-
 def _block(row: Row, names: Sequence[str], section: str) -> Block:
     parts = [*([section] if section else []), *_named(row, names)]
     wide = has_chinese("".join(parts))
@@ -181,10 +184,14 @@ def _block(row: Row, names: Sequence[str], section: str) -> Block:
 
 def _named(row: Row, names: Sequence[str]) -> Iterator[str]:
     for cell in row:
-        covered = dict.fromkeys(filter(None, names[cell.column : cell.column + cell.width]))
-        name = " / ".join(covered).rstrip(":：")
+        name = name_of(cell, names)
         colon = "：" if has_chinese(name + cell.text) else ": "
         yield f"{name}{colon}{cell.text}" if name else cell.text
+
+
+def name_of(cell: Cell, names: Sequence[str]) -> str:
+    """What heads ``cell``: the ``names`` of the columns that it covers."""
+    return " / ".join(dict.fromkeys(filter(None, names[cell.column : cell.column + cell.width]))).rstrip(":：")
 
 
 # --- sheets ----------------------------------------------------------------------------------------------------------

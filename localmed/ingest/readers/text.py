@@ -17,7 +17,7 @@ running heads, indexes and captions of a textbook.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from localmed.domain import message
@@ -103,6 +103,17 @@ def paragraphs(text: str) -> Iterator[list[str]]:
             lines = []
     if lines:
         yield lines
+
+
+def headed(lines: Sequence[str], heading: re.Pattern[str], above: int = 0) -> Iterator[Block]:
+    """``lines`` as paragraphs between headings, which are marked by signs: their number less ``above`` is the level."""
+    start = 0
+    for at, line in enumerate(lines):
+        if marked := heading.fullmatch(line):
+            yield from Block.paragraph(lines[start:at])
+            yield Block.of("heading", marked[2].strip(), len(marked[1]) - above)
+            start = at + 1
+    yield from Block.paragraph(lines[start:])
 
 
 def heading_level(line: str) -> int:

@@ -133,9 +133,12 @@ def _cells(sheet: Any, layout: _Layout) -> list[Cell]:
     filled: list[tuple[int, int, str]] = []
     for row in sheet.iter_rows():
         for cell in row:
-            if cell.value is not None and cell.row not in layout.rows and not _hidden(cell.column, layout):
+            if cell.value is None or cell.row in layout.rows:
+                continue
+            if not any(first <= cell.column <= last for first, last in layout.columns):
                 filled.append((cell.row, cell.column, shown(cell.value, cell.number_format or "")))
-    rows = sorted({row for row, _, _ in filled} | _covered(filled, layout))
+    covered = {row + layout.merged.get((row, column), (1, 1))[0] - 1 for row, column, _ in filled}
+    rows = sorted({row for row, _, _ in filled} | covered)
     skipped = sorted(layout.rows)
     place = {row: row - 1 - sum(hidden < row for hidden in skipped) if skipped else row - 1 for row in rows}
     cells = []
@@ -144,14 +147,6 @@ def _cells(sheet: Any, layout: _Layout) -> list[Cell]:
         height = sum(row + down not in layout.rows for down in range(height))
         cells.append(Cell(text, place[row], column - 1, height, width))
     return cells
-
-
-def _covered(filled: list[tuple[int, int, str]], layout: _Layout) -> set[int]:
-    return {row + layout.merged.get((row, column), (1, 1))[0] - 1 for row, column, _ in filled}
-
-
-def _hidden(column: int, layout: _Layout) -> bool:
-    return any(first <= column <= last for first, last in layout.columns)
 
 
 def _layout(path: Path, part: str) -> _Layout:

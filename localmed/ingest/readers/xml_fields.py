@@ -22,7 +22,6 @@ Not covered: conditions in paths; entities and external references, which are re
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -30,7 +29,7 @@ from xml.etree.ElementTree import Element
 from localmed.domain import message
 from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import fields, json_records, markup
+from localmed.ingest.readers import json_records, markup
 from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of
 
 
@@ -39,26 +38,21 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     name = mapping.options.get("record")
     if not isinstance(name, str) or not name or "text" not in mapping.fields:
         raise InputError("reader.xml_fields", name=path.name)
-    plain = FieldMapping({ours: ours for ours in mapping.fields if ours != "text"} | {"text": "text"}, mapping.options)
-    texts: list[tuple[Block, ...]] = []  # of the record at hand: blocks, which JSON records do not have
-    for item in json_records.records(_items(path, name, mapping, texts), plain):
-        yield replace(item, blocks=texts[-1]) if isinstance(item, SourceRecord) else item
+    plain = FieldMapping({ours: ours for ours in mapping.fields}, mapping.options)
+    yield from json_records.records(_items(path, name, mapping), plain)
 
 
-def _items(path: Path, name: str, mapping: FieldMapping, texts: list[tuple[Block, ...]]) -> Iterator[json_records.Item]:
-    """The records as objects; their texts as blocks are put into ``texts``."""
-    if unknown := sorted(set(mapping.fields) - set(fields.NAMES)):
-        raise InputError("reader.unknown_field", field=unknown[0], fields=fields.NAMES)
+def _items(path: Path, name: str, mapping: FieldMapping) -> Iterator[json_records.Item]:
+    """The records as objects; their texts are blocks already."""
     for number, element in enumerate(elements(path, frozenset({name}), local=True), start=1):
         value: dict[str, Any] = {}
         for ours, source in mapping.fields.items():
             paths = [source] if isinstance(source, str) else list(source)
             if ours == "text":
-                blocks = tuple(block for path in paths for block in _blocks(element, path, mapping))
-                texts[:] = [blocks]
-                value[ours] = "text" if any(block.kind != "heading" for block in blocks) else ""
+                value[ours] = tuple(block for path in paths for block in _blocks(element, path, mapping))
             else:
-                value[ours] = [text for path in paths for text in _texts(element, path)]
+                found = [item for path in paths for item in _values(element, path)]
+                value[ours] = [item if isinstance(item, str) else flat(item) for item in found]
         yield message("reader.record", number=number), "", value
 
 
@@ -80,10 +74,6 @@ def _inline(root: Element) -> set[str]:
         if (parent.text or "").strip() or any((child.tail or "").strip() for child in parent):
             names |= {name_of(child) for child in parent}
     return names
-
-
-def _texts(record: Element, path: str) -> list[str]:
-    return [value if isinstance(value, str) else flat(value) for value in _values(record, path)]
 
 
 def _values(record: Element, path: str) -> list[Element | str]:

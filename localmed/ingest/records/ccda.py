@@ -17,10 +17,9 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from localmed.domain import Message
 from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.ingest.records.parts import entries, newest, with_coded_entries, years
+from localmed.ingest.records.parts import assembled, years
 from localmed.ingest.records.text import listed
 from localmed.text import measures
 
@@ -57,31 +56,16 @@ def read_ccda(data: bytes) -> PatientRecord:
         names, denied = _LISTS[name](section, as_of)
         names_by_list[name] += names
         none_of |= {name} if denied and not names else set()
-    return _record(targets[0], as_of, names_by_list, none_of, results)
-
-
-def _record(
-    patient: Element, as_of: str, names_by_list: dict[str, list[str]], none_of: set[str], results: list[Measured]
-) -> PatientRecord:
-    lists: dict[str, tuple[str, ...]] = {}
-    notes: list[Message] = []
-    for name, names in names_by_list.items():
-        lists[name], note = entries(names, name)
-        notes += note
-    latest, remarks = newest(results)
-    record = PatientRecord(
-        problems=lists["problems"],
-        medications=lists["medications"],
-        allergies=lists["allergies"],
+    patient = targets[0]
+    return assembled(
+        names_by_list,
+        results,
         age=years(_date(patient.find(_path("birthTime"))), as_of),
         sex=_SEXES.get(_attribute(patient.find(_path("administrativeGenderCode")), "code"), ""),
-        pregnant=True if any(_PREGNANT.search(problem) for problem in lists["problems"]) else None,
+        pregnant=True if any(_PREGNANT.search(problem) for problem in names_by_list["problems"]) else None,
         none_of=frozenset(none_of),
-        results=latest,
         as_of=as_of,
-        notes=(*notes, *remarks),
     )
-    return with_coded_entries(record)
 
 
 def _parsed(data: bytes) -> Element:

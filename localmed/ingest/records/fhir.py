@@ -18,7 +18,7 @@ from typing import Any
 from localmed.domain import message
 from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.ingest.records.parts import entries, newest, struck, with_coded_entries, years
+from localmed.ingest.records.parts import assembled, struck, years
 from localmed.ingest.records.text import from_prose
 from localmed.text import measures
 from localmed.text.language import clean
@@ -130,7 +130,7 @@ def _record(
     refused: Counter[str] = Counter()
     names_by_list: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
     results: list[Measured] = []
-    none_of = set()
+    says_none = False  # of allergies
     for other in others:
         kind = other["resourceType"]
         if not _fits(kind, other):
@@ -140,35 +140,23 @@ def _record(
         elif not _stands(other):
             continue
         elif kind == "AllergyIntolerance" and _says_none(other):
-            none_of.add("allergies")
+            says_none = True
         elif text := _medicine(other, medicines) if kind.startswith("Medication") else _called(other.get("code")):
             names_by_list[_LISTS[kind]].append(text)
         else:
             refused[kind] += 1
-    lists, notes = (
-        {},
-        [message("record.invalid_fhir", what=tuple(f"{kind} {n}" for kind, n in sorted(refused.items())))]
-        if refused
-        else [],
-    )
-    for name, names in names_by_list.items():
-        lists[name], note = entries(names, name)
-        notes += note
-    latest, remarks = newest(results)
+    kinds = tuple(f"{kind} {number}" for kind, number in sorted(refused.items()))
     as_of = stated or max((result.date for result in results), default="")
-    record = PatientRecord(
-        problems=lists["problems"],
-        medications=lists["medications"],
-        allergies=lists["allergies"],
+    return assembled(
+        names_by_list,
+        results,
+        [message("record.invalid_fhir", what=kinds)] if kinds else [],
         age=years(patient.get("birthDate", ""), as_of),
         sex=gender if (gender := patient.get("gender", "")) in ("female", "male") else "",
-        pregnant=True if any("pregnan" in problem.lower() for problem in lists["problems"]) else None,
-        none_of=frozenset(none_of - {"allergies"} if lists["allergies"] else none_of),
-        results=latest,
+        pregnant=True if any("pregnan" in problem.lower() for problem in names_by_list["problems"]) else None,
+        none_of=frozenset({"allergies"} if says_none and not names_by_list["allergies"] else ()),
         as_of=as_of,
-        notes=(*notes, *remarks),
     )
-    return with_coded_entries(record)
 
 
 _LISTS = {

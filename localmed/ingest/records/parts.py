@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError
@@ -47,8 +48,20 @@ def measure_name(result: Measured, language: str) -> str:
     return measures.by_name(result.name).chinese if language == "zh" else result.name
 
 
-def with_coded_entries(record: PatientRecord) -> PatientRecord:
-    """``record`` with its lists and values as entries, each in the words of its code."""
+def assembled(
+    names_by_list: Mapping[str, Iterable[str]], results: Iterable[Measured], notes: Iterable[Message] = (), **told: Any
+) -> PatientRecord:
+    """The record of coded lists and values, each an entry too in the words of its code; ``told`` are other fields."""
+    lists = {name: entries(names, name) for name, names in names_by_list.items()}
+    latest, remarks = newest(results)
+    record = PatientRecord(
+        problems=lists["problems"][0],
+        medications=lists["medications"][0],
+        allergies=lists["allergies"][0],
+        results=latest,
+        notes=(*notes, *(note for _, cut in lists.values() for note in cut), *remarks),
+        **told,
+    )
     return replace(record, entries=tuple(_coded_entries(record)))
 
 

@@ -4,7 +4,7 @@
   medicine that came with what an allergy looks like ("a rash with penicillin") stands there too, in the record's words.
 - *Medicines*: those of our table wherever they are named, in a list of medicines, behind "takes" or the like, or with
   an amount. One that is named otherwise, in a sentence that may deny or stop it, plan it or speak of somebody else, or
-  in a block of lines that may (``blocks``), is kept as *named* only, so that nobody is said to take it.
+  in a block of lines that may (``uncertain``), is kept as *named* only, so that nobody is said to take it.
 - *Results*, age, sex and pregnancy, where no relative is spoken of.
 
 Rules that would rather miss an entry than take one that the record denies. Not covered: an illness that prose merely
@@ -17,13 +17,72 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records import blocks, cues
+from localmed.ingest.records import cues
 from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest, one_patient, struck
 from localmed.text import abbreviations, measures, medicines, synonyms
 from localmed.text.language import aligned, clean, detect, fold
+
+# --- blocks of lines -------------------------------------------------------------------------------------------------
+
+# A block is the lines without an empty one or a heading between. "Stopped in May" below a medicine and "Not taking:"
+# above one are of other lines than their own; of which ones no rule can tell, so that they hold for all of the block.
+
+HEADING_WORDS = 8  # of an English line that may head others
+HEADING_CHARACTERS = 24  # of a Chinese one
+_BLANK_LINE = re.compile(r"\n[ \t]*\n\s*")
+_LINE = re.compile(r"[^\n]+")
+
+
+def uncertain(text: str, medicines: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The blocks ``start:end`` of ``text`` in which nothing is surely taken; ``medicines`` are the places of names.
+
+    A heading that stops, denies or plans holds beyond empty lines, up to the next heading.
+    """
+    headings = {mark.start(): mark.end() for mark in cues.HEADING.finditer(text)}
+    edges = sorted({0, *headings, *(blank.end() for blank in _BLANK_LINE.finditer(text))} | {len(text)})
+    under = False
+    for start, end in pairwise(edges):
+        under = held = under and start not in headings
+        for line in _LINE.finditer(text, start, end):
+            heads = None if line.start() in headings else _heads(line, medicines)
+            if heads is not None:
+                under = heads
+            held = held or under
+        held = held or any(_stops(sentence) for sentence in cues.SENTENCE.finditer(text, start, end))
+        if held or (end not in headings and _stops_behind(text, end, medicines)):
+            yield start, end
+
+
+def _stops(sentence: re.Match[str]) -> bool:
+    """Whether a sentence stops, denies, replaces or plans a medicine: of the block's, no rule can tell which."""
+    return bool(cues.REPLACED.match(sentence[0].lstrip(" \t-*•(（")) or cues.NOT_NOW.search(sentence[0]))
+
+
+def _names_medicine(medicines: Sequence[int], start: int, end: int) -> bool:
+    place = bisect_left(medicines, start)
+    return place < len(medicines) and medicines[place] < end
+
+
+def _heads(line: re.Match[str], medicines: Sequence[int]) -> bool | None:
+    """Whether a line heads what is not taken; ``None`` where it is no heading."""
+    words = line[0].strip()
+    length, most = (len(words), HEADING_CHARACTERS) if detect(words) == "zh" else (len(words.split()), HEADING_WORDS)
+    if length > most or words.endswith((".", "。", ";", "；")) or _names_medicine(medicines, *line.span()):
+        return None
+    if cues.NOT_NOW.search(words) or cues.DENIED.search(words):
+        return True
+    return False if words.endswith((":", "：")) else None
+
+
+def _stops_behind(text: str, end: int, medicines: Sequence[int]) -> bool:
+    """Whether the line behind the empty one at ``end`` is about what stands before it: it stops and names nothing."""
+    line = _LINE.match(text, end)
+    return bool(line and cues.STOPPED.search(line[0]) and not _names_medicine(medicines, *line.span()))
+
 
 # --- summary ----------------------------------------------------------------------------------------------------------
 
@@ -122,7 +181,7 @@ class _Prose:
         self.mentions = medicines.mentions(self.folded)
         places = [mention.start for mention in self.mentions]
         clear = self.summary and not unclear(text, places)
-        self._uncertain = [] if clear else list(blocks.uncertain(text, places))
+        self._uncertain = [] if clear else list(uncertain(text, places))
 
     def uncertain(self, place: int) -> bool:
         """Whether the block of lines around ``place`` may be about what is not taken."""
@@ -175,10 +234,10 @@ class _Prose:
         )
 
 
-def from_prose(text: str, as_of: str = "") -> PatientRecord:
+def from_prose(text: str) -> PatientRecord:
     """The record in prose that names nobody."""
     prose = _Prose(text)
-    measured = list(_results(prose, as_of))
+    measured = list(_results(prose))
     values: dict[str, set[float]] = {}
     for result in measured:
         values.setdefault(result.name, set()).add(result.value)
@@ -216,7 +275,6 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
         none_of=_none_of(prose, lists, once),
         results=results,
         text=text[:TEXT_CHARACTERS],
-        as_of=as_of,
         entries=once,
         notes=(*contradiction, *notes, *remarks),
     )
@@ -449,11 +507,11 @@ def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:
     return one.start() < other.end() and other.start() < one.end()
 
 
-def _results(prose: _Prose, as_of: str) -> Iterator[Measured]:
+def _results(prose: _Prose) -> Iterator[Measured]:
     for start, end in clauses(prose.text) if prose.summary else ():
         if alone := _WEIGHT.fullmatch(prose.folded, start, end):
-            yield Measured("weight", float(alone["number"]), alone["written"], as_of, *alone.span("written"))
-    for result in measures.measured(prose.folded, as_of):
+            yield Measured("weight", float(alone["number"]), alone["written"], "", *alone.span("written"))
+    for result in measures.measured(prose.folded):
         sentence = prose.at(result.start)
         before = prose.text[sentence.start : result.start]
         if not _of_another(prose, result.start) and not cues.PLANNED.search(before) and sentence.section != "plan":

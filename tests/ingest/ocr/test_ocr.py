@@ -21,14 +21,13 @@ from localmed.ingest import chunking
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.ocr.gutters import over_gutters
 from localmed.ingest.ocr.pages import GIVE_UP, Ocr, Scan, Seen
-from localmed.ingest.page_quality import FOREIGN
 from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord, Working
 from localmed.ingest.parsing import Parser
 from localmed.ingest.readers.pdf import reader as pdf
 from localmed.ingest.readers.pdf import scan as pdf_scan
 from localmed.ingest.readers.pdf.opening import opened, raster
-from localmed.ingest.readers.pdf.page import Page, read_page
-from localmed.ingest.readers.pdf.scan_tables import with_tables
+from localmed.ingest.readers.pdf.page import FOREIGN, Page, read_page
+from localmed.ingest.readers.pdf.scan import with_tables
 from tests.ingest.readers.pdf import fixtures as make
 from tests.words import phrase, said, words
 

@@ -5,33 +5,24 @@ is read; ``back`` takes its boxes to the page as displayed. What else runs in an
 as a part of the page, turned likewise. A page over the bound on characters is cut in the order in
 which it was printed. A page that MuPDF cannot read costs that page, not the file.
 
-Not covered: what recurs on many pages (``furniture.py``).
+Not covered: what recurs on many pages (``reader.py``).
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import pymupdf
 
 from localmed.domain import Box, Message, message
 from localmed.ingest.ocr.pages import Scanned
-from localmed.ingest.page_quality import (
-    FEW,
-    FOREIGN,
-    GARBLED,
-    MOST_UNREADABLE,
-    ODD,
-    OVERPRINTED,
-    UNTRUE,
-    is_garbled,
-    is_odd,
-    unreadable_share,
-    why_ocr,
-)
+from localmed.ingest.readers.encoding import misread
 from localmed.ingest.readers.pdf.grid import (
     Grid,
     Rectangle,
@@ -43,14 +34,125 @@ from localmed.ingest.readers.pdf.grid import (
     renumbered,
     rules,
     separators,
+    with_predicted,
     worth_searching,
 )
-from localmed.ingest.readers.pdf.predicted import with_predicted
 from localmed.ingest.readers.pdf.text import Piece, page_pieces, shown_box
+
+# --- whether a text can be used ---------------------------------------------------------------------------------------
+
+# A page on which nothing is printed is blank and needs nothing. A page with an image or outlines and no text needs OCR;
+# so does one that an image covers while it holds little text (a stamp, a caption), and one whose text layer is garbled:
+# characters that no reader can make out, Chinese read in the wrong encoding, letters that make no words, Chinese
+# characters that no text uses. A page of figures alone is not judged by its letters.
+#
+# Not covered: a text layer in sound words that are not those of the page, single garbled words in sound text, and the
+# pairs of letters of languages that are written in neither Latin nor Chinese script. A page of sequences of bases has
+# the letters of no word and is called garbled, so that nothing is thrown away for being called so.
+
+NO_TEXT = message("ocr.no_text")
+TOO_LITTLE = message("ocr.little_text")
+GARBLED = message("ocr.garbled")
+# Reasons to compare a text layer with the page as printed; OCR reads the page if they differ.
+FOREIGN = message("ocr.foreign")
+ODD = message("ocr.odd")
+OVERPRINTED = message("ocr.overprinted")
+UNTRUE = (GARBLED, FOREIGN, ODD, OVERPRINTED)  # a text layer that is not to be used
+REASONS = (NO_TEXT, TOO_LITTLE, *UNTRUE)
+
+# The thresholds were set on the text pages of a clinical guide, a three-column gazette and a Chinese guide (none may be
+# routed to OCR), their scans, and their text garbled on purpose; the figures are in tests/benchmarks/RESULTS.md.
+UNREADABLE = "�"
+MOST_UNREADABLE = 0.3  # share of characters; a line of unmapped symbols stays under 0.03
+FEW = 200  # characters over an image that covers the page: stamps and captions have fewer, pages of text ~2,000
+ENOUGH_PAIRS = 150  # of letters, before they say anything: some 30 words
+LEAST_COMMON_PAIRS = 0.3  # of them; pages of English have > 0.6, lists of genes > 0.4, shifted letters mostly < 0.25
+ODD_PAIRS, ODD_SHARE = 15, 0.35  # of one line: pairs of letters that say something, and the share that are common
+ODD_SYMBOLS, ODD_LETTERS = (
+    0.2,
+    8,
+)  # the share of symbols that prose does without, and the least characters of such a line
+ENOUGH_HAN = 50  # Chinese characters
+LEAST_COMMON_HAN = 0.6  # of them; pages of Chinese have > 0.94, characters drawn at random < 0.4
+
+# The 100 pairs of letters that English medical text uses most: 75 % of its pairs, ~13 % of shuffled letters.
+_PAIRS = frozenset(
+    re.findall(
+        r"\w+",
+        "th in he re on er an ti at es or is en al nd se ar ro te to om di of le it ed ne ma io ea me nt st ha ca "
+        "as ic ve de si ng co pe ra ri li el lo ch ce ur ou ct ia us ll ta ns op sy ge ho ot pr ec os so nc no be "
+        "la fo tr pl pa ac hi mp ss mo ol et il id ts rs wh ow rm ab ie fe na bl pt ly wi ut mi od",
+    )
+)
+_SYMBOLS = re.compile(r"[!\"#$&*+<=>?@\\^`{|}~\[\]\ufffd]")
+_LETTERS = re.compile(r"(?<![a-z0-9])[a-z]{4,}(?![a-z0-9])")  # neither units, abbreviations nor symbols of genes
+_HAN = re.compile(r"[㐀-䶿一-鿿]")
+
+
+def why_ocr(characters: int, garbled: bool, imaged: bool, blank: bool) -> Message | None:
+    """Why a page with ``characters`` of text needs OCR: one of ``REASONS``, None if it does not.
+
+    ``imaged``: an image covers most of it; ``blank``: there is no image and next to nothing is drawn.
+    """
+    if garbled:
+        return GARBLED
+    if not characters:
+        return None if blank else NO_TEXT
+    return TOO_LITTLE if imaged and characters < FEW else None
+
+
+def is_garbled(texts: Sequence[str]) -> bool:
+    """Whether the text of a page, given as its pieces, can be read by nobody."""
+    if unreadable_share(texts) > MOST_UNREADABLE:
+        return True
+    text = " ".join(texts)
+    common, pairs = common_pairs(text)  # a font that numbers its glyphs as it likes makes an order that no word has
+    han, characters = common_han(text)
+    no_words = pairs >= ENOUGH_PAIRS and common < LEAST_COMMON_PAIRS
+    return misread(text) or no_words or (characters >= ENOUGH_HAN and han < LEAST_COMMON_HAN)
+
+
+def is_odd(line: str) -> bool:
+    """Whether one line may come of a font without a usable map to characters; lists of symbols and genes may too."""
+    characters = "".join(line.split())
+    if len(characters) < ODD_LETTERS:
+        return False
+    if unreadable_share([line]) > 1 - ODD_SYMBOLS or "\ufffd" * 3 in line:
+        return True
+    share, pairs = common_pairs(line)
+    return (pairs >= ODD_PAIRS and share < ODD_SHARE) or len(_SYMBOLS.findall(line)) > ODD_SYMBOLS * len(characters)
+
+
+def unreadable_share(texts: Sequence[str]) -> float:
+    """The share of characters that no reader can make out: replacement, private-use and unassigned ones."""
+    characters = [character for text in texts for character in text if not character.isspace()]
+    if not characters:
+        return 0.0
+    bad = sum(1 for one in characters if one == UNREADABLE or unicodedata.category(one) in {"Co", "Cn", "Cs"})
+    return bad / len(characters)
+
+
+def common_pairs(text: str) -> tuple[float, int]:
+    """The share of neighbouring letters of Latin words that are a common pair, and how many pairs there are."""
+    pairs = [first + second for word in _LETTERS.findall(text.casefold()) for first, second in pairwise(word)]
+    return sum(pair in _PAIRS for pair in pairs) / max(1, len(pairs)), len(pairs)
+
+
+def common_han(text: str) -> tuple[float, int]:
+    """The share of Chinese characters that are among the common ones of mainland or Taiwan, and how many there are."""
+    characters = _HAN.findall(text)
+    return sum(map(_is_common, characters)) / max(1, len(characters)), len(characters)
+
+
+def _is_common(character: str) -> bool:
+    """Level 1 of GB 2312 (3,755 characters) or of Big5 (5,401): the standards sort by use."""
+    simplified, traditional = character.encode("gb2312", "ignore"), character.encode("big5", "ignore")
+    return b"\xb0" <= simplified[:1] <= b"\xd7" or b"\xa4" <= traditional[:1] <= b"\xc6"
+
 
 # --- doubt ------------------------------------------------------------------------------------------------------------
 
-# Which pages have a text layer that is to be compared with what is printed (``layer.py`` compares). Pure.
+# Which pages have a text layer that is to be compared with what is printed (``scan.py`` compares). Pure.
 
 ODD_LINES = 2  # a formula or a line of symbols stands alone
 ODD_CHARACTERS = 0.04  # of a page's, in odd lines: addresses on the web and forms have fewer
@@ -134,10 +236,10 @@ class Page:
     blank: bool = False  # nothing is printed on it, so an empty text is right
     figures: tuple[Figure, ...] = ()
     separators: tuple[Separator, ...] = ()
-    needs: Message | None = None  # why it needs OCR, one of ``page_quality.REASONS``
+    needs: Message | None = None  # why it needs OCR, one of ``REASONS``
     scan: tuple[Scanned, ...] = ()  # the lines that ``pieces`` are made of, if OCR read some of them
     lost: bool = False  # OCR failed on it
-    doubt: Message | None = None  # why its text is to be compared with OCR, one of ``page_quality.UNTRUE``
+    doubt: Message | None = None  # why its text is to be compared with OCR, one of ``UNTRUE``
     parts: tuple[Page, ...] = ()  # what is printed on it in other directions, as pages of their own
 
     @property
@@ -186,12 +288,17 @@ def _read(page: Any, number: int, bound: int) -> Page:
     kept, cut = _cut(pieces, bound)
     images = [shown_box(image["bbox"], page.rotation_matrix) for image in page.get_image_info()]
     figures = _figures(images, page.rect, kept)
-    blank, imaged = _surface(page, images) if sum(len(piece.text) for piece in kept) < FURNITURE else (False, False)
-    remark = message("pdf.page_cut", most=bound) if cut else content.remark or _doubt(kept)
+    covered = _covered(page, images) > SCAN_COVERS
+    few = sum(len(piece.text) for piece in kept) < FURNITURE
+    blank = few and not images and len(page.get_cdrawings()) < OUTLINED_PATHS
+    remark = message("pdf.page_cut", most=bound) if cut else content.remark
+    share = unreadable_share([piece.text for piece in kept])
+    if not remark and share > DOUBTFUL:
+        remark = message("pdf.page_doubtful", share=share)
     remarks = (remark,) if remark else ()
     lines = separators(content.across, kept, grids)
-    needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, imaged, blank)
-    why = None if needs else doubt(kept, _covered(page, images) > SCAN_COVERS)
+    needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, few and covered, blank)
+    why = None if needs else doubt(kept, covered)
     whole = Page(number, height, tuple(kept), tuple(grids), None, remarks, back, blank, figures, lines, needs)
     return replace(whole, doubt=why, parts=tuple(parts))
 
@@ -206,11 +313,6 @@ def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) ->
         if not any(x0 < (piece.x0 + piece.x1) / 2 < x1 and y0 < piece.middle < y1 for piece in pieces):
             figures.append(Figure(x0, y0, x1, y1))
     return tuple(figures)
-
-
-def _doubt(pieces: Sequence[Piece]) -> Message | None:
-    share = unreadable_share([piece.text for piece in pieces])
-    return message("pdf.page_doubtful", share=share) if share > DOUBTFUL else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +408,6 @@ def _cut(pieces: Sequence[Piece], bound: int) -> tuple[list[Piece], bool]:
     return kept, False
 
 
-def _surface(page: Any, images: Sequence[Rectangle]) -> tuple[bool, bool]:
-    """Whether nothing is printed on ``page``, and whether images cover most of it."""
-    return not images and len(page.get_cdrawings()) < OUTLINED_PATHS, _covered(page, images) > SCAN_COVERS
-
-
 def _covered(page: Any, images: Sequence[Rectangle]) -> float:
     """The share of ``page`` that images cover."""
     return float(sum(abs(page.rect & pymupdf.Rect(image)) for image in images) / (abs(page.rect) or 1.0))
@@ -318,9 +415,5 @@ def _covered(page: Any, images: Sequence[Rectangle]) -> float:
 
 def placed_back(box: Box, back: Any) -> Box:
     """``box`` of a page that was turned for reading, on the page as displayed."""
-    corners = [
-        (x * back.a + y * back.c + back.e, x * back.b + y * back.d + back.f)
-        for x, y in ((box.x0, box.y0), (box.x1, box.y1))
-    ]
-    (ax, ay), (bx, by) = corners
-    return Box(box.page, *(round(value, 1) for value in (min(ax, bx), min(ay, by), max(ax, bx), max(ay, by))))
+    corners = shown_box((box.x0, box.y0, box.x1, box.y1), back)
+    return Box(box.page, *(round(value, 1) for value in corners))

@@ -13,23 +13,123 @@ Not covered: text in figures of pages that have text of their own.
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from statistics import median
 
+import pymupdf
+
 from localmed.config import ReadBounds
 from localmed.domain import Box, Message, message
-from localmed.ingest import page_quality
 from localmed.ingest.ocr import child as ocr
-from localmed.ingest.ocr.pages import TRIES, Failure, Frame, Ocr, Scan, Scanned, Seen
+from localmed.ingest.ocr.pages import TRIES, Failure, Frame, Ocr, Place, Scan, Scanned, Seen
 from localmed.ingest.parsed import Block, Line, Working
-from localmed.ingest.readers.pdf import layer
-from localmed.ingest.readers.pdf.page import Page, placed_back
-from localmed.ingest.readers.pdf.scan_tables import with_tables
+from localmed.ingest.readers.pdf.grid import (
+    Grid,
+    Separator,
+    cell_lookup,
+    find_ruled,
+    reads_as_table,
+    renumbered,
+    rules,
+    separators,
+    with_predicted,
+    worth_searching,
+)
+from localmed.ingest.readers.pdf.page import FOREIGN, NO_TEXT, ODD, REASONS, UNTRUE, Page, is_odd, placed_back
 from localmed.ingest.readers.pdf.text import Piece, cleaned, is_cjk
+
+# --- whether a text layer says what is printed ------------------------------------------------------------------------
+
+# A layer is doubted where a picture lies under or over most of the page (another OCR program may have written it),
+# where lines are made of letters and symbols as no text is (a font without a usable map), and where lines are printed
+# over each other. Up to ``SAMPLE`` lines are read by OCR, those with figures first, since a wrong amount does more harm
+# than a wrong letter. Lines of which the engine is not sure say nothing. A wrong letter outside the sample stays.
+
+SAMPLE = 12  # lines of a page, ~0.2 s each
+NUMBERED = 8  # of them with figures
+SHORTEST = 3  # letters and figures; page numbers and marks say nothing of a layer
+SURE = 0.8  # confidence of a line that may speak against the layer
+ENOUGH = 2  # lines
+ALIKE = 0.93  # of letters and figures in common, the mean of the lines; sound layers of scans have > 0.97
+FEW_NUMBERED = 4  # of so few lines with figures, one that differs is too many; else two
+
+
+def sample(page: Page) -> list[Piece]:
+    """The lines of ``page`` to compare."""
+    lines = [piece for piece in page.pieces if piece.upright and len(_plain(piece.text)) >= SHORTEST]
+    if page.doubt == ODD:
+        return _spread([piece for piece in page.pieces if piece.upright and is_odd(piece.text)], SAMPLE)
+    numbered = [line for line in lines if _numbers(line.text)]
+    chosen = _spread(numbered, NUMBERED)
+    return chosen + _spread([line for line in lines if line not in numbered], SAMPLE - len(chosen))
+
+
+def places(page: Page, lines: Sequence[Piece]) -> list[Place]:
+    """Where ``lines`` stand on ``page`` as displayed, and by how many quarters clockwise to turn them to be read."""
+    return [_place_of(page, line) for line in lines]
+
+
+def _place_of(page: Page, line: Piece) -> Place:
+    box = Box(page.number, line.x0, line.y0, line.x1, line.y1)
+    turn = 0
+    if page.back is not None:
+        box = placed_back(box, page.back)
+        turn = round(math.degrees(math.atan2(-page.back.b, page.back.a)))
+    return box.x0, box.y0, box.x1, box.y1, turn % 360 // 90
+
+
+def judged(page: Page, lines: Sequence[Piece], readings: Sequence[tuple[str, float]] | Failure) -> Page:
+    """``page`` after OCR of ``lines``: found true, to be read by OCR instead (``needs``), or with a remark."""
+    settled = replace(page, doubt=None)
+    if isinstance(readings, Failure):
+        return unchecked(page)
+    pairs = [(line.text, text) for line, (text, sure) in zip(lines, readings, strict=False) if sure >= SURE]
+    if len(pairs) < ENOUGH:
+        return unchecked(page) if page.doubt == FOREIGN else settled
+    length = sum(max(len(_plain(own)), len(_plain(read))) for own, read in pairs)
+    alike = sum(likeness(own, read) * max(len(_plain(own)), len(_plain(read))) for own, read in pairs) / max(1, length)
+    numbered = [(own, read) for own, read in pairs if _numbers(own) or _numbers(read)]
+    wrong = sum(_numbers(own) != _numbers(read) for own, read in numbered)
+    if alike < ALIKE or wrong > 1 or (wrong and len(numbered) < FEW_NUMBERED):
+        return replace(settled, needs=page.doubt)
+    if wrong:
+        return _with_remark(settled, message("ocr.unlike", count=wrong, compared=len(pairs)))
+    return settled
+
+
+def unchecked(page: Page) -> Page:
+    """``page`` whose layer could not be compared."""
+    return _with_remark(replace(page, doubt=None), message("ocr.unchecked", why=page.doubt or FOREIGN))
+
+
+def _with_remark(page: Page, remark: Message) -> Page:
+    return replace(page, remarks=(*page.remarks, remark))
+
+
+def likeness(first: str, second: str) -> float:
+    """The share of letters and figures that two lines have in common, in their order."""
+    return SequenceMatcher(None, _plain(first), _plain(second), autojunk=False).ratio()
+
+
+def _plain(text: str) -> str:
+    return "".join(one for one in unicodedata.normalize("NFKC", text).casefold() if one.isalnum())
+
+
+def _numbers(text: str) -> list[str]:
+    return re.findall(r"\d+", unicodedata.normalize("NFKC", text))
+
+
+def _spread(lines: Sequence[Piece], most: int) -> list[Piece]:
+    """At most ``most`` of ``lines``, from all over the page."""
+    return [lines[number * len(lines) // most] for number in range(most)] if len(lines) > most else list(lines)
+
 
 LEAST_CONFIDENCE = 0.6  # of a line; below it stand specks, logos and handwriting
 DOUBTFUL = 0.85  # mean confidence of a page that is worth a look; sound scans have > 0.95
@@ -58,11 +158,11 @@ def read_scans(
 ) -> Iterator[Working]:
     """Replace those of ``pages`` that need OCR, where it is wanted and installed; yields before each such page.
 
-    A page whose text layer is in doubt is compared first (``layer.py``). ``kept`` is a folder for what OCR reads.
+    A page whose text layer is in doubt is compared first (``py``). ``kept`` is a folder for what OCR reads.
     """
     scans = [index for index, page in enumerate(pages) if page.needs or page.doubt]
     if not bounds.ocr or not (engine or ocr.installed()):
-        pages[:] = [layer.unchecked(page) if page.doubt else page for page in pages]
+        pages[:] = [unchecked(page) if page.doubt else page for page in pages]
         return
     if not scans:
         return
@@ -71,7 +171,9 @@ def read_scans(
         for index in scans:
             if pages[index].doubt:
                 yield Working(pages[index].number, len(pages), ocr=True)
-                pages[index] = _compared(path, pages[index], reader)
+                chosen = sample(pages[index])
+                readings = reader.lines(path, pages[index].number, places(pages[index], chosen))
+                pages[index] = judged(pages[index], chosen, readings)
                 if not pages[index].needs:
                     continue
             for _ in range(TRIES):
@@ -89,11 +191,6 @@ def read_scans(
         placed, grids, rules = with_tables(pieces, straight.rules, straight.width, straight.height)
         lines = (*page.scan, *straight.lines)
         pages[index] = replace(page, pieces=placed, grids=grids, separators=rules, scan=lines)
-
-
-def _compared(path: Path, page: Page, reader: Ocr) -> Page:
-    lines = layer.sample(page)
-    return layer.judged(page, lines, reader.lines(path, page.number, layer.places(page, lines)))
 
 
 def confidence(lines: Sequence[Scanned]) -> float:
@@ -136,12 +233,12 @@ def _holds(box: Box, frame: Frame) -> bool:
 
 def _taken(page: Page, scan: Scan | Failure) -> tuple[Page, _Straight | None]:
     """``page`` with what OCR came to, and what it read if that counts."""
-    needs = page.needs or page_quality.NO_TEXT
+    needs = page.needs or NO_TEXT
     if isinstance(scan, Failure):
         return replace(page, flaw=message("ocr.failed", needs=needs, why=scan.why), lost=True), None
     every = _straightened(scan, page.number)
     sure = [line for line in every.lines if confidence([line]) >= LEAST_CONFIDENCE]
-    own = [] if page.needs in page_quality.UNTRUE else [_moved(piece, page, scan) for piece in page.pieces]
+    own = [] if page.needs in UNTRUE else [_moved(piece, page, scan) for piece in page.pieces]
     lines = tuple(scanned for scanned in sure if _covered(scanned.frame, [line.frame for _, line in own]) < COVERED)
     if own and (not lines or sum(len(line.text) for line in sure) < MORE * page.characters):
         return replace(page, needs=None), None
@@ -274,7 +371,7 @@ def _piece(line: Scanned, typical: tuple[float, float], families: dict[bool, str
 
 def summaries(pages: Sequence[Page]) -> Iterator[tuple[Message, list[int], float, float]]:
     """Of each reason for OCR: the numbers of the pages that were read so, and their mean and least confidence."""
-    for reason in page_quality.REASONS:
+    for reason in REASONS:
         read = [page for page in pages if page.scan and page.needs == reason]
         if read:
             means = [confidence(page.scan) for page in read]
@@ -288,3 +385,97 @@ def remedy(pages: Sequence[Page], bounds: ReadBounds) -> Message:
     if not bounds.ocr:
         return message("ocr.switch_on")
     return message("ocr.install")
+
+
+# --- the tables of a scanned page -------------------------------------------------------------------------------------
+
+# Its printed rules and what OCR read are set on an empty page and searched as on any. What runs through printed lines
+# of text is no rule but strokes of its letters. A line of text belongs to the cell that its middle stands in. Not
+# covered: a line of text that the engine read across two cells, cells told apart by shading.
+
+LAPS = 3.0  # points by which a rule is drawn longer: printed ones often stop short of those they meet
+THROUGH = 0.3  # of a rule's length within lines of text: it is made of letters
+DESCENT = 0.22  # of the height of a line's box, below its base
+INSIDE = 0.15  # of the height of a line of text: nearer its edge a rule underlines it or parts it from the next cell
+
+Tables = tuple[tuple[Piece, ...], tuple[Grid, ...], tuple[Separator, ...]]
+
+
+def with_tables(pieces: Sequence[Piece], printed: Sequence[Frame], width: float, height: float) -> Tables:
+    """``pieces`` with their cells, the tables, and the rules that part the page; ``printed`` are straightened rules."""
+    drawn = [_extended(*level) for level in map(_leveled, printed) if not _through(level, pieces)]
+    with pymupdf.open() as document:
+        page = _page(document, drawn, width, height)
+        for piece in pieces:  # the search for borders leaves out cells without text; whole words would widen cells
+            page.insert_text(((piece.x0 + piece.x1) / 2, piece.middle), "x", fontsize=1)
+        known = rules(page)
+        ruled = _tables(_drawn_grids(page) if worth_searching(known) else [], pieces)
+        page = _page(document, drawn, width, height)
+        for piece in pieces:
+            _set(page, piece)
+        grids = _tables(with_predicted(page, _in_cells(pieces, ruled), ruled), pieces)
+    placed = _in_cells(pieces, grids)
+    return tuple(placed), tuple(grids), separators(known.across, placed, grids)
+
+
+def _page(document: pymupdf.Document, drawn: Sequence[Frame], width: float, height: float) -> pymupdf.Page:
+    """A new page with the lines ``drawn``."""
+    page = document.new_page(width=max(width, 1.0), height=max(height, 1.0))
+    for x0, y0, x1, y1 in drawn:
+        page.draw_line((x0, y0), (x1, y1), width=0.5)
+    return page
+
+
+def _set(page: pymupdf.Page, piece: Piece) -> None:
+    """Print ``piece`` on ``page`` in its box; not a turned one, which is in no table."""
+    if not piece.upright:
+        return
+    font = "china-s" if any(map(is_cjk, piece.text)) else "helv"
+    tall = piece.y1 - piece.y0
+    size = min((piece.x1 - piece.x0) / (pymupdf.get_text_length(piece.text, font, 1) or 1.0), tall)
+    page.insert_text((piece.x0, piece.y1 - DESCENT * tall), piece.text, fontname=font, fontsize=max(size, 1.0))
+
+
+def _tables(grids: Sequence[Grid], pieces: Sequence[Piece]) -> list[Grid]:
+    """Those of ``grids`` whose text reads as a table, cells numbered through."""
+    numbered = renumbered(grids)
+    placed = _in_cells(pieces, numbered)
+    return renumbered([grid for grid in numbered if reads_as_table(grid, placed)])
+
+
+def _drawn_grids(page: pymupdf.Page) -> list[Grid]:
+    try:
+        return find_ruled(page)
+    except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read
+        return []
+
+
+def _in_cells(pieces: Sequence[Piece], grids: Sequence[Grid]) -> list[Piece]:
+    cell_at = cell_lookup(grids)
+    return [replace(piece, cell=cell_at((piece.x0 + piece.x1) / 2, piece.middle)) for piece in pieces]
+
+
+def _leveled(rule: Frame) -> Frame:
+    """``rule`` exactly level or upright."""
+    x0, y0, x1, y1 = rule
+    if abs(x1 - x0) > abs(y1 - y0):
+        middle = (y0 + y1) / 2
+        return min(x0, x1), middle, max(x0, x1), middle
+    middle = (x0 + x1) / 2
+    return middle, min(y0, y1), middle, max(y0, y1)
+
+
+def _extended(x0: float, y0: float, x1: float, y1: float) -> Frame:
+    return (x0 - LAPS, y0, x1 + LAPS, y1) if y0 == y1 else (x0, y0 - LAPS, x1, y1 + LAPS)
+
+
+def _through(rule: Frame, pieces: Sequence[Piece]) -> bool:
+    x0, y0, x1, y1 = rule
+    shared = 0.0
+    for piece in pieces:
+        margin = INSIDE * (piece.y1 - piece.y0)
+        if y0 == y1 and piece.y0 + margin < y0 < piece.y1 - margin:
+            shared += max(0.0, min(x1, piece.x1) - max(x0, piece.x0))
+        elif x0 == x1 and piece.x0 + margin < x0 < piece.x1 - margin:
+            shared += max(0.0, min(y1, piece.y1) - max(y0, piece.y0))
+    return shared > THROUGH * max(x1 - x0, y1 - y0)

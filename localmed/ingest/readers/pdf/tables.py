@@ -28,13 +28,11 @@ from dataclasses import dataclass, field, replace
 from localmed.domain import Box, Message, message
 from localmed.ingest.line_ends import JOINER
 from localmed.ingest.parsed import Block, Line
+from localmed.ingest.readers import tables
 from localmed.ingest.readers.pdf.grid import SAME_EDGE, Cell, Grid
 from localmed.ingest.readers.pdf.layout import rows as printed_rows
 from localmed.ingest.readers.pdf.text import Piece, is_cjk, joined, row_text
 
-HEADER_CHARACTERS = 80  # the longest header cell seen in drug tables holds ~70
-PLAIN_HEADER_CHARACTERS = 30  # of a header that is not bold
-SECTION_CHARACTERS = 60  # a full-width row that is longer is a note of the table
 TOP_OF_PAGE = 0.3  # of the page height: a table that begins lower does not go on from the page before
 MOST_COLUMNS = 0.6  # of the columns start a line at one height: a new row of a table ruled only around its body
 SLACK_CHARACTERS = 2.5  # of white at a line's end in a cell: its margins and a character that would have fitted
@@ -54,30 +52,24 @@ _WANTING = re.compile(r"\b(?:a|an|and|be|by|for|from|in|is|of|on|or|the|to|with)
 _MARKS = re.compile(r"[\s;:,.…·\u2060]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+@dataclass(frozen=True)
+class _Slot(tables.Cell):
     """What one row shows in some of its columns: printed lines, each a text and where it stands."""
 
-    columns: tuple[int, int]
-    lines: tuple[tuple[str, Piece], ...]
-    depth: int = 1  # rows that its cell covers
+    lines: tuple[tuple[str, Piece], ...] = ()
 
-    @property
-    def text(self) -> str:
-        """Its lines as one text."""
+    @classmethod
+    def of(cls, columns: tuple[int, int], lines: Sequence[tuple[str, Piece]], depth: int = 1) -> _Slot:
+        """``lines`` as one text in ``columns``; a header where all of it is bold. Its cell covers ``depth`` rows."""
         whole = ""
-        for text, _ in self.lines:
+        for text, _ in lines:
             whole = joined(whole, text)
-        return whole
-
-    @property
-    def bold(self) -> bool:
-        """Whether all of it is bold."""
-        return all(piece.bold for _, piece in self.lines)
+        bold = all(piece.bold for _, piece in lines)
+        return cls(whole, 0, columns[0], depth, columns[1] - columns[0], bold, tuple(lines))
 
 
 _LEADER = re.compile(r"\s*(?:\.{2,}| …)$")  # dots that lead the eye to the next column
-_Row = list[_Slot]
+_Row = list[_Slot]  # by column
 
 
 @dataclass(slots=True)
@@ -96,11 +88,11 @@ class Carry:
 
 def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carry: Carry) -> list[Block]:
     """The rows of ``grid`` on ``page``; ``top`` says that it is the first table and stands at the page's top."""
-    rows = _rows(grid, pieces)
+    rows = [row for parts in _rows(grid, pieces) if (row := [slot for slot in parts if slot.lines])]
     goes_on = top and carry.page == page - 1 and _same_columns(grid.edges, carry.edges, grid.predicted)
     count = _repeated(grid, rows, carry.names) if goes_on else 0
     count = count or _header_count(grid, rows, goes_on)
-    head, names = rows[:count], _names(grid, rows[:count])
+    head, names = rows[:count], tables.names_of(rows[:count], grid.width)
     goes_on = goes_on and (not count or names == carry.names)
     if goes_on:
         names = carry.names
@@ -108,12 +100,11 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     else:
         carry.section, carry.first = "", ""
         rows = rows[count:] if count < len(rows) else rows
-    unused = not goes_on and _unused(rows, names)
+    unused = not goes_on and tables.unused(rows, grid.width, names)
     carry.page, carry.edges, carry.names = page, grid.edges, () if unused else names
-    blocks = [_block(grid, row, page, carry) for row in head] if unused else []
+    made = [_block(grid, row, page, carry) for row in head] if unused else []
     carry.names = names
-    blocks.extend(_block(grid, row, page, carry) for row in rows)
-    made = [block for block in blocks if block is not None]
+    made.extend(_block(grid, row, page, carry) for row in rows)
     missing = lost_cells(pieces, made, names if goes_on else ())
     if missing:
         carry.lost[page] = carry.lost.get(page, 0) + missing
@@ -133,18 +124,14 @@ def is_doubtful(grid: Grid, rows: Sequence[_Row], names: Sequence[str]) -> bool:
     A word or number is cut in two at a column's edge, or sentences go on in the next row; or, where no borders
     are drawn, names stand apart from their amounts, or the columns have no names.
     """
-    if any(_is_cut(first, second) for row in rows for first, second in itertools.pairwise(_filled(row))):
+    if any(_is_cut(first, second) for row in rows for first, second in itertools.pairwise(row)):
         return True
     if sum(_goes_on(above, below) for above, below in itertools.pairwise(rows)) >= GO_ON:
         return True
-    body = [row for row in rows if not _is_section(row, grid.width)]
-    apart = sum(not any(slot.lines for slot in row if slot.columns[0] == 0) for row in body)
+    body = [row for row in rows if not tables.full(row[0], grid.width)]
+    apart = sum(row[0].column > 0 for row in body)
     unnamed = grid.width >= MANY_COLUMNS and not any(names)
     return grid.predicted and (unnamed or apart > MOST_APART * len(body))
-
-
-def _filled(row: _Row) -> list[_Slot]:
-    return [slot for slot in row if slot.lines]
 
 
 def _one_word(text: str, piece: Piece, after: str, next_piece: Piece) -> bool:
@@ -155,9 +142,9 @@ def _one_word(text: str, piece: Piece, after: str, next_piece: Piece) -> bool:
 
 def _goes_on(above: _Row, below: _Row) -> int:
     """How plainly the text of a cell goes on in the one below: ``GO_ON`` where a word is wanting, 1 where it may."""
-    under = {slot.columns: slot.text for slot in below if slot.lines}
+    under = {(slot.column, slot.width): slot.text for slot in below}
     for slot in above:
-        text, after = slot.text.rstrip(), under.get(slot.columns, "").lstrip()
+        text, after = slot.text.rstrip(), under.get((slot.column, slot.width), "").lstrip()
         if text and after and after != text:
             prose = len(text.split()) >= PROSE and text[-1].isalpha() and not is_cjk(text[-1])
             if _WANTING.search(text):
@@ -175,17 +162,6 @@ def _is_cut(first: _Slot, second: _Slot) -> bool:
     return bool(_NUMBER_BEGUN.search(left) and right[:1].isdigit()) or bool(
         left[-1:].isdigit() and _NUMBER_GOES_ON.match(right)
     )
-
-
-def _unused(rows: Sequence[_Row], names: Sequence[str]) -> bool:
-    """Whether a header stands above a column that is empty but for sections, and so would show in no row."""
-    slots = (slot for row in rows if not _is_section(row, len(names)) for slot in row if slot.lines)
-    filled = {column for slot in slots for column in range(*slot.columns)}
-    return any(name and column not in filled for column, name in enumerate(names))
-
-
-def _is_section(row: _Row, width: int) -> bool:
-    return len(row) == 1 and row[0].columns == (0, width)
 
 
 def at_top(grid: Grid, height: float) -> bool:
@@ -213,7 +189,7 @@ def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
             for number, cell in enumerate(grid.cells)
             if cell.rows[0] <= index < cell.rows[1]
         ]
-        row.sort(key=lambda slot: slot.columns)
+        row.sort(key=lambda slot: (slot.column, slot.width))
         if any(slot.lines for slot in row):
             rows.extend(_split(row) if grid.height <= UNRULED_ROWS else [row])
     return rows
@@ -224,7 +200,7 @@ def _slot(cell: Cell, pieces: Sequence[Piece]) -> _Slot:
     for row in printed_rows(pieces):
         text = row_text(row)
         lines.append((_LEADER.sub("", text), _whole(row)))
-    return _Slot(cell.columns, tuple(lines), cell.rows[1] - cell.rows[0])
+    return _Slot.of(cell.columns, lines, cell.rows[1] - cell.rows[0])
 
 
 def _whole(row: Sequence[Piece]) -> Piece:
@@ -252,10 +228,13 @@ def _split(row: _Row) -> list[_Row]:
     if len(cuts) < 2:
         return [row]
     limits = [float("-inf"), *[cut - half for cut in cuts[1:]], float("inf")]
-    return [
-        [_Slot(slot.columns, tuple(line for line in slot.lines if low <= line[1].middle < high)) for slot in row]
-        for low, high in itertools.pairwise(limits)
-    ]
+    return [[_part(slot, low, high) for slot in row] for low, high in itertools.pairwise(limits)]
+
+
+def _part(slot: _Slot, low: float, high: float) -> _Slot:
+    """What ``slot`` shows between two heights."""
+    columns = (slot.column, slot.column + slot.width)
+    return _Slot.of(columns, [line for line in slot.lines if low <= line[1].middle < high])
 
 
 def _starting(row: _Row, top: float) -> int:
@@ -270,94 +249,58 @@ def _header_count(grid: Grid, rows: Sequence[_Row], goes_on: bool) -> int:
     """How many rows at the top are headers."""
     if len(rows) < 2 or not _may_head(rows[0]):
         return 0
-    if not _bold(rows[0]) and (goes_on or grid.width < 3 or not _differs(rows[0], rows[1:])):
+    first = rows[0]
+    if not _bold(first) and (goes_on or grid.width < 3 or not _heads(first, rows[1:])):
         return 0
-    grouped = any(1 < slot.columns[1] - slot.columns[0] < grid.width for slot in rows[0])
-    deepest = max(slot.depth for slot in rows[0])
+    grouped = any(1 < slot.width < grid.width for slot in first)
+    deepest = max(slot.height for slot in first)
     if grouped and 1 < deepest < len(rows):
         return deepest  # a header cell beside the grouped ones reaches down to the body
-    second = grouped and len(rows) > 2 and _may_head(rows[1]) and (_bold(rows[1]) or not _figures(rows[1]))
-    return 2 if second else 1
+    figures = any(character.isdigit() for slot in rows[1] if slot.column for character in slot.text)
+    return 2 if grouped and len(rows) > 2 and _may_head(rows[1]) and (_bold(rows[1]) or not figures) else 1
+
+
+def _heads(first: _Row, body: Sequence[_Row]) -> bool:
+    """Whether ``first`` is short text above a column of figures or of much longer text."""
+    differing = (slot for slot in first if not tables.figure(slot.text) and tables.differs(slot, body))
+    return all(tables.plain(slot.text) for slot in first) and any(differing)
 
 
 def _repeated(grid: Grid, rows: Sequence[_Row], names: tuple[str, ...]) -> int:
     """How many rows at the top repeat the header of the page before."""
-    return next((count for count in (1, 2) if any(names) and _names(grid, rows[:count]) == names), 0)
+    return next((n for n in (1, 2) if any(names) and tables.names_of(rows[:n], grid.width) == names), 0)
 
 
 def _may_head(row: _Row) -> bool:
-    filled = [slot for slot in row if slot.lines]
-    return len(filled) > 1 and all(len(slot.text) <= HEADER_CHARACTERS for slot in filled)
+    return len(row) > 1 and all(len(slot.text) <= tables.HEADER_CHARACTERS for slot in row)
 
 
 def _bold(row: _Row) -> bool:
-    return all(slot.bold for slot in row if slot.lines)
-
-
-def _figures(row: _Row) -> bool:
-    return any(character.isdigit() for slot in row[1:] for character in slot.text)
-
-
-def _differs(head: _Row, body: Sequence[_Row]) -> bool:
-    """Whether ``head`` is short text above a column of figures or of much longer text."""
-    for slot in head:
-        text = slot.text
-        if len(text) > PLAIN_HEADER_CHARACTERS or text.endswith((".", "。", "；", ";")):
-            return False
-    for slot in head:
-        below = [other.text for row in body for other in row if other.columns == slot.columns and other.lines]
-        figures = sum(any(character.isdigit() for character in text) for text in below)
-        if not below or not slot.lines:
-            continue
-        plain = not any(character.isdigit() for character in slot.text.partition("（")[0].partition("(")[0])
-        if plain and (figures > len(below) / 2 or sum(map(len, below)) > 2 * len(slot.text) * len(below)):
-            return True
-    return False
-
-
-def _names(grid: Grid, rows: Sequence[_Row]) -> tuple[str, ...]:
-    names: list[list[str]] = [[] for _ in range(grid.width)]
-    for row in rows:
-        for slot in row:
-            for column in range(*slot.columns):
-                if slot.text and slot.text not in names[column]:
-                    names[column].append(slot.text)
-    return tuple(" ".join(parts) for parts in names)
+    return all(slot.header for slot in row)
 
 
 def _with_first(rows: list[_Row], first: str) -> list[_Row]:
     """``rows`` with ``first`` in the first row's empty first cell: its label stands on the page before."""
-    if not first or not rows or not rows[0] or rows[0][0].lines or rows[0][0].columns != (0, 1):
+    if not first or not rows or rows[0][0].column == 0:
         return rows
-    anchor = next((slot.lines[0][1] for slot in rows[0] if slot.lines), None)
-    if anchor is None:
-        return rows
-    return [[_Slot((0, 1), ((first, anchor),)), *rows[0][1:]], *rows[1:]]
+    return [[_Slot.of((0, 1), [(first, rows[0][0].lines[0][1])]), *rows[0]], *rows[1:]]
 
 
-def _block(grid: Grid, row: _Row, page: int, carry: Carry) -> Block | None:
-    filled = [slot for slot in row if slot.lines]
-    if not filled:
-        return None
-    chinese = sum(is_cjk(character) for slot in filled for character in slot.text) > 0
-    if _is_section(row, grid.width):
-        if len(row[0].text) <= SECTION_CHARACTERS:
+def _block(grid: Grid, row: _Row, page: int, carry: Carry) -> Block:
+    chinese = any(is_cjk(character) for slot in row for character in slot.text)
+    if tables.full(row[0], grid.width):
+        if len(row[0].text) <= tables.SECTION_CHARACTERS:
             carry.section, carry.first = row[0].text, ""
         return Block("row", tuple(_line(text, piece, page) for text, piece in row[0].lines))
-    if filled[0].columns[0] == 0:
-        carry.first = filled[0].text
+    if row[0].column == 0:
+        carry.first = row[0].text
     lines: list[Line] = []
     if carry.section:
-        lines.append(_line(carry.section + ("；" if chinese else ";"), filled[0].lines[0][1], page))
-    for slot in filled:
-        width = grid.edges[slot.columns[1]] - grid.edges[slot.columns[0]]
-        lines.extend(_slot_lines(slot, width, _name(slot, carry.names), page, chinese, slot is filled[-1]))
+        lines.append(_line(carry.section + ("；" if chinese else ";"), row[0].lines[0][1], page))
+    for slot in row:
+        width = grid.edges[slot.column + slot.width] - grid.edges[slot.column]
+        lines.extend(_slot_lines(slot, width, tables.name_of(slot, carry.names), page, chinese, slot is row[-1]))
     return Block("row", tuple(lines))
-
-
-def _name(slot: _Slot, names: Sequence[str]) -> str:
-    covered = dict.fromkeys(name for name in names[slot.columns[0] : slot.columns[1]] if name)
-    return " / ".join(covered).rstrip(":：")
 
 
 def _slot_lines(slot: _Slot, width: float, name: str, page: int, chinese: bool, last: bool) -> list[Line]:

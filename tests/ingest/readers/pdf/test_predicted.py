@@ -11,7 +11,7 @@ from localmed.ingest.chunking import text_of
 from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.grid import find_ruled
 from localmed.ingest.readers.pdf.reader import read
-from localmed.ingest.readers.pdf.scan_tables import with_tables
+from localmed.ingest.readers.pdf.scan import with_tables
 from localmed.ingest.readers.pdf.text import Piece
 
 EDGES = (50, 160, 260, 380, 470)
