@@ -79,7 +79,7 @@ def _keys(piece: Piece, page: Page) -> Iterator[Key]:
     if not zone:
         return
     text = "".join(piece.text.casefold().split())
-    if any(character.isalpha() for character in text):
+    if any(character.isalnum() for character in text):  # a number alone may be the count of pages, on a line of its own
         yield zone, text, "text"
     for number in list(_NUMBER.finditer(text))[:MOST_FIGURES]:
         before, after = text[: number.start()], text[number.end() :]

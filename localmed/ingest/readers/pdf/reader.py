@@ -165,6 +165,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
     body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
     flow = _flow(kept, body)
     blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
+    torn = (line.box for block in blocks if block.doubtful for line in block.lines)
+    flow.carry.doubtful |= {box.page for box in torn if box}
     title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
     notes = (*_notes(kept, removed), *lost_notes(flow.carry), *((message("pdf.end_lost"),) if cut else ()))
     lost = sum(page.lost for page in kept)
@@ -246,7 +248,8 @@ def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
 
 def _block(part: Paragraph, level: int = 0) -> Block:
     """``part`` as a block; a heading where it has a level."""
-    return Block("heading" if level else "paragraph", tuple(Line(row.text, row.box) for row in part.rows), level)
+    torn = any(row.between for row in part.rows)
+    return Block("heading" if level else "paragraph", tuple(Line(row.text, row.box) for row in part.rows), level, torn)
 
 
 def _placed(block: Block, backs: dict[int, Any]) -> Block:

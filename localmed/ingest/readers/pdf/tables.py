@@ -50,7 +50,9 @@ TALLEST = 14_400.0  # points of a page, by ISO 32000; a hostile font may be tall
 
 _NUMBER_BEGUN = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})*[,，]$")
 _NUMBER_GOES_ON = re.compile(r"[,，.]\d")
-_WANTING = re.compile(r"\b(?:a|an|and|be|by|for|from|in|is|of|on|or|the|to|with)$")
+_WANTING = re.compile(r"\b(?:a|an|and|be|by|for|from|in|is|of|on|or|the|to|with)$|\w/$")
+_BROKEN_OFF = re.compile(r"(?:\b(?:an|and|from|of|or|the|with)|\w/)$")  # no cell ends so
+_VALUE = re.compile(r"[<>≤≥±+–−-]?\s?\d+(?![.)]\s|[\d.]*[)）、])")  # but no label of a list
 _MARKS = re.compile(r"[\s;:,.…·\u2060]+")
 
 
@@ -97,7 +99,9 @@ class Carry:
 def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carry: Carry) -> list[Block]:
     """The rows of ``grid`` on ``page``; ``top`` says that it is the first table and stands at the page's top."""
     rows = _rows(grid, pieces)
-    goes_on = top and carry.page == page - 1 and _same_columns(grid.edges, carry.edges, grid.predicted)
+    uneven = len(rows) > grid.height and any(len(_filled(row)) < len(row) for row in rows)  # cut by its lines alone
+    follows = top and carry.page == page - 1 and len(grid.edges) == len(carry.edges)
+    goes_on = follows and _same_columns(grid.edges, carry.edges, grid.predicted)
     count = _repeated(grid, rows, carry.names) if goes_on else 0
     count = count or _header_count(grid, rows, goes_on)
     head, names = rows[:count], _names(grid, rows[:count])
@@ -117,7 +121,8 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     missing = lost_cells(pieces, made, names if goes_on else ())
     if missing:
         carry.lost[page] = carry.lost.get(page, 0) + missing
-    carry.torn = bool(missing) or (goes_on and carry.torn) or is_doubtful(grid, rows, names)
+    uncertain = follows and (carry.torn or not (goes_on or any(names)))  # its names may stand on the page before
+    carry.torn = bool(missing) or uncertain or uneven or is_doubtful(grid, rows, names)
     if made and carry.torn:
         carry.doubtful.add(page)
         made = [replace(block, doubtful=True) for block in made]
@@ -130,15 +135,20 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
 def is_doubtful(grid: Grid, rows: Sequence[_Row], names: Sequence[str]) -> bool:
     """Whether the body ``rows`` of ``grid`` show that they may be torn.
 
-    A word or number is cut in two at a column's edge, or sentences go on in the next row; or, where no borders
-    are drawn, names stand apart from their amounts, or the columns have no names.
+    A word or number is cut in two at a column's edge, or sentences go on in the next row or stop short; or a cell
+    holds several values, one below the other; or, where no borders are drawn, names stand apart from their amounts,
+    or the columns have no names; or other names stand in the middle.
     """
     if any(_is_cut(first, second) for row in rows for first, second in itertools.pairwise(_filled(row))):
         return True
     if sum(_goes_on(above, below) for above, below in itertools.pairwise(rows)) >= GO_ON:
         return True
+    if any(_BROKEN_OFF.search(slot.text) or _is_stacked(slot) for row in rows for slot in row):
+        return True
     body = [row for row in rows if not _is_section(row, grid.width)]
     apart = sum(not any(slot.lines for slot in row if slot.columns[0] == 0) for row in body)
+    if any(names) and any(_may_head(row) and _bold(row) and not _figures(row) for row in body):
+        return True  # the header of another table, in a frame with this one
     unnamed = grid.width >= MANY_COLUMNS and not any(names)
     return grid.predicted and (unnamed or apart > MOST_APART * len(body))
 
@@ -175,6 +185,19 @@ def _is_cut(first: _Slot, second: _Slot) -> bool:
     return bool(_NUMBER_BEGUN.search(left) and right[:1].isdigit()) or bool(
         left[-1:].isdigit() and _NUMBER_GOES_ON.match(right)
     )
+
+
+def _is_stacked(slot: _Slot) -> bool:
+    """Whether a cell's lines are values, each complete in itself, so that no row says what each is the value of."""
+    values, depth, before = 0, 0, ""
+    for text, _ in slot.lines:
+        if not depth and text[:1].isalpha():
+            return False  # words, in which numbers stand
+        alike = not before[-1:].isalpha() or before.split()[-1] == text.split()[-1]  # "5 mL", "10 mL"
+        values += bool(not depth and alike and before[-1:] not in tuple("-–−,/×") and _VALUE.match(text))
+        depth = max(0, depth + sum(map(text.count, "([（")) - sum(map(text.count, ")]）")))
+        before = text
+    return values > 1
 
 
 def _unused(rows: Sequence[_Row], names: Sequence[str]) -> bool:
@@ -240,7 +263,7 @@ def _whole(row: Sequence[Piece]) -> Piece:
 
 
 def _split(row: _Row) -> list[_Row]:
-    """``row`` cut where most columns start a line at one height."""
+    """``row`` cut where most columns start a line at one height, if each part has its label and is whole."""
     if len(row) < 2:
         return [row]
     tops = sorted({round(piece.middle) for slot in row for _, piece in slot.lines})
@@ -252,10 +275,12 @@ def _split(row: _Row) -> list[_Row]:
     if len(cuts) < 2:
         return [row]
     limits = [float("-inf"), *[cut - half for cut in cuts[1:]], float("inf")]
-    return [
+    parts = [
         [_Slot(slot.columns, tuple(line for line in slot.lines if low <= line[1].middle < high)) for slot in row]
         for low, high in itertools.pairwise(limits)
     ]
+    labelled = all(part[0].lines for part in parts) or not row[0].lines
+    return parts if labelled and not any(map(_goes_on, parts, parts[1:])) else [row]
 
 
 def _starting(row: _Row, top: float) -> int:
@@ -341,8 +366,8 @@ def _block(grid: Grid, row: _Row, page: int, carry: Carry) -> Block | None:
         return None
     chinese = sum(is_cjk(character) for slot in filled for character in slot.text) > 0
     if _is_section(row, grid.width):
-        if len(row[0].text) <= SECTION_CHARACTERS:
-            carry.section, carry.first = row[0].text, ""
+        carry.section = row[0].text if len(row[0].text) <= SECTION_CHARACTERS else ""  # a long one ends that before
+        carry.first = ""
         return Block("row", tuple(_line(text, piece, page) for text, piece in row[0].lines))
     if filled[0].columns[0] == 0:
         carry.first = filled[0].text
