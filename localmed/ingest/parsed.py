@@ -43,7 +43,7 @@ class Block:
     kind: BlockKind
     lines: tuple[Line, ...]
     level: int = 0
-    doubtful: bool = False  # a row of a table that was not read with certainty
+    doubtful: bool = False  # of a table, or of a list in columns, that was not read with certainty
 
     @classmethod
     def of(cls, kind: BlockKind, text: str, level: int = 0) -> Block:

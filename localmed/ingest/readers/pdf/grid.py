@@ -22,6 +22,7 @@ from localmed.ingest.readers.pdf.text import CellOf, Piece, shown_box
 SHORTEST_RULE = 12.0  # points; below it is an underline of a word or a tick box
 THIN = 3.0  # points; a filled rectangle thinner than this is a rule
 SAME_EDGE = 3.0  # points between two strokes of one border
+BACKGROUND = 0.5  # of the page: a larger filled rectangle is the colour of the paper, whose edges are no rules
 MAX_PATHS = 5000  # drawn paths on a page; plots and maps have more, and the search is quadratic in them
 FILLED_SHARE = 0.2  # of its cells; a checklist with an empty column for notes has half
 FRAME_SHARE = 0.75  # of the text in one cell: a frame, not a table
@@ -79,9 +80,16 @@ def rules(page: Any) -> Rules:
     down: list[Rectangle] = []
     matrix = page.rotation_matrix
     for path in paths:
-        for item in path["items"]:
+        for item in () if _is_background(path, page) else path["items"]:
             _add_rules(item, matrix, across, down)
     return Rules(tuple(across), tuple(down))
+
+
+def _is_background(path: Any, page: Any) -> bool:
+    """Whether ``path`` fills most of ``page``: it would join the tables on it to one, with the page for a frame."""
+    x0, y0, x1, y1 = path["rect"]
+    filled = path["type"] == "f" and len(path["items"]) == 1
+    return filled and bool((x1 - x0) * (y1 - y0) > BACKGROUND * page.rect.width * page.rect.height)
 
 
 def worth_searching(drawn: Rules) -> bool:
@@ -128,7 +136,9 @@ def find_ruled(page: Any) -> list[Grid]:
     """The tables that PyMuPDF sees on ``page``, cells numbered through; not yet judged by their text."""
     grids: list[Grid] = []
     first = 0
-    for table in page.find_tables().tables:
+    # a turned page PyMuPDF turns back before it looks, and reads its drawings anew
+    paths = None if page.rotation else [path for path in page.get_drawings() if not _is_background(path, page)]
+    for table in page.find_tables(paths=paths).tables:
         grid = _grid([tuple(cell) for cell in table.cells if cell], first)
         if grid is not None:
             grids.append(grid)

@@ -15,7 +15,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from localmed.domain import Box
@@ -36,6 +36,8 @@ CJK_HEADING_CHARACTERS = 45
 RARE_FACE = 0.2  # of the document's characters: a face used for less may mark headings
 RARE_SIZE = 0.9  # of the body size: smaller print in another face is a caption
 JOIN_OVER = 12  # footnotes between the two halves of a paragraph; government print has up to 8 in a column
+BESIDE_EMS = 1.7  # from a line to the next: two lines further on is more than twice the size
+SAME_COLUMN = 2.0  # points between where its lines begin
 APART_EMS = 4.0  # between the parts of one row: running text has no such gaps
 FULL_ROW = 0.8  # of the column: a last row so long did not end its paragraph
 
@@ -66,6 +68,7 @@ class Row:
     upright: bool = True
     faces: frozenset[Face] = frozenset()
     apart: bool = False  # its parts stand far from each other, as in headers, footers and forms
+    between: bool = False  # of a list in columns, in which some row stands beside two others, at the height of neither
 
     @property
     def cjk(self) -> bool:
@@ -144,7 +147,28 @@ def body_of(pieces: Iterable[Piece]) -> Body:
 
 def column_rows(pieces: Sequence[Piece], page: int) -> list[Row]:
     """The printed rows of one region of ``page``, neighbouring pieces joined."""
-    return [_row(row, page) for row in printed_rows(pieces)]
+    printed = printed_rows(pieces)
+    rows = [_row(row, page) for row in printed]
+    torn: set[int] = set()
+    for index in range(1, len(rows) - 1):
+        if _stands_between(*rows[index - 1 : index + 2]):
+            torn |= {index - 1, index, index + 1}
+            column = max(row.box.x0 for row in rows[index - 1 : index + 2])
+            for step in (-1, 1):  # and the items of the list before and after
+                at = index + 2 * step
+                while 0 <= at < len(rows) and any(abs(piece.x0 - column) < SAME_COLUMN for piece in printed[at]):
+                    torn.add(at)
+                    at += step
+    return [replace(row, between=index in torn) for index, row in enumerate(rows)] if torn else rows
+
+
+def _stands_between(above: Row, row: Row, below: Row) -> bool:
+    """Whether ``row`` stands beside two lines of one text, as in lists of two columns whose items are centred."""
+    sizes = [above.size, row.size, below.size]
+    if not row.upright or below.box.y1 - above.box.y1 > BESIDE_EMS * min(sizes) or min(sizes) < RARE_SIZE * max(sizes):
+        return False
+    left = row.box.x1 < min(above.box.x0, below.box.x0)
+    return left or row.box.x0 > max(above.box.x1, below.box.x1)
 
 
 def _row(pieces: Sequence[Piece], page: int) -> Row:
@@ -267,6 +291,8 @@ def is_heading(paragraph: Paragraph, body: Body) -> bool:
         return False
     if paragraph.size >= BIG * body.size:
         return True
+    if not cjk and (text[0] == "[" or text.split()[0].islower()):
+        return False  # a bold word or date that ended on a line of its own
     if paragraph.size < 0.8 * body.size:
         return False
     bold = all(row.bold for row in rows) and not body.bold

@@ -111,7 +111,7 @@ def _keys(piece: Piece, page: Page) -> Iterator[Key]:
     if not zone:
         return
     text = "".join(piece.text.casefold().split())
-    if any(character.isalpha() for character in text):
+    if any(character.isalnum() for character in text):  # a number alone may be the count of pages, on a line of its own
         yield zone, text, "text"
     for number in list(_NUMBER.finditer(text))[:MOST_FIGURES]:
         before, after = text[: number.start()], text[number.end() :]
@@ -296,6 +296,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
     body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
     flow = _flow(kept, body)
     blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
+    torn = (line.box for block in blocks if block.doubtful for line in block.lines)
+    flow.carry.doubtful |= {box.page for box in torn if box}
     title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
     notes = (*_notes(kept, removed), *lost_notes(flow.carry), *((message("pdf.end_lost"),) if cut else ()))
     lost = sum(page.lost for page in kept)
@@ -377,7 +379,8 @@ def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
 
 def _block(part: Paragraph, level: int = 0) -> Block:
     """``part`` as a block; a heading where it has a level."""
-    return Block("heading" if level else "paragraph", tuple(Line(row.text, row.box) for row in part.rows), level)
+    torn = any(row.between for row in part.rows)
+    return Block("heading" if level else "paragraph", tuple(Line(row.text, row.box) for row in part.rows), level, torn)
 
 
 def _placed(block: Block, backs: dict[int, Any]) -> Block:

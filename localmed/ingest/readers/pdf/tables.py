@@ -48,7 +48,9 @@ TALLEST = 14_400.0  # points of a page, by ISO 32000; a hostile font may be tall
 
 _NUMBER_BEGUN = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})*[,，]$")
 _NUMBER_GOES_ON = re.compile(r"[,，.]\d")
-_WANTING = re.compile(r"\b(?:a|an|and|be|by|for|from|in|is|of|on|or|the|to|with)$")
+_WANTING = re.compile(r"\b(?:a|an|and|be|by|for|from|in|is|of|on|or|the|to|with)$|\w/$")
+_BROKEN_OFF = re.compile(r"(?:\b(?:an|and|from|of|or|the|with)|\w/)$")  # no cell ends so
+_VALUE = re.compile(r"[<>≤≥±+–−-]?\s?\d+(?![.)]\s|[\d.]*[)）、])")  # but no label of a list
 _MARKS = re.compile(r"[\s;:,.…·\u2060]+")
 
 
@@ -88,8 +90,11 @@ class Carry:
 
 def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carry: Carry) -> list[Block]:
     """The rows of ``grid`` on ``page``; ``top`` says that it is the first table and stands at the page's top."""
-    rows = [row for parts in _rows(grid, pieces) if (row := [slot for slot in parts if slot.lines])]
-    goes_on = top and carry.page == page - 1 and _same_columns(grid.edges, carry.edges, grid.predicted)
+    cut = _rows(grid, pieces)
+    uneven = len(cut) > grid.height and not all(slot.lines for row in cut for slot in row)  # cut by its lines alone
+    rows = [row for parts in cut if (row := [slot for slot in parts if slot.lines])]
+    follows = top and carry.page == page - 1 and len(grid.edges) == len(carry.edges)
+    goes_on = follows and _same_columns(grid.edges, carry.edges, grid.predicted)
     count = _repeated(grid, rows, carry.names) if goes_on else 0
     count = count or _header_count(grid, rows, goes_on)
     head, names = rows[:count], tables.names_of(rows[:count], grid.width)
@@ -108,7 +113,8 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     missing = lost_cells(pieces, made, names if goes_on else ())
     if missing:
         carry.lost[page] = carry.lost.get(page, 0) + missing
-    carry.torn = bool(missing) or (goes_on and carry.torn) or is_doubtful(grid, rows, names)
+    uncertain = follows and (carry.torn or not (goes_on or any(names)))  # its names may stand on the page before
+    carry.torn = bool(missing) or uncertain or uneven or is_doubtful(grid, rows, names)
     if made and carry.torn:
         carry.doubtful.add(page)
         made = [replace(block, doubtful=True) for block in made]
@@ -121,15 +127,20 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
 def is_doubtful(grid: Grid, rows: Sequence[_Row], names: Sequence[str]) -> bool:
     """Whether the body ``rows`` of ``grid`` show that they may be torn.
 
-    A word or number is cut in two at a column's edge, or sentences go on in the next row; or, where no borders
-    are drawn, names stand apart from their amounts, or the columns have no names.
+    A word or number is cut in two at a column's edge, or sentences go on in the next row or stop short; or a cell
+    holds several values, one below the other; or, where no borders are drawn, names stand apart from their amounts,
+    or the columns have no names; or other names stand in the middle.
     """
     if any(_is_cut(first, second) for row in rows for first, second in itertools.pairwise(row)):
         return True
     if sum(_goes_on(above, below) for above, below in itertools.pairwise(rows)) >= GO_ON:
         return True
+    if any(_BROKEN_OFF.search(slot.text) or _is_stacked(slot) for row in rows for slot in row):
+        return True
     body = [row for row in rows if not tables.full(row[0], grid.width)]
     apart = sum(row[0].column > 0 for row in body)
+    if any(names) and any(_may_head(row) and _bold(row) and not _figures(row) for row in body):
+        return True  # the header of another table, in a frame with this one
     unnamed = grid.width >= MANY_COLUMNS and not any(names)
     return grid.predicted and (unnamed or apart > MOST_APART * len(body))
 
@@ -162,6 +173,19 @@ def _is_cut(first: _Slot, second: _Slot) -> bool:
     return bool(_NUMBER_BEGUN.search(left) and right[:1].isdigit()) or bool(
         left[-1:].isdigit() and _NUMBER_GOES_ON.match(right)
     )
+
+
+def _is_stacked(slot: _Slot) -> bool:
+    """Whether a cell's lines are values, each complete in itself, so that no row says what each is the value of."""
+    values, depth, before = 0, 0, ""
+    for text, _ in slot.lines:
+        if not depth and text[:1].isalpha():
+            return False  # words, in which numbers stand
+        alike = not before[-1:].isalpha() or before.split()[-1] == text.split()[-1]  # "5 mL", "10 mL"
+        values += bool(not depth and alike and before[-1:] not in tuple("-–−,/×") and _VALUE.match(text))
+        depth = max(0, depth + sum(map(text.count, "([（")) - sum(map(text.count, ")]）")))
+        before = text
+    return values > 1
 
 
 def at_top(grid: Grid, height: float) -> bool:
@@ -216,7 +240,7 @@ def _whole(row: Sequence[Piece]) -> Piece:
 
 
 def _split(row: _Row) -> list[_Row]:
-    """``row`` cut where most columns start a line at one height."""
+    """``row`` cut where most columns start a line at one height, if each part has its label and is whole."""
     if len(row) < 2:
         return [row]
     tops = sorted({round(piece.middle) for slot in row for _, piece in slot.lines})
@@ -228,7 +252,9 @@ def _split(row: _Row) -> list[_Row]:
     if len(cuts) < 2:
         return [row]
     limits = [float("-inf"), *[cut - half for cut in cuts[1:]], float("inf")]
-    return [[_part(slot, low, high) for slot in row] for low, high in itertools.pairwise(limits)]
+    parts = [[_part(slot, low, high) for slot in row] for low, high in itertools.pairwise(limits)]
+    labelled = all(part[0].lines for part in parts) or not row[0].lines
+    return parts if labelled and not any(map(_goes_on, parts, parts[1:])) else [row]
 
 
 def _part(slot: _Slot, low: float, high: float) -> _Slot:
@@ -256,8 +282,8 @@ def _header_count(grid: Grid, rows: Sequence[_Row], goes_on: bool) -> int:
     deepest = max(slot.height for slot in first)
     if grouped and 1 < deepest < len(rows):
         return deepest  # a header cell beside the grouped ones reaches down to the body
-    figures = any(character.isdigit() for slot in rows[1] if slot.column for character in slot.text)
-    return 2 if grouped and len(rows) > 2 and _may_head(rows[1]) and (_bold(rows[1]) or not figures) else 1
+    second = grouped and len(rows) > 2 and _may_head(rows[1]) and (_bold(rows[1]) or not _figures(rows[1]))
+    return 2 if second else 1
 
 
 def _heads(first: _Row, body: Sequence[_Row]) -> bool:
@@ -275,6 +301,10 @@ def _may_head(row: _Row) -> bool:
     return len(row) > 1 and all(len(slot.text) <= tables.HEADER_CHARACTERS for slot in row)
 
 
+def _figures(row: _Row) -> bool:
+    return any(character.isdigit() for slot in row if slot.column for character in slot.text)
+
+
 def _bold(row: _Row) -> bool:
     return all(slot.header for slot in row)
 
@@ -289,8 +319,8 @@ def _with_first(rows: list[_Row], first: str) -> list[_Row]:
 def _block(grid: Grid, row: _Row, page: int, carry: Carry) -> Block:
     chinese = any(is_cjk(character) for slot in row for character in slot.text)
     if tables.full(row[0], grid.width):
-        if len(row[0].text) <= tables.SECTION_CHARACTERS:
-            carry.section, carry.first = row[0].text, ""
+        short = len(row[0].text) <= tables.SECTION_CHARACTERS
+        carry.section, carry.first = row[0].text if short else "", ""  # a long one ends that before
         return Block("row", tuple(_line(text, piece, page) for text, piece in row[0].lines))
     if row[0].column == 0:
         carry.first = row[0].text

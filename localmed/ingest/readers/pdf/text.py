@@ -27,6 +27,8 @@ from localmed.ingest.ocr.gutters import gutters
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
 NARROW_EMS = 0.4  # where a column begins: narrower is a word space
 SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-size raised text is a table's own offset
+MARK_CHARACTERS, MOST_MARKS = 4, 500  # of a mark, and on a page
+MARK_SIZE = 0.9  # of its line's type, at most
 FACE_LETTERS = 2  # raised notes are figures or one letter
 OVERPRINT = 0.5  # of its width: an accent printed over its letter, as typesetting programs do
 SAME_PLACE = 1.5  # points; fake bold prints a line twice within a point
@@ -158,7 +160,7 @@ def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
     """The pieces of ``page`` in no particular order, each printed text once."""
     matrix = page.rotation_matrix
     blocks = page.get_text("rawdict", flags=FLAGS, sort=False)["blocks"]
-    lines = [line for block in blocks for line in block.get("lines", ())]
+    lines = _with_marks([line for block in blocks for line in block.get("lines", ())])
     pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of)]
     if edges := _edges(pieces):
         pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of, edges)]
@@ -166,6 +168,41 @@ def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
     for piece in pieces:
         by_place.setdefault((piece.text, round(piece.x0 / SAME_PLACE), round(piece.y0 / SAME_PLACE)), piece)
     return _without_echoes(list(by_place.values()))
+
+
+def _with_marks(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``lines`` with small figures and signs set in where room was left for them; MuPDF may make lines of them.
+
+    Read after its line, "1.73 m² is" would be "1.73 m is 2". Letters stay apart, or they would change a word.
+    """
+    level = [line for line in lines if tuple(line["dir"]) == (1.0, 0.0)]
+    short = [line for line in level if sum(len(span["chars"]) for span in line["spans"]) <= MARK_CHARACTERS]
+    for mark in [line for line in short if not any(char["c"].isalpha() for char, _ in _chars(line))][:MOST_MARKS]:
+        host = next((line for line in level if _has_room(line, mark)), None)
+        if host is not None:
+            host["spans"] = _marked(host, mark)
+            lines = [line for line in lines if line is not mark]
+    return lines
+
+
+def _chars(line: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The characters of ``line``, each with its span."""
+    return [(char, span) for span in line["spans"] for char in span["chars"]]
+
+
+def _has_room(line: dict[str, Any], mark: dict[str, Any]) -> bool:
+    (x0, y0, x1, y1), (left, top, right, bottom) = mark["bbox"], line["bbox"]
+    if not (left < x0 and x1 < right and top < (y0 + y1) / 2 < bottom):
+        return False
+    small = mark["spans"][0]["size"] <= MARK_SIZE * line["spans"][0]["size"]
+    return small and not any(x0 < sum(char["bbox"][::2]) / 2 < x1 for char, _ in _chars(line) if char["c"] != " ")
+
+
+def _marked(line: dict[str, Any], mark: dict[str, Any]) -> list[dict[str, Any]]:
+    """The spans of ``line`` with those of ``mark`` in their place."""
+    raised = mark["bbox"][3] < line["bbox"][3] - 0.2 * line["spans"][0]["size"]
+    both = [*_chars(line), *((char, {**span, "raised": raised}) for char, span in _chars(mark))]
+    return [{**span, "chars": [char]} for char, span in sorted(both, key=lambda one: one[0]["bbox"][0])]
 
 
 def _edges(pieces: Sequence[Piece]) -> list[float]:
@@ -258,6 +295,7 @@ def _runs(
     for span in spans:
         face = (round(span["size"], 1), _family(span["font"]), _bold(span))
         raised = bool(span["flags"] & KIND_FLAGS["superscript"]) and span["size"] < SUPERSCRIPT_SHARE * tallest
+        raised = span.get("raised", raised)
         for char in span["chars"]:
             box = shown_box(char["bbox"], matrix)
             cell = cell_of((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) if cell_of else -1

@@ -320,3 +320,29 @@ def test_a_face_that_is_drawn_in_many_fonts_breaks_no_sentence() -> None:
         row("者请勿探视。", 126.0, 54.0, 50),
     ]
     assert [paragraph.text for paragraph in paragraphs(rows)] == [rows[0].text, "".join(one.text for one in rows[1:])]
+
+
+def test_a_raised_figure_is_read_where_room_was_left_for_it(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page()
+    before, after = "a filtration rate above 30 mL/min/1.73 m", ", the starting dose is 5 mg once a day"
+    end = 50 + pymupdf.get_text_length(before, fontsize=12)
+    page.insert_text((50, 100), before, fontsize=12)
+    page.insert_text((end + 7, 100), after, fontsize=12)
+    page.insert_text((end + 0.5, 96), "2", fontsize=10)
+    make.lines(page, 50, 118, make.LEFT, 12)
+    (text,) = texts(make.save(document, tmp_path / "raised.pdf"))
+    assert "1.73 m²" in text.replace(" ²", "²")
+    assert "the starting dose" in text
+
+
+def test_a_bold_date_or_word_on_a_line_of_its_own_is_no_heading(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page()
+    make.lines(page, 50, 60, ["Measure the pressure in both arms when you see somebody for the first time, while"])
+    make.lines(page, 50, 73, ["and"], font="hebo")
+    make.lines(page, 50, 86, ["Repeat it a week later if the difference between the arms is more than 15 mmHg."])
+    make.lines(page, 50, 99, ["[2019, amended 2022]"], font="hebo")
+    make.lines(page, 50, 130, ["Treatment"], font="hebo")
+    make.lines(page, 50, 143, make.LEFT)
+    assert texts(make.save(document, tmp_path / "bold.pdf"), "heading") == ["Treatment"]

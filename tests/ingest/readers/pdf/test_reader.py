@@ -179,6 +179,18 @@ def test_headers_of_a_book_go_though_they_differ(tmp_path: Path) -> None:
     assert [word for word in ("Anaesthesia", "Handbook", "Page") if word in text] == []
 
 
+def test_the_count_of_pages_on_a_line_of_its_own_goes(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    for number in range(1, 6):
+        page = document.new_page(width=500, height=700)
+        make.lines(
+            page, 50, 110, [f"Text of page number {'abcdefgh'[number]} is here.", "It has a second sentence, too."]
+        )
+        page.insert_text((440, 670), f"Page {number} of", fontsize=8)
+        page.insert_text((470, 680), "52", fontsize=8)
+    assert not any("52" in text for text in texts(read_one(make.save(document, tmp_path / "count.pdf"))))
+
+
 def test_two_pages_keep_their_headers(tmp_path: Path) -> None:
     record = read_one(make.with_furniture(tmp_path / "short.pdf", pages=2))
     assert len([text for text in texts(record) if "formulary" in text]) == 2
