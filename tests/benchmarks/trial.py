@@ -100,7 +100,7 @@ def rows(found: Sequence[tuple[str, int, Finding]], gone: int, noticed: int, tot
             "public PDFs (NICE, WHO, FDA), has_injection with e5",
         ),
         Row("extracts of PDFs not used before in which something is torn without a warning", "<= 1 of 20",
-            f"{first} of {len(read)} at first look, {now} since tables are doubted", met(now <= 1),
+            f"{first} of {len(read)} at first look, {now} now", met(now <= 1),
             "read by eye; trial/read.toml"),
     ]  # fmt: skip
 
