@@ -60,13 +60,17 @@ def leaflet(answer: Answer, date: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a leaflet in a window of the browser has above it: buttons to print and to go back, and their ``script``."""
+    """What a leaflet in the browser has above it: buttons to print and to go back to ``path``, and their ``script``,
+    which clears it after ``idle`` seconds, when the ``user`` signs out, and when a source is withdrawn.
+    """
 
     print: str
     back: str
     path: str
     script: str
     nonce: str
+    user: str
+    idle: int
 
 
 def leaflets(answer: Answer, date: str, languages: tuple[str, ...], window: Window | None = None) -> str:

@@ -80,7 +80,8 @@ def leaflet(visit: Asking, answer_id: str, language: str = "") -> Response:
     own = language if language in LANGUAGES else kept.answer.language
     text, nonce = pages.texts(visit.language), visit.request.scope["state"]["nonce"]
     buttons = (text("web.answer.print"), text("web.answer.back"))
-    window = Window(*buttons, path_of(kept), pages.asset("localmed.js"), nonce)
+    login = (visit.session.caller.user, pages.idle_seconds(visit))
+    window = Window(*buttons, path_of(kept), pages.asset("localmed.js"), nonce, *login)
     languages = LANGUAGES if language == BOTH else (own,)
     return HTMLResponse(leaflets(kept.answer, kept.answer.released_on, languages, window))
 

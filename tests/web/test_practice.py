@@ -167,6 +167,7 @@ def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: 
     assert "必要时" in chinese, "what an abbreviation means is told in the reader's language"
     assert "only when needed" not in chinese
     assert "Released by Ward nurse Ada" in leaflet.text
+    assert 'data-user="reader"' in leaflet.text, "cleared when the reader signs out"
     assert "data-print" in leaflet.text
     assert "http-equiv" not in leaflet.text, "the policy of the reply is that of every page"
     today = date.today().isoformat()
