@@ -25,7 +25,8 @@ from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
 from localmed.text import language, medicines, units
 from localmed.text.abbreviations import meaning
-from localmed.text.language import HAN, aligned, detect
+from localmed.text.language import HAN, aligned, detect, fold
+from localmed.text.medicines import Mention
 
 LONGEST = 320  # characters of a sentence that explains; a longer one is no plain explanation
 CACHED = 4_000  # names looked up in the graph and the library, for the same library
@@ -165,6 +166,73 @@ def _words(text: str) -> Iterator[Span]:
             start += len(word)
 
 
+# --- lines ---
+
+# The fluid that a medicine is given in: "in 250 mL sodium chloride 0.9%", "0.9%氯化钠注射液 100ml+头孢曲松".
+_FLUID = "sodium chloride"
+_IN = re.compile(r"(?:\b(?:in|with)\b|[+加入于])\s*(?:\d[\d.,]*\s*m?l\b)?\s*(?:of\b)?\s*(?:\d[\d.,]*\s*%)?\s*$")
+_TAKES = re.compile(r"(?:注射液)?\s*\d[\d.,]*\s*ml\s*[+加]")
+_NEAR = 40  # characters before the fluid that say so
+_JOINED = re.compile(r"\s*[/+-]\s*")
+_STEP = re.compile(r"[;；]")
+
+
+def lines_of(order: str) -> Iterator[Span]:
+    """The lines of an order that hold words, ``start:end``, without the blanks around them.
+
+    A line is several at its semicolons where each part gives a dose of a medicine of its own.
+    """
+    for line in _ROW.finditer(order):
+        parts = list(_parts(order, *line.span()))
+        named = [medicines_of(order[start:end]) for start, end in parts]
+        once = sum(map(len, named)) == len(medicines_of(line[0]))
+        own = all(named) and all(units.dose(counted=True).search(order[start:end]) for start, end in parts)
+        yield from parts if once and own else (_trimmed(order, *line.span()),) if parts else ()
+
+
+def _parts(order: str, start: int, end: int) -> Iterator[Span]:
+    """What stands between the semicolons of ``start:end`` and holds words."""
+    for semicolon in [*(match.start() for match in _STEP.finditer(order, start, end)), end]:
+        if any(character.isalpha() for character in order[start:semicolon]):
+            yield _trimmed(order, start, semicolon)
+        start = semicolon + 1
+
+
+def _trimmed(order: str, start: int, end: int) -> Span:
+    text = order[start:end]
+    return start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
+
+
+def medicines_of(line: str) -> tuple[str, ...]:
+    """The medicines of a line, as written: one by two names, a listed combination ("paracetamol/codeine") and the fluid
+    that one is given in count once. Not covered: names that also stand for what is measured ("potassium").
+    """
+    text = fold(aligned(line))
+    counted: list[Mention] = []
+    before = Mention(0, 0, "", (), ())
+    for mention in medicines.mentions(text):
+        pair = {*before.ingredients, *mention.ingredients}
+        joined = _JOINED.fullmatch(text, before.end, mention.start) and medicines.is_combination(pair)
+        before = mention
+        once_more = joined or _is_fluid(text, mention) or any(_same(mention, one) for one in counted)
+        if mention.classes and not once_more:
+            counted.append(mention)
+    return tuple(line[one.start : one.end] for one in counted)
+
+
+def _is_fluid(text: str, mention: Mention) -> bool:
+    if mention.ingredients != (_FLUID,):
+        return False
+    return bool(_IN.search(text[max(mention.start - _NEAR, 0) : mention.start]) or _TAKES.match(text, mention.end))
+
+
+def _same(one: Mention, other: Mention) -> bool:
+    """Whether both name the same ingredients, or one of them the other's class."""
+    if one.ingredients and other.ingredients:
+        return one.ingredients == other.ingredients
+    return bool(set(one.classes) & set(other.classes))
+
+
 # --- explanations -----------------------------------------------------------------------------------------------------
 
 
@@ -203,17 +271,33 @@ def defines(sentence: str, names: list[str]) -> bool:
     """Whether a sentence begins with one of ``names`` and says what that is, without an amount."""
     if units.dose(counted=True).search(sentence):
         return False
-    plain = _ARTICLE.sub("", sentence.lstrip(), count=1) if _ARTICLE.match(sentence.lstrip()) else sentence.lstrip()
-    plain = plain.removeprefix("小剂量")
+    plain = _without_article(sentence)
     predicates = (plain[len(name) :] for name in names if plain[: len(name)].lower() == name.lower())
     return any(_DEFINES.match(predicate) or _CHINESE_DEFINES.match(predicate) for predicate in predicates)
+
+
+def _without_article(sentence: str) -> str:
+    plain = sentence.lstrip()
+    article = _ARTICLE.match(plain)
+    return plain[article.end() if article else 0 :].removeprefix("小剂量")
+
+
+def subject(sentence: str, heading: str, names: Sequence[str]) -> str:
+    """The name in ``heading`` that a ``sentence`` is about, "" where it is one of ``names``: "Heparin is ..." under
+    "Heparin (enoxaparin)" explains enoxaparin.
+    """
+    plain = _without_article(sentence)
+    begun = [name for name in (*names, *_spellings(heading)) if name and plain[: len(name)].lower() == name.lower()]
+    longest = max(begun, key=len, default="")
+    return "" if folded(longest) in map(folded, names) else longest
 
 
 def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:
     """What else a term is called in a source: the ingredient of a brand, what an abbreviation stands for."""
     meanings = meaning(term.text, reader_language) if term.text.isascii() else ""
-    ingredients = sorted(medicines.ingredients(term.text)) if reader_language == "en" else []
-    names = (meanings.partition(",")[0].partition(" (")[0], *(ingredients if len(ingredients) == 1 else ()))
+    ingredients = medicines.ingredients(term.text)
+    ingredient = medicines.name_in(reader_language, *ingredients) if len(ingredients) == 1 else ""
+    names = (meanings.partition(",")[0].partition(" (")[0], ingredient)
     return tuple(name for name in dict.fromkeys(names) if name and folded(name) != folded(term.text))
 
 

@@ -338,6 +338,7 @@ def read_record(name: str | Path) -> PatientRecord:
     metavar="FILE",
     help="Write a page (HTML) for the patient to read and print; needs --released-by.",
 )
+@click.option("--lines-checked", is_flag=True, help="Somebody checked the lines that name several medicines.")
 @click.option("--keep", is_flag=True, help="Store the answer in the data folder (kept/), readable only by its owner.")
 @workflow_options
 @click.pass_context
@@ -349,6 +350,7 @@ def explain(
     questions: tuple[str, ...],
     released_by: str,
     leaflet: Path | None,
+    lines_checked: bool,
     keep: bool,
     options: Options,
 ) -> None:
@@ -366,7 +368,7 @@ def explain(
     if keep:
         _keep(ctx, answer)
     if leaflet:
-        orders.require_one_meaning(answer)
+        orders.require_clear(answer, lines_checked)
         _write_leaflet(leaflet, answer)
     give(answer, options)
 

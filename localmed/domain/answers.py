@@ -212,7 +212,7 @@ class Answer:
 
     ``receipts`` are the sections that speak of it. ``evidence`` is what they, the statements and ``conflicts`` point
     at. ``workflow`` says which flow answered, and ``parts`` are what it adds to the statements. ``released_by`` is who
-    releases it to a patient ("": not released).
+    releases it to a patient ("": not released), ``released_on`` the day.
     """
 
     status: AnswerStatus
@@ -229,6 +229,7 @@ class Answer:
     workflow: str = "ask"
     parts: tuple[Part, ...] = ()
     released_by: str = ""
+    released_on: str = ""
     receipts: Receipts | None = None
 
     @property

@@ -67,7 +67,10 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class LinePart(_NoStatements):
-    """A line of the order: ``text`` as it is written, its abbreviations, and ``plain`` words where a model gave any."""
+    """A line of the order: ``text`` as it is written, its abbreviations, and ``plain`` words where a model gave any.
+
+    ``medicines`` are those of a line that names several: which value is whose is not judged, and nothing is explained.
+    """
 
     text: str
     expansions: tuple[Expansion, ...] = ()
@@ -75,11 +78,16 @@ class LinePart(_NoStatements):
     restated: Restated = Restated.QUOTED
     start: int = 0
     end: int = 0
+    medicines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A term as written, with cited sentences that define it, or a graph's definition; ``also`` are its other names."""
+    """A term as written, with cited sentences that define it, or a graph's definition; ``also`` are its other names.
+
+    ``under`` is another name by which the sentences call it: a class, or a medicine of the same kind. A term that is
+    explained in two languages has two parts.
+    """
 
     term: str
     statements: tuple[Statement, ...] = ()
@@ -87,6 +95,7 @@ class TermPart:
     definition: Definition | None = None
     start: int = 0
     end: int = 0
+    under: str = ""
 
 
 @dataclass(frozen=True, slots=True)

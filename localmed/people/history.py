@@ -111,19 +111,31 @@ def keep(
     """
     user, id_, now = session.caller.user, id_ or new_id(), time.time()
     asked_text, earlier, answer = masked(asked_text, earlier[-EARLIER:], answer)
-    values = {"asked": asked_text, "earlier": list(earlier), "answer": answer_json(answer)}
-    sealed = seal(session.data, json.dumps(values, ensure_ascii=False).encode(), "answer", id_, user)
+    made = Kept(id_, asked_text, tuple(earlier), now, answer)
     documents = {evidence.passage.document_id for evidence in answer.evidence}
     with rows(session.data) as state:
         state.execute("BEGIN IMMEDIATE")
         state.execute(
             "INSERT INTO answers (id, user, login, time, workflow, sealed) VALUES (?, ?, ?, ?, ?, ?)",
-            (id_, user, login, now, answer.workflow, sealed),
+            (id_, user, login, now, answer.workflow, _sealed(session, made)),
         )
         state.executemany("INSERT INTO cited VALUES (?, ?)", [(document, id_) for document in sorted(documents)])
         _forget_old(state, session.settings.web.history_days)
         state.execute("COMMIT")
-    return Kept(id_, asked_text, tuple(earlier), now, answer)
+    return made
+
+
+def keep_anew(session: Session, kept: Kept) -> None:
+    """Keep ``kept`` in place of the answer of the session's user that has its id."""
+    with rows(session.data) as state:
+        query = "UPDATE answers SET sealed = ? WHERE id = ? AND user = ?"
+        state.execute(query, (_sealed(session, kept), kept.id, session.caller.user))
+
+
+def _sealed(session: Session, kept: Kept) -> bytes:
+    values = {"asked": kept.asked_text, "earlier": list(kept.earlier), "answer": answer_json(kept.answer)}
+    plain = json.dumps(values, ensure_ascii=False).encode()
+    return seal(session.data, plain, "answer", kept.id, session.caller.user)
 
 
 def kept(session: Session, id_: str) -> Kept:

@@ -43,6 +43,7 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
     """``answer`` in ``language`` ("": its own) for ``audience``: patients are not told of commands and file names."""
     language = language or answer.language
     staff, sources = audience == "staff", _listed(answer)
+    purpose = "explain_staff" if staff and answer.workflow == "explain" else answer.workflow
     return AnswerView(
         language=language,
         workflow=answer.workflow,
@@ -57,7 +58,7 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
         sources=tuple(_source(evidence, answer, language) for evidence in sources),
         sources_title=words(message("answer.sources"), language) if sources else "",
         opening=words(message("answer.open"), language) if staff and answer.evidence else "",
-        purpose=words(Message(f"answer.purpose.{answer.workflow}"), language),
+        purpose=words(Message(f"answer.purpose.{purpose}"), language),
         banner=_banner(answer, language),
         finding=sections_view(answer, language),
     )
@@ -77,7 +78,8 @@ def _banner(answer: Answer, language: str) -> str:
         return ""
     if not answer.released_by:
         return words(message("explain.not_released"), language)
-    return words(message("explain.released", name=answer.released_by, date=answer.provenance.day), language)
+    date = answer.released_on or answer.provenance.day
+    return words(message("explain.released", name=answer.released_by, date=date), language)
 
 
 def _nothing_found(answer: Answer) -> bool:

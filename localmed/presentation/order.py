@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from localmed.domain import Message, Part, message
+from localmed.domain import Answer, Message, Part, message
 from localmed.domain.parts import (
     Expansion,
     LinePart,
@@ -21,6 +21,7 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import PartView, Row
 from localmed.text.abbreviations import abbreviations
+from localmed.text.language import detect
 
 
 def line(part: LinePart, language: str) -> PartView:
@@ -28,6 +29,10 @@ def line(part: LinePart, language: str) -> PartView:
 
     The meanings are in the reader's language: the leaflet of a patient who does not read the order's needs them.
     """
+    if part.medicines:
+        several = words(message("explain.several_medicines", names=part.medicines), language)
+        section = words(message("explain.lines"), language)
+        return PartView(one_line(part.text), (Row("", several),), section=section, warning=True)
     known = {abbreviation.written: abbreviation.meanings for abbreviation in abbreviations(part.text, language)}
     rows = [Row(words(message("explain.plain"), language), one_line(part.plain))] if part.plain else []
     rows += [Row("", words(message("explain.rejected"), language))] if part.restated is Restated.REJECTED else []
@@ -55,8 +60,9 @@ def _alternatives(expansion: Expansion) -> Message:
 
 def term(part: TermPart, language: str) -> PartView:
     """A term with what else it is called, and what defines it."""
-    also = message("explain.also", names=part.also)
-    rows = (Row("", words(also, language)),) if part.also else ()
+    told = [message("explain.also", names=part.also)] if part.also else []
+    told += [message("explain.under", term=one_line(part.term), name=one_line(part.under))] if part.under else []
+    rows = tuple(Row("", words(line, language)) for line in told)
     statements = tuple(statement_view(statement, language) for statement in part.statements)
     return PartView(
         one_line(part.term),
@@ -64,6 +70,37 @@ def term(part: TermPart, language: str) -> PartView:
         statements,
         section=words(message("explain.terms"), language),
     )
+
+
+def in_language(answer: Answer, language: str) -> Answer:
+    """``answer`` for a leaflet in ``language``: a term that is explained in it too stands once."""
+    of_term: dict[tuple[str, int], list[TermPart]] = {}
+    for part in answer.parts:
+        if isinstance(part, TermPart):
+            of_term.setdefault((part.term, part.start), []).append(part)
+    chosen = [next((one for one in same if _is_in(one, language)), same[0]) for same in of_term.values()]
+    parts = tuple(part for part in answer.parts if not isinstance(part, TermPart) or part in chosen)
+    needed = replace(answer, parts=parts)
+    markers = {marker for marker, _, _ in needed.links}
+    return replace(needed, evidence=tuple(piece for piece in answer.evidence if piece.marker in markers))
+
+
+def in_other_words(answer: Answer, language: str) -> tuple[str, ...]:
+    """What stays in another language in the leaflet in ``language``: terms, questions and lines in plain words."""
+    titles = {TermPart: "term", QuestionPart: "question", LinePart: "text"}
+    return tuple(
+        getattr(part, titles[type(part)])
+        for part in in_language(answer, language).parts
+        if type(part) in titles and not _is_in(part, language)
+    )
+
+
+def _is_in(part: Part, language: str) -> bool:
+    """Whether what is said beside the order's own words is in ``language``, or nothing is."""
+    texts = [one.text for one in part.statements]
+    texts += [part.plain] if isinstance(part, LinePart) else []
+    texts += [part.definition.text] if isinstance(part, TermPart) and part.definition else []
+    return all(detect(text) == language for text in texts if text)
 
 
 def unexplained(part: UnexplainedPart, language: str) -> PartView:

@@ -9,16 +9,18 @@ language, a title and a table-free flow, so that a screen reader can read it; co
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, message
-from localmed.domain.parts import LinePart, ReadingLevelPart, Restated
+from localmed.domain.parts import LinePart, Restated
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
 from localmed.presentation.neutral import neutral, words
+from localmed.presentation.order import in_language
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def page(template: str, **values: Any) -> str:
-    """The page that ``template`` makes of ``values``."""
-    return environment("localmed.presentation").get_template(template).render(policy=POLICY, **values)
+def page(template: str, nonce: str = "", **values: Any) -> str:
+    """The page that ``template`` makes of ``values``; with a ``nonce`` the policy is that of the reply."""
+    return environment("localmed.presentation").get_template(template).render(policy=POLICY, nonce=nonce, **values)
 
 
 @cache
@@ -56,7 +58,22 @@ def leaflet(answer: Answer, date: str) -> str:
     return leaflets(answer, date, (answer.language,))
 
 
-def leaflets(answer: Answer, date: str, languages: tuple[str, ...]) -> str:
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a leaflet in the browser has above it: buttons to print and to go back to ``path``, and their ``script``,
+    which clears it after ``idle`` seconds, when the ``user`` signs out, and when a source is withdrawn.
+    """
+
+    print: str
+    back: str
+    path: str
+    script: str
+    nonce: str
+    user: str
+    idle: int
+
+
+def leaflets(answer: Answer, date: str, languages: tuple[str, ...], window: Window | None = None) -> str:
     """The leaflet of an explained order, dated ``date``, in each of ``languages``, one after the other.
 
     What the order and the sources say stays in their own words. Raise ``ValueError`` where nobody releases it.
@@ -64,13 +81,13 @@ def leaflets(answer: Answer, date: str, languages: tuple[str, ...]) -> str:
     if not answer.released_by:
         raise ValueError("nobody releases it")
     sheets = [_leaflet(answer, date, language) for language in languages]
-    return page("leaflet.html", language=languages[0], title=sheets[0]["title"], sheets=sheets)
+    nonce, title = window.nonce if window else "", sheets[0]["title"]
+    return page("leaflet.html", nonce, language=languages[0], title=title, sheets=sheets, window=window)
 
 
 def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
-    shown = view(answer, language, audience="patient")
+    shown = view(in_language(answer, language), language, audience="patient")
     lines = [part for part in answer.parts if isinstance(part, LinePart)]
-    levels = [part for part, made in zip(shown.parts, answer.parts, strict=True) if isinstance(made, ReadingLevelPart)]
     sections = [(title, list(parts)) for title, parts in groupby(shown.parts, lambda part: part.section) if title]
     return {
         "language": language,
@@ -87,9 +104,7 @@ def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
         if all(part.restated is Restated.QUOTED for part in lines)
         else "",
         "lines_title": words(message("explain.lines"), language),
-        "sections": [(title, parts) for title, parts in sections if parts[0] not in levels],
-        "levels": levels,
+        "sections": sections,
         "sources": shown.sources,
         "sources_title": shown.sources_title,
-        "provenance": answer.provenance,
     }

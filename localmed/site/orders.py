@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING
 
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
@@ -53,19 +54,26 @@ def unclear(answer: Answer) -> Message | None:
     return error.full_message if error else None
 
 
-def require_one_meaning(answer: Answer) -> None:
-    """Raise ``UsageError`` for an order that cannot be given to a patient."""
+def several_medicines(answer: Answer) -> bool:
+    """Whether a line names several medicines: somebody must look at it before a patient is given it."""
+    return any(isinstance(part, LinePart) and part.medicines for part in answer.parts)
+
+
+def require_clear(answer: Answer, checked: bool) -> None:
+    """Raise ``UsageError`` for an order that cannot be given to a patient; ``checked``: its lines were looked at."""
     if error := _several_meanings(answer):
         raise error
+    if several_medicines(answer) and not checked:
+        raise UsageError("explain.lines_unchecked")
 
 
-def release(session: Session, kept: Kept, name: str) -> Answer:
+def release(session: Session, kept: Kept, name: str, checked: bool) -> Answer:
     """The explanation as ``name`` releases it to a patient; the audit log says so, else it is not released."""
     by = " ".join(name.split())
     if not by or len(by) > LONGEST_NAME or not by.isprintable():
         raise UsageError("explain.released_by_name", most=LONGEST_NAME)
     if kept.answer.workflow != "explain":
         raise UsageError("explain.no_order")
-    require_one_meaning(kept.answer)
+    require_clear(kept.answer, checked)
     session.note_before("release", kept.id, f"by {by}")
-    return replace(kept.answer, released_by=by)
+    return replace(kept.answer, released_by=by, released_on=date.today().isoformat())

@@ -8,7 +8,7 @@ its members. The table is ``medicines.toml``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -160,6 +160,20 @@ def met_by(allergy: str, text: str) -> tuple[str, ...]:
     taken = {name for mention in allergic for name in mention.ingredients}
     met = (it for it in mentions(text) if own & {*it.classes} or taken & {*it.ingredients})
     return tuple(dict.fromkeys(mention.written for mention in met))
+
+
+def is_combination(ingredients: Iterable[str]) -> bool:
+    """Whether one listed product has these ingredients, and no others."""
+    wanted = frozenset(ingredients)
+    return any(len(held) > 1 and wanted == {*held} for held in _table().ingredients.values())
+
+
+def name_in(language: str, ingredient: str) -> str:
+    """What an ingredient is called in ``language``, "" where no such name is listed."""
+    if language == "en":
+        return ingredient
+    written = (name for name, held in _table().ingredients.items() if held == (ingredient,) and not name.isascii())
+    return next(written, "")
 
 
 def members(name: str) -> tuple[str, ...]:

@@ -109,6 +109,7 @@ def without_question(answer: Answer) -> Answer:
             check, reason=check.reason and _bare(check.reason), checks=tuple(map(_bare, check.checks))
         ),
         released_by="",
+        released_on="",
     )
 
 

@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import LimitExceeded, UsageError
+from localmed.messages import LANGUAGES
 from localmed.nightly import nights
 from localmed.people import feedback, history
 from localmed.people.feedback import Opinion
@@ -221,6 +222,8 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
         "parts": parts,
         "order_lines": order_lines,
         "unclear": orders.unclear(answer),
+        "several": orders.several_medicines(answer),
+        "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
         "state": "\n".join(stated(shown, kept.asked_text, answer.provenance.day)),
         "copied": copied(shown, kept.asked_text, answer.provenance.day),
         "masked": MASK in kept.asked_text,

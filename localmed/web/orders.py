@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from localmed.domain import Answer, SearchFilter
+from localmed.domain.parts import QuestionPart
 from localmed.messages import LANGUAGES
 from localmed.people import history
-from localmed.presentation.pages import leaflets
+from localmed.presentation.pages import Window, leaflets
 from localmed.process.hooks import Hooks
 from localmed.site import orders
 from localmed.text.language import clean
 from localmed.web import pages
-from localmed.web.ask import question_of, respond
+from localmed.web.ask import path_of, question_of, respond
 from localmed.web.practice import given, uploaded_record
-from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Asking
 from localmed.workflows.explain import ExplainInput
 
@@ -27,9 +27,11 @@ BOTH = "both"  # languages of a leaflet
 
 
 @router.get("/orders")
-def form(visit: Asking) -> Response:
-    """The form for an order."""
-    return pages.page(visit, "orders.html")
+def form(visit: Asking, again: str = "") -> Response:
+    """The form for an order; with that of the answer ``again`` and its questions, to change them."""
+    kept = history.kept(visit.session, again) if again else None
+    questions = [part.question for part in kept.answer.parts if isinstance(part, QuestionPart)] if kept else []
+    return pages.page(visit, "orders.html", order=kept.asked_text if kept else "", questions="\n".join(questions))
 
 
 @router.post("/orders")
@@ -53,17 +55,35 @@ def explain(
 
 
 @router.post("/answers/{answer_id}/leaflet")
-def leaflet(
-    visit: Asking, answer_id: str, released_by: Annotated[str, Form()] = "", language: Annotated[str, Form()] = ""
+def release(
+    visit: Asking,
+    answer_id: str,
+    released_by: Annotated[str, Form()] = "",
+    language: Annotated[str, Form()] = "",
+    checked: Annotated[bool, Form()] = False,
 ) -> Response:
-    """The explanation as a leaflet, released by a person whose name stands on it and in the audit log."""
+    """Release the explanation by a person, whose name stands on the leaflet and in the audit log; open the leaflet."""
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
-    answer = orders.release(visit.session, kept, clean(released_by))
-    own = language if language in LANGUAGES else answer.language
+    answer = orders.release(visit.session, kept, clean(released_by), checked)
+    history.keep_anew(visit.session, replace(kept, answer=answer))
+    return pages.redirect(f"{path_of(kept)}/leaflet", language=language)
+
+
+@router.get("/answers/{answer_id}/leaflet")
+def leaflet(visit: Asking, answer_id: str, language: str = "") -> Response:
+    """The leaflet of an explanation that was released, to print."""
+    kept = history.kept(visit.session, answer_id)
+    history.require_held(visit.session, kept.answer)
+    if not kept.answer.released_by:
+        return pages.redirect(path_of(kept))
+    own = language if language in LANGUAGES else kept.answer.language
+    text, nonce = pages.texts(visit.language), visit.request.scope["state"]["nonce"]
+    buttons = (text("web.answer.print"), text("web.answer.back"))
+    login = (visit.session.caller.user, pages.idle_seconds(visit))
+    window = Window(*buttons, path_of(kept), pages.asset("localmed.js"), nonce, *login)
     languages = LANGUAGES if language == BOTH else (own,)
-    page = leaflets(answer, date.today().isoformat(), languages)
-    return HTMLResponse(page, headers={"content-security-policy": DOCUMENT_POLICY})
+    return HTMLResponse(leaflets(kept.answer, kept.answer.released_on, languages, window))
 
 
 @router.get("/departments")

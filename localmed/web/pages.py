@@ -92,7 +92,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         token=visit.login.form if visit.login else "",
         nonce=request.scope["state"]["nonce"],
         asset=asset,
-        idle_seconds=round(60 * visit.site.settings.web.idle_minutes),
+        idle_seconds=idle_seconds(visit),
         notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
         stops=stops.stops(visit.site.data),
         glass=_glass(visit),
@@ -100,6 +100,11 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         unaudited=visit.own.unaudited if visit.own else (),
         **values,
     )  # fmt: skip
+
+
+def idle_seconds(visit: Visit) -> int:
+    """After how long without a key or a click a page is cleared."""
+    return round(60 * visit.site.settings.web.idle_minutes)
 
 
 def form_page_of(request: Request) -> str:

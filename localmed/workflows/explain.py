@@ -10,8 +10,8 @@ a cited sentence that defines it, or a definition of the concept graph; else it 
 questions are screened first, as a patient's.
 
 Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named with those that nothing explains),
-``QUESTIONS`` follow-up questions, one search for each. Calls of a chat model: one for the lines, one for all terms that
-no source defines, one a question, and one that checks all of it.
+``QUESTIONS`` follow-up questions; one search for each question, one a language for each term. Calls of a chat model:
+one for the lines, one for all terms that no source defines, one a question, and one that checks all of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from localmed.answering import citations, faithfulness
 from localmed.answering.orders import (
@@ -32,7 +33,7 @@ from localmed.answering.orders import (
     RetrievalInput,
     without_identity,
 )
-from localmed.answering.orders_rules import definition_of, names_for
+from localmed.answering.orders_rules import definition_of, lines_of, medicines_of, names_for, subject
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
@@ -40,6 +41,7 @@ from localmed.domain import (
     Badge,
     Evidence,
     Hit,
+    Origin,
     Part,
     Provenance,
     Receipts,
@@ -63,6 +65,7 @@ from localmed.domain.parts import (
 )
 from localmed.domain.patient import PatientRecord
 from localmed.library.terms import folded
+from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
 from localmed.text.abbreviations import abbreviations
 from localmed.text.language import HAN, detect, sentences
@@ -76,14 +79,11 @@ from localmed.workflows.screening import overdue, refused, screened
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
 WRITTEN = 6  # terms that a model explains in one reply, the first that no sentence of a source defines
 OF_TERM = 2  # passages that it reads for each of them
-EXPLAINED = 20  # terms, the first of the order: each costs a search
+EXPLAINED = 20  # terms, the first of the order: each costs a search in each language
 QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
 OF_QUESTION = 3  # sections shown for a follow-up question
 CARD_CHARACTERS = 400  # of a definition that a graph gives
-
-_LINE = re.compile(r"[^\n]*\S")
-_LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +151,21 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     checked = iter((yield from checked_drafts([draft for draft in drafts if draft], plan)))
     written, _ = next(checked) if of_terms else ((), None)
     explained = tuple(_explained(looked_up, _standing(written), cited))
+    translated = yield from _translated(looked_up, language, filters, plan, cited)
     answered = tuple(_answer(question, alone, next(checked) if draft else None) for question, alone, draft in asked)
-    named = {part.term for part in explained}
+    named = {part.term for part in (*explained, *translated)}
     unexplained = tuple(
         term.text for term in _first_occurrences(terms) if term.text not in named and not _is_plain(term.text, language)
     )
-    parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
+    own = (*lines, *explained)
+    parts = (*own, *translated, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(sorted(cited.evidence, key=lambda piece: int(piece.marker)))
     answer = Answer(AnswerStatus.ANSWERED, order, language, (), shown, searched, provenance, workflow="explain")
     return replace(
         answer,
         notes=(*notes, *cut, *more, *of_lines, *overdue(shown)),
-        parts=(*parts, *_level(parts)),
+        parts=(*parts, *_level((*own, *answered))),
         receipts=cited.sections,
         released_by=" ".join(task.released_by.split()),
     )
@@ -201,15 +203,11 @@ def _first_occurrences(terms: tuple[OrderTerm, ...]) -> list[OrderTerm]:
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-def lines_of(order: str) -> Iterator[tuple[int, int]]:
-    """The lines of an order that hold words, ``start:end``, without the blanks around them."""
-    for match in _LINE.finditer(order):
-        if _LETTER.search(match[0]):
-            yield match.end() - len(match[0].lstrip()), match.end()
-
-
 def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...], Notes]]:
-    """Each line as it stands, with its abbreviations; and in plain words where a chat model serves the role."""
+    """Each line as it stands, with its abbreviations; and in plain words where a chat model serves the role.
+
+    Beside a line that names several medicines stands nothing: what of it belongs to which is not judged.
+    """
     spans = list(lines_of(order))
     written = [order[start:end] for start, end in spans]
     plain, restated, notes = [""] * len(spans), Restated.QUOTED, Notes()
@@ -220,10 +218,13 @@ def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...]
         plain[:LINES], notes = yield from _in_plain_words(written[:LINES])
     if len(spans) > LINES and restated is Restated.REJECTED:
         notes += (message("explain.lines_cut", lines=len(spans), read=LINES),)
-    parts = (
-        LinePart(line, _expansions(line, language), words, Restated.MODEL if words else restated, *span)
-        for line, words, span in zip(written, plain, spans, strict=True)
-    )
+    parts: list[Part] = []
+    for line, words, span in zip(written, plain, spans, strict=True):
+        named = medicines_of(line)
+        if len(named) > 1:
+            parts.append(LinePart(line, start=span[0], end=span[1], medicines=named))
+            continue
+        parts.append(LinePart(line, _expansions(line, language), words, Restated.MODEL if words else restated, *span))
     return tuple(parts), notes
 
 
@@ -323,7 +324,37 @@ def _explained(terms: Sequence[_LookedUp], written: Sequence[Statement], cited: 
         cited.keep(cited.read, statements)
         if statements or one.definition:
             definition = None if statements else one.definition
-            yield TermPart(one.term.text, statements, one.names, definition, one.term.start, one.term.end)
+            yield _term_part(one.term, statements, one.names, definition, cited)
+
+
+def _term_part(
+    term: OrderTerm,
+    statements: tuple[Statement, ...],
+    names: tuple[str, ...],
+    definition: Definition | None,
+    cited: _Cited,
+) -> TermPart:
+    headings = {piece.marker: "".join(piece.passage.headings[-1:]) for piece in cited.evidence}
+    quoted = (one for one in statements[:1] if one.origin is Origin.EXTRACTIVE)
+    under = "".join(subject(one.text, headings[one.citations[0].marker], (term.text, *names)) for one in quoted)
+    return TermPart(term.text, statements, names, definition, term.start, term.end, under)
+
+
+def _translated(
+    terms: Sequence[_LookedUp], language: str, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Step[tuple[TermPart, ...]]:
+    """The terms in the other language too, where they have a name in it that a source defines: for its leaflet."""
+    parts: list[TermPart] = []
+    for one, other in product(terms, LANGUAGES):
+        names = names_for(one.term, other)
+        told = other == language or any(detect(it.text) == other for it in one.quoted)
+        if told or not names or filters.language:
+            continue
+        limit, question = replace(filters, language=other), _question(one.term, names, other)
+        quoted, _ = yield from _defined(question, (one.term.text, *names), other, limit, plan, cited)
+        if quoted:
+            parts.append(_term_part(one.term, quoted, names, None, cited))
+    return tuple(parts)
 
 
 def _standing(written: Sequence[Statement]) -> tuple[Statement, ...]:

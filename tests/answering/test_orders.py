@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,15 @@ from localmed.answering.orders import (
     PlainInput,
     RetrievalInput,
 )
-from localmed.answering.orders_rules import defines, definition_of, retrieval_question, terms
+from localmed.answering.orders_rules import (
+    defines,
+    definition_of,
+    lines_of,
+    medicines_of,
+    retrieval_question,
+    subject,
+    terms,
+)
 from localmed.answering.roles import Role
 from localmed.domain.errors import Rejected
 from tests.scripted import ScriptedChat
@@ -30,6 +39,61 @@ TERMS = (OrderTerm("metformin", 6, 15, "medicine"), OrderTerm("rheumatic heart d
 
 def perform(role: Role, task: Any, *script: Any) -> Any:
     return ChatRoles(ScriptedChat(script)).perform(role, task)
+
+
+# --- lines ---
+
+
+@pytest.mark.parametrize(
+    ("order", "lines"),
+    [
+        ("Paracetamol 1 g PO q6h PRN pain, max 4 g/day; Enoxaparin 40 mg SC daily\n; \n12\nNPO",
+         ["Paracetamol 1 g PO q6h PRN pain, max 4 g/day", "Enoxaparin 40 mg SC daily", "NPO"]),
+        (" 对乙酰氨基酚0.5g 口服；依诺肝素 40mg 皮下注射；", ["对乙酰氨基酚0.5g 口服", "依诺肝素 40mg 皮下注射"]),
+        ("Warfarin 5 mg; check INR daily", ["Warfarin 5 mg; check INR daily"]),
+        ("Warfarin 5 mg mane; warfarin 3 mg nocte", ["Warfarin 5 mg mane; warfarin 3 mg nocte"]),
+        ("Start apixaban 5 mg bd; 24 h after last dose of warfarin",
+         ["Start apixaban 5 mg bd; 24 h after last dose of warfarin"]),
+        ("Paracetamol 1 g; ibuprofen 400 mg; for 5 days", ["Paracetamol 1 g; ibuprofen 400 mg; for 5 days"]),
+    ],
+)  # fmt: skip
+def test_a_line_is_several_where_each_part_gives_a_medicine_of_its_own(order: str, lines: list[str]) -> None:
+    assert [order[start:end] for start, end in lines_of(order)] == lines
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("Amlodipine 5 mg od, atorvastatin 20 mg on", ("Amlodipine", "atorvastatin")),  # one product has both
+        ("Aspirin/clopidogrel 75 mg od", ("Aspirin", "clopidogrel")),
+        ("奥美拉唑改艾司奥美拉唑针40mg q12h", ("奥美拉唑", "艾司奥美拉唑")),
+        ("Sodium chloride 0.9% 1 L IV over 8 h, paracetamol 1 g PO", ("Sodium chloride", "paracetamol")),
+        ("Warfarin 5 mg, avoid NSAIDs", ("Warfarin", "NSAIDs")),
+        ("Co-amoxiclav 625 mg tds", ("Co-amoxiclav",)),
+        ("paracetamol/codeine 500/30 mg 2 tabs qds", ("paracetamol",)),
+        ("Panadol (paracetamol) 1 g", ("Panadol",)),
+        ("Enoxaparin (LMWH) 40 mg", ("Enoxaparin",)),
+        ("Vancomycin 1 g in 250 mL sodium chloride 0.9% IV", ("Vancomycin",)),
+        ("0.9%氯化钠注射液100ml＋头孢曲松钠2g ivgtt qd", ("头孢曲松",)),
+        ("Furosemide 40 mg od, check potassium", ("Furosemide",)),
+    ],
+)
+def test_the_medicines_of_a_line(line: str, names: tuple[str, ...]) -> None:
+    assert medicines_of(line) == names
+
+
+def test_a_long_line_of_medicines_is_read_in_time() -> None:
+    started = time.process_time()
+    assert len(medicines_of("warfarin in sodium chloride; aspirin/" * 2_000)) == 2
+    assert time.process_time() - started < 2
+
+
+def test_the_subject_of_a_definition_is_another_name_of_its_heading_or_none() -> None:
+    heading = "Beta blocker (metoprolol, bisoprolol)"
+    assert subject("A beta blocker is a medicine.", heading, ("metoprolol",)) == "Beta blocker"
+    assert subject("Metoprolol is a medicine.", heading, ("metoprolol",)) == ""
+    assert subject("It slows the heart.", heading, ("metoprolol",)) == ""
+    assert subject("头孢呋辛是一种抗生素。", "头孢呋辛（头孢）", ("头孢",)) == "头孢呋辛"
 
 
 # --- on a chat model --------------------------------------------------------------------------------------------------

@@ -11,11 +11,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from localmed.answering.orders_rules import terms
+from localmed.answering.orders_rules import lines_of, terms
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.ingest.records import read
 from localmed.text.abbreviations import abbreviations
-from localmed.workflows.explain import lines_of
 from tests.benchmarks.common import Place, Row, met
 
 CASES = Path(__file__).parents[1] / "workflows" / "cases"

@@ -272,6 +272,16 @@ def test_evidence_shows_what_was_read_before_it_answers_and_orders_take_a_file(
     page.set_input_files("#file", {"name": "order.txt", "mimeType": "text/plain", "buffer": b"Metformin 500 mg PO BID"})
     page.click("form[data-ask] button:not([type=button])")
     page.wait_for_selector("table.order >> text=twice a day")
+    page.fill("#released_by", "Ada")
+    page.click(f"text={said('web.orders.release')}")
+    page.wait_for_selector("article[lang=zh]")
+    page.evaluate("window.print = () => { document.title = 'printed'; }")
+    page.click("[data-print]")
+    assert page.title() == "printed"
+    page.click(f"text={said('web.answer.back')}")
+    page.wait_for_selector(f"text={said('web.orders.open')}")
+    page.click(f"text={said('web.orders.edit')}")
+    assert page.input_value("#order") == "Metformin 500 mg PO BID"
     window.was_quiet()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -165,11 +167,44 @@ def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: 
     assert "必要时" in chinese, "what an abbreviation means is told in the reader's language"
     assert "only when needed" not in chinese
     assert "Released by Ward nurse Ada" in leaflet.text
-    assert "sandbox" in leaflet.headers["content-security-policy"]
+    assert 'data-user="reader"' in leaflet.text, "cleared when the reader signs out"
+    assert "data-print" in leaflet.text
+    assert "http-equiv" not in leaflet.text, "the policy of the reply is that of every page"
+    today = date.today().isoformat()
+    page = reader.get(page.url.path)
+    assert said("explain.released", name="Ward nurse Ada", date=today) in page.text
+    assert said("explain.not_released") not in page.text
+    assert said("answer.purpose.explain") not in page.text
+    assert reader.get(path, params={"language": "zh"}).text.count("<article") == 1
     with closing(Audit(copied_clients.settings.data)) as log:
         entry = log.entries()[-1]
     assert (entry.actor, entry.action, entry.outcome) == ("reader", "release", "by Ward nurse Ada")
     assert copied_clients("admin").form(path, released_by="Somebody").status_code == 404
+
+
+def test_an_order_that_is_not_released_has_no_leaflet_and_comes_back_to_be_edited(client: Clients) -> None:
+    reader = client("reader")
+    asked = "When <do> I take it?"
+    page = reader.form("/orders", order="Metformin 500 mg\nINR daily", questions=asked)
+    assert reader.get(f"{page.url.path}/leaflet").url.path == page.url.path
+    address = html.unescape(re.search(r'href="(/orders\?[^"]+)"', page.text)[1])  # type: ignore[index]
+    form = html.unescape(reader.get(address).text)
+    assert ">Metformin 500 mg\nINR daily</textarea>" in form
+    assert f">{asked}</textarea>" in form
+    assert client("admin").get(address).status_code == 404, "somebody else's order"
+
+
+@pytest.mark.parametrize(
+    "order", ["Paracetamol 1 g PO, enoxaparin 40 mg SC", "对乙酰氨基酚0.5g 口服，依诺肝素40mg 皮下"]
+)
+def test_a_line_of_two_medicines_is_looked_at_before_it_is_released(client: Clients, order: str) -> None:
+    reader = client("reader")
+    page = reader.form("/orders", order=order)
+    assert 'name="checked" value="true" required' in page.text
+    path = f"{page.url.path}/leaflet"
+    assert reader.form(path, released_by="Ada").status_code == 400
+    assert "<article" in reader.form(path, released_by="Ada", checked="true").text
+    assert 'name="checked"' not in reader.form("/orders", order="Paracetamol 1 g; enoxaparin 40 mg").text
 
 
 def test_beside_each_line_of_an_order_stands_what_it_means(client: Clients) -> None:

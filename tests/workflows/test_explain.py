@@ -19,7 +19,7 @@ from localmed.answering.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUES
 from localmed.answering.orders_rules import retrieval_question, terms
 from localmed.answering.roles import Writing
 from localmed.answering.write import WRITE, Covers, Drafted, Written
-from localmed.domain import Answer, AnswerStatus, SearchFilter, message
+from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
 from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
 from localmed.domain.parts import (
@@ -36,13 +36,14 @@ from localmed.domain.patient import PatientRecord
 from localmed.domain.ports import Stance
 from localmed.library.graph import Concept, Name, Source
 from localmed.presentation.answer import view
-from localmed.presentation.pages import leaflet
+from localmed.presentation.order import in_other_words
+from localmed.presentation.pages import leaflet, leaflets
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Find, LookUp, Perform, Search
-from tests.values import PROVENANCE, finding, hit, in_words
+from tests.values import PROVENANCE, finding, hit, in_words, passage
 from tests.values import cited as minted
 
 ORDER = "Warfarin 5 mg PO qhs\nCBC in 3 days"
@@ -74,7 +75,7 @@ class Served:
     def __call__(self, request: Any) -> Any:
         self.requests.append(request)
         if isinstance(request, Search):
-            return Found(HITS, False, "en")
+            return Found(() if request.filters.language == "zh" else HITS, False, "en")
         if isinstance(request, LookUp):
             return self._card
         if isinstance(request, Cite):
@@ -116,6 +117,11 @@ def texts_and_markers(answer: Answer, title: str) -> list[tuple[str, str]]:
     return [(statement.text, statement.citations[0].marker) for statement in next(named).statements]
 
 
+def of_several(lines: list[LinePart]) -> str:
+    """The lines that name several medicines."""
+    return "\n".join(line.text for line in lines if line.medicines)
+
+
 def test_an_order_is_quoted_and_its_terms_are_explained() -> None:
     answer = run(ORDER)
     assert (answer.status, answer.workflow, answer.released_by) == (AnswerStatus.ANSWERED, "explain", "")
@@ -149,14 +155,14 @@ def test_no_status_of_a_medicine_is_told(case: dict[str, Any]) -> None:
     assert {line.restated for line in lines} == {Restated.QUOTED}
     assert not [line.plain for line in lines if line.plain]
     meanings = {expansion.written: expansion.meanings for line in lines for expansion in line.expansions}
-    assert [short for short, right in case.get("means", {}).items() if right not in "; ".join(meanings[short])] == []
+    told = {short: right for short, right in case.get("means", {}).items() if short not in of_several(lines)}
+    assert [short for short, right in told.items() if right not in "; ".join(meanings[short])] == []
     beside = [text for texts in meanings.values() for text in texts]
     medicines = [name.lower() for name in (*case["active"], *case["stopped"])]
     assert [text for text in beside if any(name in text.lower() for name in medicines)] == []
     for part in parts(answer, TermPart):
-        assert [
-            statement.text for statement in part.statements if part.term.lower() not in statement.text.lower()
-        ] == []
+        names = [name.lower() for name in (part.term, *part.also)]
+        assert [one.text for one in part.statements if not any(name in one.text.lower() for name in names)] == []
 
 
 def test_an_abbreviation_with_several_meanings_is_not_decided() -> None:
@@ -186,6 +192,68 @@ def test_a_definition_in_the_orders_language_is_quoted_first_and_another_where_t
         english = ()
 
     assert texts_and_markers(run("Warfarin 5 mg PO qhs", served=Chinese()), "Warfarin")[0][0].startswith("Warfarin是")
+
+
+class Bilingual(Served):
+    """Serves each language its own passages."""
+
+    chinese: tuple[Any, ...] = (hit("华法林是抗凝药。", "华法林", language="zh"),)
+
+    def __call__(self, request: Any) -> Any:
+        if isinstance(request, Search):
+            found = {"en": HITS, "zh": self.chinese, "": (*self.chinese, *HITS)}
+            return Found(found[request.filters.language], False, "en")
+        return super().__call__(request)
+
+
+@pytest.mark.parametrize("order", ["Warfarin 5 mg PO qhs", "华法林 5mg qn"])
+def test_a_leaflet_takes_the_sentence_of_its_own_language(order: str) -> None:
+    answer = replace(run(order, served=Bilingual()), released_by="N")
+    assert {one.text for part in parts(answer, TermPart) for one in part.statements} == {
+        "Warfarin makes blood take longer to clot.",
+        "华法林是抗凝药。",
+    }
+    english, chinese = leaflets(answer, "2026-01-02", ("en", "zh")).split("<article")[1:]
+    for page, own, other in ((english, "longer to clot", "抗凝药"), (chinese, "抗凝药", "longer to clot")):
+        assert own in page
+        assert other not in page
+        assert page.count('<li id="') == 1, "the source of the sentence alone"
+    assert in_other_words(answer, "en") == in_other_words(answer, "zh") == ()
+    assert in_words(message("explain.reading_level")) not in english, "figures are for staff"
+    assert len(parts(answer, ReadingLevelPart)) == 1
+
+
+def test_what_a_leaflet_has_in_the_other_language_only_is_named() -> None:
+    answer = run(ORDER, served=Served(known=("CBC",)))
+    assert in_other_words(answer, "zh") == ("Warfarin", "CBC")
+    assert in_other_words(answer, "en") == ()
+
+
+def test_a_definition_under_another_name_says_so() -> None:
+    class Heparins(Bilingual):
+        headings = ("词典", "肝素（依诺肝素）")
+        chinese = (Hit(replace(passage("肝素是防止血栓的针剂。", "词典", language="zh"), headings=headings), 1.0),)
+
+    term, chinese = parts(run("Clexane 40 mg\nEnoxaparin 40 mg SC", served=Heparins()), TermPart)
+    assert [(one.term, one.under) for one in (term, chinese)] == [("Clexane", "肝素"), ("Enoxaparin", "肝素")]
+    assert in_words(message("explain.under", term="Enoxaparin", name="肝素")) in [
+        row.text for row in view(run("Enoxaparin 40 mg", served=Heparins())).parts[1].rows
+    ]
+    (warfarin,) = parts(run("Warfarin 5 mg"), TermPart)
+    assert warfarin.under == ""
+
+
+@pytest.mark.parametrize(
+    "order", ["Amlodipine 5 mg PO mane, atorvastatin 20 mg PO nocte", "呋塞米20mg qd，螺内酯20mg qd"]
+)
+def test_a_line_of_two_medicines_is_not_explained_as_one(order: str) -> None:
+    served = Served()
+    served.replies[PLAIN_ORDER.name] = lambda task: ("Take both.",) * len(task.lines)
+    answer = run(order, CHAT, served)
+    (line,) = parts(answer, LinePart)
+    assert (len(line.medicines), line.expansions, line.plain, line.restated) == (2, (), "", Restated.QUOTED)
+    page = leaflet(replace(answer, released_by="N"), "2026-01-02")
+    assert str(escape(in_words(message("explain.several_medicines", names=line.medicines), answer.language))) in page
 
 
 def test_a_source_that_speaks_to_a_language_model_defines_nothing_for_a_patient() -> None:
@@ -230,7 +298,8 @@ def test_a_term_that_no_sentence_defines_is_explained_by_a_model_that_names_it()
 def test_a_way_or_time_is_not_searched_for() -> None:
     served = Served()
     run(ORDER, served=served)
-    assert len([request for request in served.requests if isinstance(request, Search)]) == 1, "warfarin alone"
+    asked = {request.question for request in served.requests if isinstance(request, Search)}
+    assert asked == {"What is Warfarin?", "Warfarin（华法林）是什么？"}, "in both languages, and nothing else"
 
 
 def test_what_no_source_explains_is_said_to_be_unexplained() -> None:
