@@ -11,14 +11,13 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from localmed.config import BUILT_IN, DEFAULT
 from localmed.domain.errors import InputError, LimitExceeded, UsageError, reason
 from localmed.models import templates
-from localmed.models.registry.header import Header
-from localmed.models.registry.inspecting import INSPECTED, inspect
+from localmed.models.registry.header import READERS, Header, inspect
 from localmed.models.registry.manifests import NAME, ROLES, WRITERS, ModelManifest
 from localmed.models.registry.registration import StoredFile
 
@@ -60,14 +59,15 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
 
 
 def inspected(choice: Choice) -> Header | None:
-    """What the files' headers say: that of the largest file that has one, with the weights of all.
+    """What the files' headers say: that of the largest file that describes the model.
 
     Raise ``InputError`` for a damaged file, for another architecture than the manifest's, and for a chat model without
     a GGUF.
     """
-    paths = [path for path in choice.files.values() if path.suffix.lower() in INSPECTED]
+    paths = [path for path in choice.files.values() if path.suffix.lower() in READERS]
     headers = {path: inspect(path) for path in paths}
-    header = _joined(headers)
+    described = [path for path, header in headers.items() if header.architecture] or paths
+    header = headers[max(described, key=lambda path: path.stat().st_size)] if paths else None
     if choice.role in WRITERS and (not header or header.format != "gguf"):
         raise InputError("model.no_gguf_for_chat", name=choice.name)
     architecture = choice.manifest.shape.architecture if choice.manifest else ""
@@ -101,15 +101,6 @@ def check_hash(file: StoredFile, manifest: ModelManifest | None) -> None:
             raise InputError("model.manifest_size", name=file.name, size=file.stamp.bytes, listed=spec.bytes)
         if spec.sha256 and spec.sha256 != file.sha256:
             raise InputError("model.manifest_hash", name=file.name)
-
-
-def _joined(headers: Mapping[Path, Header]) -> Header | None:
-    described = [path for path, header in headers.items() if header.architecture] or list(headers)
-    if not described:
-        return None
-    largest = headers[max(described, key=lambda path: path.stat().st_size)]
-    parameters = sum(header.parameters for header in headers.values())
-    return replace(largest, parameters=parameters, tensors=sum(header.tensors for header in headers.values()))
 
 
 def _recognised(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelManifest | None:
@@ -172,5 +163,5 @@ def _admit(name: str, path: Path) -> None:
         raise InputError("file.unreadable", file=name, reason=reason(error)) from None
     if not stat.S_ISREG(state.st_mode):
         raise InputError("model.no_regular_file", name=name)
-    if not state.st_size and path.suffix.lower() in INSPECTED:
+    if not state.st_size and path.suffix.lower() in READERS:
         raise InputError("model.empty", name=name)
