@@ -5,7 +5,7 @@ Started by ``process.py`` as ``python -m localmed.models.llama.child PARENT_PID`
     in    first the settings of ``engine.Setup`` with the limits, then any number of
           ["complete", id, {...}]  ["choose", id, {...}]  ["count", id, {...}]  ["tokens", id, {...}]
           and, while one runs, ["cancel", id]
-    out   ["loading"]*  ["ready", {...}]  and for each request  ["token", text]* where it is heard,  ["beat"]*
+    out   ["loading"]  ["done", {...}]  and for each request  ["token", text]* where it is heard,  ["beat"]*
           ["chosen", of how many branches, of how many] for each batch of a choice
           then one of   ["done", {...}]  ["error", class, what, remedy]
 
@@ -133,7 +133,7 @@ def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
     except Exception as error:
         line.send(*_ending(error))
         os._exit(1)
-    line.send("ready", {"context": model.context, "network": network})
+    line.send("done", {"context": model.context, "network": network})
     return model
 
 

@@ -26,8 +26,6 @@ OUT_OF_MEMORY = 3  # the exit code of a child that ran out of it: nothing in it 
 
 _LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
 
-Message = list[Any]
-
 
 class Owner:
     """Owns the child of one model. Loads it when it is first needed and unloads it when it has long been idle.
@@ -45,7 +43,7 @@ class Owner:
     ) -> None:
         self._setup, self._settings, self._admit, self._command = setup, settings, admit, tuple(command)
         self._lock = threading.Lock()
-        self._child: _Child | None = None
+        self._child: children.Child | None = None
         self._requests, self._closed = 0, False
         self._idle: threading.Timer | None = None
         self._used = 0.0  # when the last request ended, on the monotonic clock
@@ -73,8 +71,6 @@ class Owner:
                 raise ModelError("model.chosen_anew")
             try:
                 answer = self._answer(kind, values, watch)
-            except _Told as told:  # the child is well, it was the request
-                raise told.error from None
             except BaseException:
                 self._drop()
                 raise
@@ -82,25 +78,28 @@ class Owner:
                 self._used = time.monotonic()
                 if self._idle is None:
                     self._wake_after(self._settings.idle_seconds)
-            return answer
+        if isinstance(answer, LocalmedError):  # the child is well, it was the request
+            raise answer
+        return answer
 
-    def _answer(self, kind: str, values: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
+    def _answer(self, kind: str, values: Mapping[str, Any], watch: Watch) -> dict[str, Any] | LocalmedError:
         child = self._child if self._child and self._child.alive() else self._started(watch)
         self._requests += 1
-        child.send([kind, self._requests, values], self._settings.hang_seconds)
-        return child.followed(watch, self._requests, self._settings.hang_seconds)
+        bound = self._settings.hang_seconds
+        self._send(child, [kind, self._requests, values], bound)
+        return self._followed(child, watch, bound, self._requests)
 
-    def _started(self, watch: Watch) -> _Child:
+    def _started(self, watch: Watch) -> children.Child:
         self._drop()
         self._admit()
-        self._child = _Child(self._command, self._settings.reply_bytes)
-        self._child.send(self._setup(), self._settings.load_seconds)
-        try:
-            self.facts = self._child.loaded(watch, self._settings.load_seconds)
-        except _Told as told:
-            self._drop()
-            raise told.error from None
-        return self._child
+        child = self._child = children.Child(self._command, self._settings.reply_bytes)
+        bound = self._settings.load_seconds
+        self._send(child, self._setup(), bound)
+        facts = self._followed(child, watch, bound)
+        if isinstance(facts, LocalmedError):
+            raise facts
+        self.facts = facts
+        return child
 
     def _drop(self) -> None:
         child, self._child = self._child, None
@@ -122,114 +121,78 @@ class Owner:
                 self._idle = None
                 self._drop()
 
+    # --- messages ----------------------------------------------------------------------------------------------
 
-class _Told(Exception):
-    """The child reported an error and goes on."""
-
-    def __init__(self, error: LocalmedError) -> None:
-        super().__init__()
-        self.error = error
-
-
-class _Child:
-    """The process and its messages."""
-
-    def __init__(self, command: Sequence[str], most: int) -> None:
-        self._process, self._most = children.Child(command, most), most
-        self.pid, self.alive, self.kill = self._process.pid, self._process.alive, self._process.kill
-
-    def send(self, message: object, bound: float) -> None:
+    def _send(self, child: children.Child, message: object, bound: float) -> None:
         """Write ``message``, of which the child must take some within ``bound`` seconds, and so on."""
         try:
-            self._process.send(json.dumps(message).encode("ascii") + b"\n", bound)
+            child.send(json.dumps(message).encode("ascii") + b"\n", bound)
         except TimeoutError:
-            raise _silent(bound) from None
+            raise ModelError("chat.silent", bound=bound) from None
         except OSError:
-            raise self._ending() from None
+            raise _ending(child) from None
 
-    def loaded(self, watch: Watch, bound: float) -> dict[str, Any]:
-        """What the child says of itself once the model is there."""
-        deadline = time.monotonic() + bound
-        while True:
-            if watch.cancelled():
-                raise Cancelled("chat.cancelled_loading")
-            message = self._message(min(_LOOK, deadline - time.monotonic()))
-            if message and message[0] == "ready":
-                return cast(dict[str, Any], message[1])
-            if time.monotonic() > deadline:
-                raise ModelError("chat.slow", bound=bound)
+    def _followed(
+        self, child: children.Child, watch: Watch, bound: float, request: int = 0
+    ) -> dict[str, Any] | LocalmedError:
+        """The answer to ``request``, or the error that the child reports; its tokens are passed on as they come.
 
-    def followed(self, watch: Watch, request: int, bound: float) -> dict[str, Any]:
-        """The answer to ``request``, its tokens passed on as they come."""
+        Without ``request`` what the child says of itself once the model is there.
+        """
         silent_since, cancelled = time.monotonic(), False
         while True:
             if not cancelled and watch.cancelled():
+                if not request:
+                    raise Cancelled("chat.cancelled_loading")
                 cancelled = True
-                self.send(["cancel", request], bound)
-            message = self._message(_LOOK)
+                self._send(child, ["cancel", request], bound)
+            message = self._message(child)
             if message is None:
                 if time.monotonic() - silent_since > bound:
-                    raise _silent(bound)
+                    raise ModelError("chat.silent" if request else "chat.slow", bound=bound)
                 continue
             silent_since = time.monotonic()
-            if message[0] == "token" and not cancelled:
-                watch.token(str(message[1]))
-            elif message[0] == "chosen":
-                watch.progress(int(message[1]), int(message[2]))
-            elif message[0] == "done":
-                if cancelled:  # it had ended before the child read of it, and goes on
-                    raise _Told(Cancelled("model.cancelled"))
-                return cast(dict[str, Any], message[1])
+            kind, *values = message
+            if kind == "token" and not cancelled:
+                watch.token(values[0])
+            elif kind == "chosen":
+                watch.progress(*values)
+            elif kind == "error" or (kind == "done" and not cancelled):
+                return cast(dict[str, Any] | LocalmedError, values[0])
+            elif kind == "done":  # it had ended before the child read of it, and goes on
+                return Cancelled("model.cancelled")
 
-    def _message(self, seconds: float) -> Message | None:
-        """The next message, None if there is none within ``seconds``; raise ``_Told`` for a reported error."""
-        line = self._line(seconds)
+    def _message(self, child: children.Child) -> list[Any] | None:
+        """The next message, None if there is none yet."""
+        try:
+            line = child.line(_LOOK)
+        except BrokenPipeError:
+            raise _ending(child) from None
+        except children.TooLong:
+            raise ModelError("chat.message_too_long", most=self._settings.reply_bytes) from None
         if line is None:
             return None
         try:
-            message = json.loads(line)
-            kind, values = message[0], message[1:]
-            if kind == "error":
-                error = errors.from_json(values[0], ModelError)
-            elif (kind, [type(value) for value in values]) not in _KNOWN:
+            kind, *values = json.loads(line)
+            if tuple(map(type, values)) != _KNOWN[kind]:
                 raise TypeError
+            return [kind, *([errors.from_json(values[0], ModelError)] if kind == "error" else values)]
         except (ValueError, TypeError, LookupError, RecursionError):
             raise ModelError("chat.no_message") from None
-        if kind == "error":
-            raise _Told(error)
-        return cast(Message, message)
-
-    def _line(self, seconds: float) -> bytes | None:
-        try:
-            return self._process.line(seconds)
-        except BrokenPipeError:
-            raise self._ending() from None
-        except children.TooLong:
-            raise ModelError("chat.message_too_long", most=self._most) from None
-
-    def _ending(self) -> ModelError:
-        """Why the child ended in the middle of a request."""
-        code = self._process.code()
-        if code is None:
-            return ModelError("chat.stopped")
-        if code == -signal.SIGKILL:
-            return ModelError("chat.killed")
-        if code == OUT_OF_MEMORY:
-            return ModelError("chat.out_of_memory")
-        if code == -signal.SIGILL:
-            return ModelError("chat.other_processor")
-        return ModelError("chat.crashed", how=children.outcome(code))
 
 
-_KNOWN: tuple[tuple[str, list[type]], ...] = (
-    ("loading", []),
-    ("beat", []),
-    ("token", [str]),
-    ("chosen", [int, int]),
-    ("ready", [dict]),
-    ("done", [dict]),
-)
+_KNOWN: Mapping[str, tuple[type, ...]] = {
+    "loading": (), "beat": (), "token": (str,), "chosen": (int, int), "done": (dict,), "error": (dict,)
+}  # fmt: skip
+_ENDINGS = {
+    None: "chat.stopped",
+    -signal.SIGKILL: "chat.killed",
+    OUT_OF_MEMORY: "chat.out_of_memory",
+    -signal.SIGILL: "chat.other_processor",
+}
 
 
-def _silent(bound: float) -> ModelError:
-    return ModelError("chat.silent", bound=bound)
+def _ending(child: children.Child) -> ModelError:
+    """Why the child ended in the middle of a request."""
+    code = child.code()
+    return ModelError(_ENDINGS[code]) if code in _ENDINGS else ModelError("chat.crashed", how=children.outcome(code))
