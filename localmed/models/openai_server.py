@@ -101,7 +101,6 @@ class OpenAIServer:
         body: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         messages = request.messages
         if request.schema is not None:
-            structured.check(request.schema)
             if self._features().schema:
                 body["response_format"] = _format(request.schema)
             else:

@@ -26,8 +26,7 @@ from localmed.domain import Origin, ShownLine, ShownSection
 from localmed.domain import message as left_out
 from localmed.domain.errors import ModelError, Rejected, UsageError
 from localmed.domain.ports import Message
-from localmed.models import structured
-from tests.scripted import ScriptedChat
+from tests.scripted import ScriptedChat, check_expressible
 from tests.values import evidence
 from tests.words import pattern
 
@@ -175,7 +174,7 @@ def test_schemas_can_be_expressed_as_grammars() -> None:
         (SELF_CONTAINED, FollowUp(QUESTION, ())),
     ):
         assert isinstance(role.form, Writing)
-        structured.check(role.form.schema(task) or {})
+        check_expressible(role.form.schema(task) or {})
 
 
 def test_a_role_without_a_form_is_not_served() -> None:

@@ -55,8 +55,6 @@ class LlamaChat:
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
         """See ``ChatModel``."""
-        if request.schema is not None:
-            structured.check(request.schema)
         values = {
             "parts": render(self._template, request.messages),
             "max_tokens": _positive(request.max_tokens),
