@@ -45,14 +45,14 @@ from localmed.domain.errors import BadSettings, Cancelled, Faltered, ModelError,
 from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.models import structured
 from localmed.models.registry.tested import Features
-from localmed.models.replicas import AT_ONCE, Address, Replica, Replicas
+from localmed.models.replicas import AT_ONCE, Address, Replicas
 
 COMPLETIONS = "/v1/chat/completions"
 TOP = 20  # log-probabilities asked for; servers refuse more
 LABEL_TOKENS = 64  # a label in quotes has fewer
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
 LOGPROBS = {"max_tokens": 1, "temperature": 0.0, "seed": 0, "logprobs": True, "top_logprobs": TOP}
-BY_STATUS = {401: "key", 403: "key", 404: "unknown", 429: "busy"}  # what a status says, as ``chat.server_...``
+BY_STATUS = {401: "key", 403: "key", 404: "unknown"}  # what a status says, as ``chat.server_...``
 # In the field ``code``, ``type`` or ``param`` of an error object: the prompt is too long. OpenAI, llama-server, vLLM.
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "input_tokens"})
 IN_WORDS = "\n\nReply with one JSON object that fits this JSON schema, and with nothing else:\n"
@@ -60,7 +60,7 @@ ODD_WORD = "quartz-7"  # no model writes it unless it is held to a schema that a
 KINDS = {  # of faults that are told apart
     "too_long": TooLong,
     "refused": Refused,
-    **dict.fromkeys(("late", "broke_off", "unreachable", "no_object"), Faltered),
+    **dict.fromkeys(("late", "broke_off", "unreachable", "no_object", "busy", "failed"), Faltered),
 }
 PAUSE = 0.2  # seconds before a request is tried again
 BYTES_A_TOKEN = 3  # of the estimate: a Chinese character has three and is one token, English has four a token
@@ -207,8 +207,6 @@ class OpenAIServer:
             self._wrong("too_long", context=self.identity.context)
         if status in BY_STATUS:
             self._wrong(BY_STATUS[status], status=status, model=self._model)
-        if status >= 500:
-            self._wrong("failed", status=status)
         self._wrong("refused", status=status, kind=", ".join(_codes(answer)) or "-")
 
     def _overflows(self, messages: Sequence[Message], reply: int) -> bool:
@@ -228,31 +226,17 @@ class OpenAIServer:
             heard.append(text)
             watch.token(text)
 
-        heard_watch = replace(watch, token=token)
-        with self._replicas.taken(self._settings.server_seconds, watch) as first:
+        followed, first = replace(watch, token=token), None
+        for last in (False, True):
             try:
-                status, answer = self._answered(first, path, body, heard_watch, strict)
-                if not _passes(status):
-                    return status, answer
+                with self._replicas.taken(self._settings.server_seconds, watch, first) as first:
+                    return self._exchanged(first.address, path, body, followed, strict)
             except Faltered:
-                if heard:
+                if heard or last:
                     raise
-        if len(self._replicas) == 1:
-            time.sleep(PAUSE)
-        with self._replicas.taken(self._settings.server_seconds, watch, but=first) as other:
-            return self._answered(other, path, body, watch, strict)
-
-    def _answered(
-        self, replica: Replica, path: str, body: Mapping[str, Any], watch: Watch, strict: bool
-    ) -> tuple[int, dict[str, Any]]:
-        """What ``replica`` answers; it is left out for a while where it fails."""
-        try:
-            status, answer = self._exchanged(replica.address, path, body, watch, strict)
-        except Faltered:
-            self._replicas.failed(replica)
-            raise
-        (self._replicas.failed if _passes(status) else self._replicas.answered)(replica)
-        return status, answer
+            if len(self._replicas) == 1:
+                time.sleep(PAUSE)
+        raise AssertionError("unreachable")
 
     def _counted(self, text: str) -> int:
         body = {"model": self._model, "prompt": text, "content": text}
@@ -287,6 +271,8 @@ class OpenAIServer:
         if ended.why:  # a connection that is shut looks like the end of the answer
             self._failed(OSError(), ended, address)
         answer = content if isinstance(content, dict) else self._object(content, strict and response.status == 200)
+        if strict and _passes(response.status) and not _says_too_long(answer):
+            self._wrong("busy" if response.status == 429 else "failed", address, status=response.status)
         if body.get("stream") and not streamed:  # a server that answers in one piece all the same
             watch.token(_text(answer))
         return response.status, answer

@@ -1,10 +1,10 @@
 """Replicas: servers with the same chat model, of which any may answer a request.
 
-The least busy takes it, at most ``AT_ONCE`` at a time each; who comes then waits for a place. One that fails is left
+The least busy takes it, at most ``AT_ONCE`` at a time each; who comes then waits for a place. One that falters is left
 out for ``REST_SECONDS``, then asked how it is (``/health``, which vLLM and llama-server have; where there is none, any
 answer will do) before it gets a request again. If all are left out, the one that was first is tried: it may be back.
 
-Pure of requests: the adapter makes them, and tells what came of them.
+Pure of requests: the adapter makes them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from localmed.domain.errors import Cancelled, ModelError
+from localmed.domain.errors import Cancelled, Faltered, ModelError
 from localmed.domain.ports import Watch
 
 AT_ONCE = 8  # requests of one replica: what the slots of a llama-server or a batch of vLLM read side by side
@@ -56,20 +56,14 @@ class Replicas:
         replica = self._place(time.monotonic() + seconds, watch, but)
         try:
             yield replica
+            replica.out_until = 0.0
+        except Faltered:
+            replica.out_until = time.monotonic() + REST_SECONDS
+            raise
         finally:
             with self._changed:
                 replica.running -= 1
                 self._changed.notify_all()
-
-    def failed(self, replica: Replica) -> None:
-        """Leave ``replica`` out for a while."""
-        with self._changed:
-            replica.out_until = time.monotonic() + REST_SECONDS
-
-    def answered(self, replica: Replica) -> None:
-        """``replica`` is well."""
-        with self._changed:
-            replica.out_until = 0.0
 
     def _place(self, deadline: float, watch: Watch, but: Replica | None) -> Replica:
         left_out = [but] if but else []
