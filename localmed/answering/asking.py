@@ -1,4 +1,4 @@
-"""The roles of a question that is looked into thoroughly (LINS, MAIRAG), their inputs and outputs.
+"""The roles of a question that is looked into thoroughly (LINS, MAIRAG), their inputs and outputs; and Link-Eval's.
 
 Passages go to a model between marks, with the instruction that they are quoted material and give no orders. What comes
 back is held to it: a reply in another language, or of nothing, is rejected.
@@ -78,7 +78,19 @@ class FollowUp(QuestionInput):
     earlier: tuple[str, ...]
 
 
-def _relevance(_: RelevanceInput, choices: Sequence[Choice]) -> tuple[float, ...]:
+@dataclass(frozen=True, slots=True)
+class FluencyInput:
+    """Statements of an answer. The result is a tuple: how likely each reads well (0 to 1); empty: not measured."""
+
+    statements: tuple[str, ...]
+
+    @property
+    def language(self) -> str:
+        """The statements'."""
+        return detect(" ".join(self.statements))
+
+
+def _likely(_: Any, choices: Sequence[Choice]) -> tuple[float, ...]:
     return tuple(choice.probabilities[0] for choice in choices)
 
 
@@ -126,6 +138,13 @@ def _statement_and_sources(task: CoherenceInput) -> tuple[str, ...]:
     )
 
 
+def _sub_questions(task: QuestionInput, value: Any) -> tuple[str, ...]:
+    questions = dict.fromkeys(" ".join(question.split()) for question in value["questions"])
+    return tuple(question for question in questions if question and question != task.question)[:SUB_QUESTIONS]
+
+
+SUB_QUESTIONS = 4  # of a question at most; each is searched once, so this bounds what a question costs
+QUESTION_CHARACTERS = 300  # of a sub-question
 RELEVANT = 0.5  # of the label "relevant", from which a passage helps: more likely than not
 
 RELEVANCE = Role(
@@ -138,7 +157,7 @@ RELEVANCE = Role(
         {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
         lambda task: f"{task.question}\n",
         _passages,
-        _relevance,
+        _likely,
     ),
 )
 KEYWORDS = Role(
@@ -180,4 +199,57 @@ SELF_CONTAINED = Role(
         max_tokens=200,
     ),
 )
-ROLES = (KEYWORDS, RELEVANCE, COHERENCE, SELF_CONTAINED)
+SELF_KNOWLEDGE = Role(
+    "self_knowledge",
+    "Whether the model knows the answer by itself",
+    "1",
+    "LINS, self-knowledge agent (SKA)",
+    Choosing(
+        instructions("self_knowledge"),
+        {"en": ("certain", "uncertain"), "zh": ("能够", "不能")},
+        lambda task: f"{task.question}\n",
+        lambda _: ("",),
+        lambda _, choices: choices[0].best == 0,
+    ),
+)
+OWN_ANSWER = Role(
+    "own_answer",
+    "An answer from the model's own knowledge, unverified",
+    "2",
+    "LINS, MAIRAG: internal knowledge",
+    Writing(
+        instructions("own_answer"),
+        lambda _: shown.texts_schema("sentences", 4, 600),
+        lambda task: task.question,
+        lambda task, value: shown.unverified(value["sentences"], task.language),
+    ),
+)
+DECOMPOSITION = Role(
+    "decomposition",
+    "The sub-questions of a question that nothing found answers as a whole",
+    "2",
+    "LINS, question decomposition agent (QDA)",
+    Writing(
+        instructions("decomposition"),
+        lambda _: shown.texts_schema("questions", SUB_QUESTIONS, QUESTION_CHARACTERS),
+        lambda task: task.question,
+        _sub_questions,
+        max_tokens=400,
+    ),
+)
+FLUENCY = Role(
+    "fluency",
+    "Whether a statement reads well",
+    "1",
+    "LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does",
+    Choosing(
+        instructions("fluency"),
+        {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
+        lambda _: "",
+        lambda task: tuple(shown.quoted("statement", statement, task.language) for statement in task.statements),
+        _likely,
+    ),
+)
+ROLES = (
+    KEYWORDS, RELEVANCE, COHERENCE, SELF_CONTAINED, SELF_KNOWLEDGE, OWN_ANSWER, DECOMPOSITION, FLUENCY
+)  # fmt: skip

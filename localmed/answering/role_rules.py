@@ -79,9 +79,9 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         return self._keywords.rules()
 
     def _of_planning(self) -> Rules:
-        from localmed.answering import planning_rules
+        from localmed.answering.keyword_rules import planning_rules
 
-        return planning_rules.rules(self._keywords.extract)
+        return planning_rules(self._keywords.extract)
 
     def _of_orders(self) -> Rules:
         from localmed.answering.orders_rules import OrderRules

@@ -15,10 +15,8 @@ from localmed.answering import (
     appraisal,
     asking,
     check,
-    decomposing,
     guidance,
     judging,
-    linking,
     orders,
     planning,
     practice,
@@ -37,7 +35,7 @@ ROLES: Mapping[str, Role] = {
     role.name: role
     for module in (
         write, check,
-        asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging
+        asking, planning, orders, practice, guidance, safety, appraisal, judging
     )
     for role in module.ROLES
 }  # fmt: skip

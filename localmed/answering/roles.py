@@ -1,7 +1,7 @@
 """What a role is: who is asked for what, as a value. One call, ``perform(role, task)``, whatever serves the role.
 
 A role says how a chat model is asked for it (its *form*); what is done without a model is a function of the same input
-(``role_rules`` finds it). The roles are declared beside their inputs and outputs: ``asking`` and ``decomposing``,
+(``role_rules`` finds it). The roles are declared beside their inputs and outputs: ``asking``,
 ``planning``, ``practice``, ``orders``, ``guidance``; ``role_table`` lists them all and says what serves each.
 
 Every input has a ``language`` ("en" or "zh"): the instructions are in it, and so must the reply be.

@@ -11,8 +11,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from localmed.answering.asking import COHERENCE, RELEVANCE, RELEVANT, QuestionInput, RelevanceInput
-from localmed.answering.decomposing import DECOMPOSITION, SELF_KNOWLEDGE, SUB_QUESTIONS
+from localmed.answering.asking import (
+    COHERENCE,
+    DECOMPOSITION,
+    RELEVANCE,
+    RELEVANT,
+    SELF_KNOWLEDGE,
+    SUB_QUESTIONS,
+    QuestionInput,
+    RelevanceInput,
+)
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Provenance, SearchFilter
 from localmed.domain.findings import Found
 from localmed.text.language import detect

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localmed.answering import link_eval
-from localmed.answering.asking import RELEVANCE, RelevanceInput
+from localmed.answering.asking import FLUENCY, RELEVANCE, FluencyInput, RelevanceInput
 from localmed.answering.link_eval import CitationSet, LinkBasis, LinkInput, LinkSource
-from localmed.answering.linking import FLUENCY, FluencyInput
 from localmed.domain import Answer, AnswerStatus, Provenance, SearchFilter, Verification, message
 from localmed.domain.findings import Finding
 from localmed.domain.link_counts import LinkCounts

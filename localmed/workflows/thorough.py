@@ -15,9 +15,13 @@ from dataclasses import replace
 from localmed.answering import badge, citations
 from localmed.answering.asking import (
     COHERENCE,
+    DECOMPOSITION,
+    OWN_ANSWER,
     RELEVANCE,
     RELEVANT,
     SELF_CONTAINED,
+    SELF_KNOWLEDGE,
+    SUB_QUESTIONS,
     Coherence,
     CoherenceInput,
     FollowUp,
@@ -25,7 +29,6 @@ from localmed.answering.asking import (
     RelevanceInput,
 )
 from localmed.answering.badge import Vote
-from localmed.answering.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS
 from localmed.answering.judging import ROLES as JURY
 from localmed.answering.judging import JudgingInput
 from localmed.answering.write import WRITE

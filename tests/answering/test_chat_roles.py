@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from localmed.answering.asking import (
+    DECOMPOSITION,
     KEYWORDS,
+    OWN_ANSWER,
     SELF_CONTAINED,
+    SELF_KNOWLEDGE,
     FollowUp,
     KeywordsInput,
     QuestionInput,
 )
 from localmed.answering.chat import ChatRoles
-from localmed.answering.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE
 from localmed.answering.evidence import cited
 from localmed.answering.role_table import ROLES
 from localmed.answering.roles import Choosing, Role, Writing

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from localmed.domain.errors import BadSettings, Busy, InputError, LimitExceeded, UnknownName, UsageError
-from localmed.models.registry import offered, registration
+from localmed.models.registry import registration
+from localmed.models.registry import registry as module
 from localmed.models.registry.registry import PIECE, Registry
 from tests.models import model_files as files
 from tests.models.model_files import make
@@ -152,7 +153,7 @@ def test_what_is_no_file_is_refused(registry: Registry, tmp_path: Path, monkeypa
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match=pattern("model.no_files.what")):
         registry.add(tmp_path / "none", "x", role="chat")
-    monkeypatch.setattr(offered, "MOST_FILES", 2)
+    monkeypatch.setattr(module, "MOST_FILES", 2)
     with pytest.raises(LimitExceeded, match="more than 2"):
         registry.add(encoder_folder(tmp_path / "small-encoder"), "x")
 
