@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from localmed.answering import (
-    appraisal,
     asking,
     check,
     guidance,
@@ -20,6 +19,7 @@ from localmed.answering import (
     orders,
     planning,
     practice,
+    reliability,
     write,
 )
 from localmed.answering.roles import Performer, Role, Rules
@@ -35,7 +35,7 @@ ROLES: Mapping[str, Role] = {
     role.name: role
     for module in (
         write, check,
-        asking, planning, orders, practice, guidance, safety, appraisal, judging
+        asking, planning, orders, practice, guidance, safety, reliability, judging
     )
     for role in module.ROLES
 }  # fmt: skip

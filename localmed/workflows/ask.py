@@ -40,10 +40,9 @@ from localmed.library.definitions import cited_passage
 from localmed.retrieval.concepts import Card
 from localmed.text.language import fold
 from localmed.text.tables import table
-from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
 from localmed.workflows.flow import Cite, Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step, asked
 from localmed.workflows.receipts import PASSAGES, concept_part, receipts, shown_section
-from localmed.workflows.screening import overdue, refused, screened
 
 # --- asking -----------------------------------------------------------------------------------------------------------
 

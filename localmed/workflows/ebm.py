@@ -49,10 +49,9 @@ from localmed.text.language import content_words, detect
 from localmed.text.publications import level
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
-from localmed.workflows.finding import Plan
+from localmed.workflows.finding import Plan, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Step, asked
 from localmed.workflows.receipts import conflicts, editions, receipts, renumbered
-from localmed.workflows.screening import refused, screened
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier

@@ -67,10 +67,9 @@ from localmed.text.abbreviations import abbreviations
 from localmed.text.language import HAN, detect, sentences
 from localmed.workflows import finding
 from localmed.workflows.ask import Draft, checked_drafts, drafted
-from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Search, Step, asked, attempt
 from localmed.workflows.receipts import receipts, renumbered
-from localmed.workflows.screening import overdue, refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
 WRITTEN = 6  # terms that a model explains in one reply, the first that no sentence of a source defines

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.answering.asking import Coherence, Keywords
-from localmed.answering.badge import Vote
+from localmed.answering.judging import Vote
 from localmed.answering.roles import Role
 from localmed.answering.write import Written
 from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, TraceStep, message

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.answering import badge, citations
+from localmed.answering import citations, judging
 from localmed.answering.asking import (
     COHERENCE,
     DECOMPOSITION,
@@ -28,9 +28,8 @@ from localmed.answering.asking import (
     QuestionInput,
     RelevanceInput,
 )
-from localmed.answering.badge import Vote
 from localmed.answering.judging import ROLES as JURY
-from localmed.answering.judging import JudgingInput
+from localmed.answering.judging import JudgingInput, Vote
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
@@ -46,10 +45,9 @@ from localmed.domain import (
     message,
 )
 from localmed.workflows.ask import answered
-from localmed.workflows.finding import Plan
+from localmed.workflows.finding import Plan, refused, screened
 from localmed.workflows.flow import Flow, Step, asked
 from localmed.workflows.receipts import receipts, renumbered
-from localmed.workflows.screening import refused, screened
 
 OWN = message("workflow.own_knowledge")
 NONE_HELPS = message("workflow.none_helps")
@@ -148,9 +146,9 @@ def voted(answer: Answer, jury: tuple[str, ...]) -> Flow:
     votes = (yield from votes_on(answer.question, shown, answer.evidence, jury)) if asked else []
     if not votes:
         return answer
-    criteria = badge.majority([vote.criteria for vote in votes])
-    worse = max(account.badge, badge.badge(criteria), key=_ORDER.index)
-    reason = badge.reason(criteria) if worse is not account.badge else account.reason
+    criteria = judging.majority([vote.criteria for vote in votes])
+    worse = max(account.badge, judging.badge(criteria), key=_ORDER.index)
+    reason = judging.reason(criteria) if worse is not account.badge else account.reason
     judges = tuple(vote.judge for vote in votes)
     return replace(
         answer,

@@ -16,9 +16,8 @@ import pytest
 from localmed.config import ChatSettings
 from localmed.domain.errors import Cancelled, Faltered, ModelError
 from localmed.domain.ports import UNWATCHED, Request, Watch
-from localmed.models import replicas
-from localmed.models.openai_server import OpenAIServer
-from localmed.models.replicas import Address, Replicas
+from localmed.models import openai_server
+from localmed.models.openai_server import Address, OpenAIServer, Replicas
 from tests.models.chat_contract import ASK
 from tests.models.chat_server import Handle, Handler, serving, well
 
@@ -89,7 +88,7 @@ def test_who_is_gone_is_passed_over_and_both_gone_is_an_error() -> None:
 
 
 def test_who_was_left_out_is_asked_how_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicas, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(openai_server, "REST_SECONDS", 0.0)
     handles: list[Handle] = [failing]
     with (
         serving(lambda handler, body: handles[0](handler, body)) as (broken, refused),

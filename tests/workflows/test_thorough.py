@@ -10,8 +10,8 @@ import pytest
 
 from localmed.answering import asking, judging
 from localmed.answering.asking import Coherence
-from localmed.answering.badge import Criteria, Vote
 from localmed.answering.check import CHECK
+from localmed.answering.judging import Criteria, Vote
 from localmed.answering.role_table import role_table
 from localmed.answering.write import WRITE, Covers, Drafted, Written
 from localmed.domain import Answer, AnswerStatus, Badge, BadgeJudge, Origin, SearchFilter, Statement, message

@@ -1,6 +1,6 @@
 """The child process that owns a chat model: it may crash, hang or run out of memory without harm to anyone else.
 
-Started by ``process.py`` as ``python -m localmed.models.llama.child PARENT_PID``. JSON messages, one a line::
+Started by ``adapter.py`` as ``python -m localmed.models.llama.child PARENT_PID``. JSON messages, one a line::
 
     in    first the settings of ``engine.Setup`` with the limits, then any number of
           ["complete", id, {...}]  ["choose", id, {...}]  ["count", id, {...}]  ["tokens", id, {...}]
@@ -37,7 +37,7 @@ from typing import Any, BinaryIO, cast
 from localmed.domain import errors
 from localmed.domain.errors import Cancelled, ModelError, TooLong
 from localmed.models.llama import decisions, engine
-from localmed.models.llama.process import OUT_OF_MEMORY
+from localmed.models.llama.adapter import OUT_OF_MEMORY
 from localmed.process import children, confined
 
 _READ = 2**16  # bytes taken from the pipe at a time: its whole content
