@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from localmed.answering import evidence as shown
-from localmed.answering.prompts import instructions
 from localmed.answering.roles import Choosing, Role, Writing
 from localmed.domain import Evidence, Message, Passage, Statement, message
 from localmed.domain.errors import Rejected
@@ -153,7 +152,6 @@ RELEVANCE = Role(
     "3",
     "LINS, passage relevance agent (PRA)",
     Choosing(
-        instructions("relevance"),
         {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
         lambda task: f"{task.question}\n",
         _passages,
@@ -166,7 +164,6 @@ KEYWORDS = Role(
     "3",
     "LINS, keyword extraction agent (KEA)",
     Writing(
-        instructions("keywords"),
         lambda task: shown.texts_schema("keywords", task.most, 60),
         lambda task: task.question,
         _keywords,
@@ -179,7 +176,6 @@ COHERENCE = Role(
     "1",
     "LINS, passage coherence agent (PCA)",
     Choosing(
-        instructions("coherence"),
         {"en": ("agrees", "conflicts"), "zh": ("一致", "矛盾")},
         lambda task: f"{task.question}\n",
         _statement_and_sources,
@@ -192,7 +188,6 @@ SELF_CONTAINED = Role(
     "2",
     "LINS, question enhancement for follow-ups (QEA)",
     Writing(
-        instructions("self_contained"),
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 1000}}),
         lambda task: "\n".join((*task.earlier, task.question)),
         _self_contained,
@@ -205,7 +200,6 @@ SELF_KNOWLEDGE = Role(
     "1",
     "LINS, self-knowledge agent (SKA)",
     Choosing(
-        instructions("self_knowledge"),
         {"en": ("certain", "uncertain"), "zh": ("能够", "不能")},
         lambda task: f"{task.question}\n",
         lambda _: ("",),
@@ -218,7 +212,6 @@ OWN_ANSWER = Role(
     "2",
     "LINS, MAIRAG: internal knowledge",
     Writing(
-        instructions("own_answer"),
         lambda _: shown.texts_schema("sentences", 4, 600),
         lambda task: task.question,
         lambda task, value: shown.unverified(value["sentences"], task.language),
@@ -230,7 +223,6 @@ DECOMPOSITION = Role(
     "2",
     "LINS, question decomposition agent (QDA)",
     Writing(
-        instructions("decomposition"),
         lambda _: shown.texts_schema("questions", SUB_QUESTIONS, QUESTION_CHARACTERS),
         lambda task: task.question,
         _sub_questions,
@@ -243,7 +235,6 @@ FLUENCY = Role(
     "1",
     "LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does",
     Choosing(
-        instructions("fluency"),
         {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
         lambda _: "",
         lambda task: tuple(shown.quoted("statement", statement, task.language) for statement in task.statements),

@@ -19,7 +19,6 @@ from dataclasses import dataclass, fields
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import instructions
 from localmed.answering.roles import Choosing, Role
 from localmed.domain import Badge, BadgeJudge, Evidence, Message, Statement, message
 from localmed.domain.ports import Choice
@@ -132,25 +131,13 @@ BADGE = Role(
     "Whether the answer shown answers every part of the question, and the context is related to it and carries it",
     "2",
     "Answered with Evidence, evaluation rubric",
-    Choosing(
-        instructions("badge"),
-        _LABELS,
-        _prompt,
-        lambda task: _CRITERIA[task.language],
-        _vote,
-    ),
+    Choosing(_LABELS, _prompt, lambda task: _CRITERIA[task.language], _vote),
 )
 BADGE_STRICT = Role(
     "badge_strict",
     "The same three criteria, asked from the other side, as a second vote",
     "2",
     "Answered with Evidence, limitations: a jury in place of one judge",
-    Choosing(
-        instructions("badge_strict"),
-        _LABELS,
-        _prompt,
-        lambda task: _STRICT[task.language],
-        _strict_vote,
-    ),
+    Choosing(_LABELS, _prompt, lambda task: _STRICT[task.language], _strict_vote),
 )
 ROLES = (BADGE, BADGE_STRICT)

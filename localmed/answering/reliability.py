@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from localmed.answering import evidence as shown
-from localmed.answering.prompts import instructions
 from localmed.answering.roles import Choosing, Role, Rules
 from localmed.domain import Document, Status
 from localmed.domain.ports import Choice
@@ -148,13 +147,7 @@ APPRAISAL = Role(
     "Which aspects of a study's method its abstract does not show",
     "1",
     "M-Eval, reliability score: level penalty",
-    Choosing(
-        instructions("appraisal"),
-        {"en": ("yes", "no"), "zh": ("是", "否")},
-        _prompt,
-        _branches,
-        _failed,
-    ),
+    Choosing({"en": ("yes", "no"), "zh": ("是", "否")}, _prompt, _branches, _failed),
 )
 ROLES = (APPRAISAL,)
 RULES: Rules = {APPRAISAL.name: lambda study: failed(study.title, study.text)}

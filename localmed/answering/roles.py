@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from localmed.answering.prompts import instructions
 from localmed.domain import Message
 from localmed.domain.ports import Choice
 
-Texts = Mapping[str, str]  # language -> our own words
 Rules = Mapping[str, Callable[[Any], Any]]  # role name -> what is done without a model
 
 
@@ -37,7 +37,6 @@ class Writing:
     reply's value (or text) and raises ``Rejected`` for one that cannot be used.
     """
 
-    instructions: Texts
     schema: Callable[[Any], Mapping[str, Any] | None]
     prompt: Callable[[Any], str]
     read: Callable[[Any, Any], Any]
@@ -53,7 +52,6 @@ class Choosing:
     ``labels`` are in the language's own words; ``read`` makes the output of the choices, in the branches' order.
     """
 
-    instructions: Texts
     labels: Mapping[str, tuple[str, ...]]
     prompt: Callable[[Any], str]
     branches: Callable[[Any], Sequence[str]]
@@ -72,6 +70,11 @@ class Role:
     version: str
     paper: str = ""
     form: Writing | Choosing | None = None
+
+    @property
+    def instructions(self) -> Mapping[str, str]:
+        """Language -> what a model is told in this role."""
+        return instructions(self.name)
 
 
 class Performer(Protocol):

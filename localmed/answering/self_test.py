@@ -101,7 +101,7 @@ def questions() -> Mapping[str, str]:
 def _prompt(role: Role) -> list[object]:
     form = role.form
     names = {language: dict(words("quoted_names", language)) for language in LANGUAGES}
-    return [dict(form.instructions) if form else {}, dict(form.labels) if isinstance(form, Choosing) else {}, names]
+    return [dict(role.instructions) if form else {}, dict(form.labels) if isinstance(form, Choosing) else {}, names]
 
 
 def _cases() -> Iterator[tuple[Case, Mapping[str, Any]]]:

@@ -47,7 +47,7 @@ class Pair:
         form = PLAN.form
         assert isinstance(form, Writing)
         task = PlanInput(self.text, self.sources)
-        return Message("system", form.instructions[task.language]), Message("user", form.prompt(task))
+        return Message("system", PLAN.instructions[task.language]), Message("user", form.prompt(task))
 
 
 def build(

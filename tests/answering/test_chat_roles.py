@@ -163,8 +163,8 @@ def test_the_other_roles() -> None:
 def test_every_role_has_both_languages_and_a_paper(role: Role) -> None:
     assert role.paper
     if role.form:
-        assert set(role.form.instructions) == {"en", "zh"}
-        assert not role.form.instructions["zh"].isascii()
+        assert set(role.instructions) == {"en", "zh"}
+        assert not role.instructions["zh"].isascii()
 
 
 def test_schemas_can_be_expressed_as_grammars() -> None:
@@ -199,13 +199,13 @@ WRITERS = [role for role in ROLES.values() if isinstance(role.form, Writing)]
 @pytest.mark.parametrize("role", WRITERS, ids=lambda role: role.name)
 def test_a_prompt_names_the_fields_of_its_reply_in_both_languages_and_gives_an_example(role: Role) -> None:
     assert isinstance(role.form, Writing)
-    assert "\nExample. " in role.form.instructions["en"]
-    assert "\n例。" in role.form.instructions["zh"]
+    assert "\nExample. " in role.instructions["en"]
+    assert "\n例。" in role.instructions["zh"]
     if role.name == "plan":  # written in tags
         return
-    for text in role.form.instructions.values():
+    for text in role.instructions.values():
         assert "JSON" in text
-    english, chinese = (set(re.findall(r'"(\w+)":', role.form.instructions[name])) for name in ("en", "zh"))
+    english, chinese = (set(re.findall(r'"(\w+)":', role.instructions[name])) for name in ("en", "zh"))
     assert english == chinese != set()
 
 
@@ -216,7 +216,7 @@ LABELS = [*(role for role in ROLES.values() if isinstance(role.form, Choosing))]
 def test_a_prompt_that_wants_a_label_shows_each_in_an_example_in_both_languages(role: Role) -> None:
     assert isinstance(role.form, Choosing)
     for language, mark in (("en", "\nExample. "), ("zh", "\n例。")):
-        text = role.form.instructions[language]
+        text = role.instructions[language]
         example = text.partition(mark)[2].partition("\n")[0]
         assert example
         for label in role.form.labels[language]:

@@ -53,7 +53,7 @@ class LlamaChat:
         self,
         file: ChatFile,
         settings: ChatSettings,
-        admit: Callable[[], None] = lambda: None,
+        admit: Callable[[], object] = lambda: None,
         command: Sequence[str] = COMMAND,
     ) -> None:
         self._file, self._settings = file, settings
@@ -161,7 +161,7 @@ class Owner:
         self,
         setup: Callable[[], Mapping[str, Any]],
         settings: ChatSettings,
-        admit: Callable[[], None],
+        admit: Callable[[], object],
         command: Sequence[str] = COMMAND,
     ) -> None:
         self._setup, self._settings, self._admit, self._command = setup, settings, admit, tuple(command)
