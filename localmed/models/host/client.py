@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -245,11 +245,13 @@ class Client:
             try:
                 with suppress(Broken):  # a host that refuses has said why before it heard of us
                     wire.send(request)
-                return read(self._followed(wire, watch, seconds, late), kind)
+                answer = self._followed(wire, watch, seconds, late)
             except Broken:
                 raise ModelError("host.ended") from None
-            except MALFORMED:
-                raise unexpected() from None
+        try:
+            return read(answer, kind)
+        except MALFORMED:
+            raise unexpected() from None
 
     def _dialled(self) -> Wire:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -283,17 +285,34 @@ class Client:
             if message is None:
                 continue
             last_sign = now
-            kind, *values = message
+            kind, value = _heard(message)
             if kind == "token":
-                watch.token(str(values[0]))
+                watch.token(value)
             elif kind == "progress":
-                watch.progress(*map(int, values))
+                watch.progress(*value)
             elif kind == "done":
-                return values[0]
+                return value
             elif kind == "error":
-                raise errors.from_json(values[0], ModelError, LocalmedError)
+                raise value
             elif kind == "other":
                 self.lost = True
                 raise ModelError("host.restarted")
-            elif kind != "beat":
-                raise unexpected()
+
+
+_KNOWN: Mapping[str, Callable[..., Any]] = {
+    "token": str,
+    "progress": lambda done, total: (int(done), int(total)),
+    "beat": lambda: None,
+    "done": lambda value: value,
+    "error": lambda error: errors.from_json(error, ModelError, LocalmedError),
+    "other": lambda: None,
+}
+
+
+def _heard(message: Any) -> tuple[str, Any]:
+    """The kind of what a host sends, and what it says."""
+    try:
+        kind, *values = message
+        return kind, _KNOWN[kind](*values)
+    except MALFORMED:
+        raise unexpected() from None
