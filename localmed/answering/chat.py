@@ -13,7 +13,6 @@ from typing import Any
 
 from localmed.answering.evidence import object_of
 from localmed.answering.roles import Choosing, Fitted, Role, Writing
-from localmed.answering.sampling import TEMPERATURE
 from localmed.domain import message
 from localmed.domain.errors import Rejected, TooLong, UsageError
 from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Request, Watch
@@ -21,6 +20,7 @@ from localmed.messages import render
 
 NOTE_TOKENS = 40  # the note in any tokenizer
 TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
+TEMPERATURE = 0.7  # of several samples of one reply (Omni-RAG, A.3, with nine of them)
 TRIES = 2  # a reply that cannot be used is asked for once more
 LABEL_TOKENS = 12  # of a label in quotes, in any tokenizer
 TOGETHER = {

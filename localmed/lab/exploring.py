@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from localmed.answering.chat import TEMPERATURE
 from localmed.answering.evidence import object_of
 from localmed.answering.planning import DESCRIBED
 from localmed.answering.prompts import instructions
-from localmed.answering.sampling import TEMPERATURE
 from localmed.answering.source_plan import QUERIES, holds
 from localmed.domain import Evidence, Hit, digest
 from localmed.domain.errors import Rejected

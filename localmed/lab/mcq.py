@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from localmed.answering.asking import COHERENCE
-from localmed.answering.sampling import agreement, pairs
 from localmed.domain import Answer, AnswerStatus, Evidence, digest
 from localmed.domain.errors import TooLong
 from localmed.domain.parts import SourcePlanPart
@@ -269,3 +268,24 @@ def run(
                     rows.keep(file, asdict(row))
                 advance(1, arm)
                 yield row
+
+
+# --- whether a model says the same again ------------------------------------------------------------------------------
+
+# Long-text uncertainty (LUQ, Zhang et al. 2024; Omni-RAG, A.3). Each sentence of an answer is held against others of
+# the same model to the same question, drawn with a temperature. How far an answer supports a sentence is
+# ``entailment / (entailment + contradiction)``: what it leaves open does not count. The agreement is the mean over
+# sentences and answers, from 0 to 1; LUQ's uncertainty is one minus it. High agreement is no sign of truth: a model may
+# say the same wrong thing each time.
+
+
+def pairs(sentences: Sequence[str], samples: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """(premise, hypothesis): every sample with every sentence."""
+    return tuple((sample, sentence) for sample in samples for sentence in sentences)
+
+
+def agreement(stances: Sequence[Stance]) -> float | None:
+    """The mean support of the judged pairs; ``None`` where nobody judged, or every sample leaves everything open."""
+    sides = [(stance.entailment, stance.contradiction) for stance in stances if stance.judged]
+    supports = [entailed / (entailed + against) for entailed, against in sides if entailed + against > 0]
+    return sum(supports) / len(supports) if supports else None

@@ -7,7 +7,7 @@
   averaged. ``flips`` is the share of single orders whose choice was another than the averaged one.
 - Uncertainty: the entropy of the averaged probabilities, divided by that of a guess; its AUROC says how well it tells
   wrong choices from right ones (0.5: not at all), ``None`` where all are right or all wrong. Beside it, for chains of
-  thought that were drawn several times, the AUROC of their disagreement (LUQ, ``verification.sampling``).
+  thought that were drawn several times, the AUROC of their disagreement (LUQ, ``mcq``).
 - Overhead: what is neither the model's nor the search's share of the time.
 """
 

@@ -16,8 +16,7 @@ from itertools import permutations
 from math import fsum
 
 from localmed.answering import evidence as shown
-from localmed.answering.chat import TURN_TOKENS, fit
-from localmed.answering.sampling import TEMPERATURE
+from localmed.answering.chat import TEMPERATURE, TURN_TOKENS, fit
 from localmed.domain import Evidence
 from localmed.domain.errors import ModelError
 from localmed.domain.ports import CountingChat, Message, Request

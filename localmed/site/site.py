@@ -37,7 +37,7 @@ from localmed.models.choice import FITTED
 from localmed.models.host import client
 from localmed.models.host.client import NOTHING, Hosted, unhurried
 from localmed.models.host.protocol import FOLDER, SOCKET
-from localmed.models.one_owner import owned
+from localmed.models.queue import owned
 from localmed.models.registry import registration, tested
 from localmed.models.registry.registry import Registry
 from localmed.retrieval.concepts import Expand
