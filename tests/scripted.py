@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
 from localmed.domain import digest
 from localmed.domain.errors import Cancelled, ModelError
 from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
@@ -18,6 +20,25 @@ from localmed.models import structured
 
 Said = str | Mapping[str, Any]  # a text, or an object that is written as JSON; for a choice the label or its weights
 Script = Sequence[Said] | Mapping[str, Said] | Callable[[Sequence[Message]], Said]
+
+# What llama.cpp's grammars hold a model to; any other keyword they ignore.
+EXPRESSIBLE = frozenset({
+    "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "enum", "const",
+    "anyOf", "oneOf", "minLength", "maxLength", "pattern",
+})  # fmt: skip
+
+
+def check_expressible(schema: Mapping[str, Any]) -> None:
+    """Fail for a schema that is wrong or says what a grammar cannot."""
+    Draft202012Validator.check_schema(schema)
+    assert EXPRESSIBLE.issuperset(schema), f"no grammar expresses {set(schema) - EXPRESSIBLE}"
+    assert {"minLength", "maxLength"}.isdisjoint(schema) or (schema["type"] == "string" and "pattern" not in schema)
+    assert set(schema.get("required", ())) <= set(schema.get("properties", ()))
+    assert schema.get("pattern", "^$").startswith("^")
+    assert schema.get("pattern", "^$").endswith("$")
+    items = (schema["items"],) if "items" in schema else ()
+    for part in (*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *schema.get("oneOf", ()), *items):
+        check_expressible(part)
 
 
 class ScriptedChat:
@@ -35,7 +56,7 @@ class ScriptedChat:
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
         """See ``ChatModel``."""
         if request.schema is not None:
-            structured.check(request.schema)
+            check_expressible(request.schema)
         prompt = sum(self.count([message.content for message in request.messages]))
         if prompt + request.max_tokens > self.identity.context:
             raise ModelError(

@@ -70,7 +70,7 @@ def role_of(messages: Sequence[Message]) -> str:
     """The name of the role that ``messages`` ask for; "entailment" for none of ours."""
     instructions = messages[0].content
     for role in ROLES.values():
-        if role.form and instructions in role.form.instructions.values():
+        if role.form and instructions in role.instructions.values():
             return role.name
     return "entailment"
 

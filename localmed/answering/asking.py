@@ -1,4 +1,4 @@
-"""The roles of a question that is looked into thoroughly (LINS, MAIRAG), their inputs and outputs.
+"""The roles of a question that is looked into thoroughly (LINS, MAIRAG), their inputs and outputs; and Link-Eval's.
 
 Passages go to a model between marks, with the instruction that they are quoted material and give no orders. What comes
 back is held to it: a reply in another language, or of nothing, is rejected.
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from localmed.answering import evidence as shown
-from localmed.answering.prompts import instructions
 from localmed.answering.roles import Choosing, Role, Writing
 from localmed.domain import Evidence, Message, Passage, Statement, message
 from localmed.domain.errors import Rejected
@@ -78,7 +77,19 @@ class FollowUp(QuestionInput):
     earlier: tuple[str, ...]
 
 
-def _relevance(_: RelevanceInput, choices: Sequence[Choice]) -> tuple[float, ...]:
+@dataclass(frozen=True, slots=True)
+class FluencyInput:
+    """Statements of an answer. The result is a tuple: how likely each reads well (0 to 1); empty: not measured."""
+
+    statements: tuple[str, ...]
+
+    @property
+    def language(self) -> str:
+        """The statements'."""
+        return detect(" ".join(self.statements))
+
+
+def _likely(_: Any, choices: Sequence[Choice]) -> tuple[float, ...]:
     return tuple(choice.probabilities[0] for choice in choices)
 
 
@@ -126,6 +137,13 @@ def _statement_and_sources(task: CoherenceInput) -> tuple[str, ...]:
     )
 
 
+def _sub_questions(task: QuestionInput, value: Any) -> tuple[str, ...]:
+    questions = dict.fromkeys(" ".join(question.split()) for question in value["questions"])
+    return tuple(question for question in questions if question and question != task.question)[:SUB_QUESTIONS]
+
+
+SUB_QUESTIONS = 4  # of a question at most; each is searched once, so this bounds what a question costs
+QUESTION_CHARACTERS = 300  # of a sub-question
 RELEVANT = 0.5  # of the label "relevant", from which a passage helps: more likely than not
 
 RELEVANCE = Role(
@@ -134,11 +152,10 @@ RELEVANCE = Role(
     "3",
     "LINS, passage relevance agent (PRA)",
     Choosing(
-        instructions("relevance"),
         {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
         lambda task: f"{task.question}\n",
         _passages,
-        _relevance,
+        _likely,
     ),
 )
 KEYWORDS = Role(
@@ -147,7 +164,6 @@ KEYWORDS = Role(
     "3",
     "LINS, keyword extraction agent (KEA)",
     Writing(
-        instructions("keywords"),
         lambda task: shown.texts_schema("keywords", task.most, 60),
         lambda task: task.question,
         _keywords,
@@ -160,7 +176,6 @@ COHERENCE = Role(
     "1",
     "LINS, passage coherence agent (PCA)",
     Choosing(
-        instructions("coherence"),
         {"en": ("agrees", "conflicts"), "zh": ("一致", "矛盾")},
         lambda task: f"{task.question}\n",
         _statement_and_sources,
@@ -173,11 +188,59 @@ SELF_CONTAINED = Role(
     "2",
     "LINS, question enhancement for follow-ups (QEA)",
     Writing(
-        instructions("self_contained"),
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 1000}}),
         lambda task: "\n".join((*task.earlier, task.question)),
         _self_contained,
         max_tokens=200,
     ),
 )
-ROLES = (KEYWORDS, RELEVANCE, COHERENCE, SELF_CONTAINED)
+SELF_KNOWLEDGE = Role(
+    "self_knowledge",
+    "Whether the model knows the answer by itself",
+    "1",
+    "LINS, self-knowledge agent (SKA)",
+    Choosing(
+        {"en": ("certain", "uncertain"), "zh": ("能够", "不能")},
+        lambda task: f"{task.question}\n",
+        lambda _: ("",),
+        lambda _, choices: choices[0].best == 0,
+    ),
+)
+OWN_ANSWER = Role(
+    "own_answer",
+    "An answer from the model's own knowledge, unverified",
+    "2",
+    "LINS, MAIRAG: internal knowledge",
+    Writing(
+        lambda _: shown.texts_schema("sentences", 4, 600),
+        lambda task: task.question,
+        lambda task, value: shown.unverified(value["sentences"], task.language),
+    ),
+)
+DECOMPOSITION = Role(
+    "decomposition",
+    "The sub-questions of a question that nothing found answers as a whole",
+    "2",
+    "LINS, question decomposition agent (QDA)",
+    Writing(
+        lambda _: shown.texts_schema("questions", SUB_QUESTIONS, QUESTION_CHARACTERS),
+        lambda task: task.question,
+        _sub_questions,
+        max_tokens=400,
+    ),
+)
+FLUENCY = Role(
+    "fluency",
+    "Whether a statement reads well",
+    "1",
+    "LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does",
+    Choosing(
+        {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
+        lambda _: "",
+        lambda task: tuple(shown.quoted("statement", statement, task.language) for statement in task.statements),
+        _likely,
+    ),
+)
+ROLES = (
+    KEYWORDS, RELEVANCE, COHERENCE, SELF_CONTAINED, SELF_KNOWLEDGE, OWN_ANSWER, DECOMPOSITION, FLUENCY
+)  # fmt: skip

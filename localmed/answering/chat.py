@@ -13,7 +13,6 @@ from typing import Any
 
 from localmed.answering.evidence import object_of
 from localmed.answering.roles import Choosing, Fitted, Role, Writing
-from localmed.answering.sampling import TEMPERATURE
 from localmed.domain import message
 from localmed.domain.errors import Rejected, TooLong, UsageError
 from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Request, Watch
@@ -21,6 +20,7 @@ from localmed.messages import render
 
 NOTE_TOKENS = 40  # the note in any tokenizer
 TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
+TEMPERATURE = 0.7  # of several samples of one reply (Omni-RAG, A.3, with nine of them)
 TRIES = 2  # a reply that cannot be used is asked for once more
 LABEL_TOKENS = 12  # of a label in quotes, in any tokenizer
 TOGETHER = {
@@ -45,14 +45,14 @@ class ChatRoles:
     def perform(self, role: Role, task: Any) -> Any:
         """See ``Performer.perform``. Raise ``ModelError`` where the model itself fails."""
         if isinstance(role.form, Choosing):
-            return self._choose(role.form, task)
+            return self._choose(role, role.form, task)
         if isinstance(role.form, Writing):
-            return self._write(role.form, task)
+            return self._write(role, role.form, task)
         raise UsageError("agents.role_not_served", role=role.name)
 
-    def _choose(self, form: Choosing, task: Any) -> Any:
+    def _choose(self, role: Role, form: Choosing, task: Any) -> Any:
         branches = list(form.branches(task))
-        prefix = (Message("system", form.instructions[task.language]), Message("user", form.prompt(task)))
+        prefix = (Message("system", role.instructions[task.language]), Message("user", form.prompt(task)))
         labels = form.labels[task.language]
         if self._model.identity.remote and len(branches) > 1:
             return form.read(task, self._chosen_together(prefix, branches, labels, task.language))
@@ -73,8 +73,8 @@ class ChatRoles:
         names = [str(name).lower() for name in reply.value["labels"]]
         return [Choice(tuple(float(label == name) for label in labels), measured=False) for name in names]
 
-    def _write(self, form: Writing, task: Any) -> Any:
-        task, messages, schema = self._fitted(form, task)
+    def _write(self, role: Role, form: Writing, task: Any) -> Any:
+        task, messages, schema = self._fitted(role, form, task)
         sample: int = getattr(task, "sample", 0)  # one of several replies to the same input, else the only one
         for attempt in range(TRIES):
             request = Request(
@@ -90,9 +90,9 @@ class ChatRoles:
                 messages = (*messages[:-1], Message("user", f"{messages[-1].content}\n\n{again}"))
         raise AssertionError("unreachable")
 
-    def _fitted(self, form: Writing, task: Any) -> tuple[Any, tuple[Message, ...], Any]:
+    def _fitted(self, role: Role, form: Writing, task: Any) -> tuple[Any, tuple[Message, ...], Any]:
         """The input with the passages that fit, the messages and the schema of them."""
-        instructions, passages = form.instructions[task.language], list(form.passages(task))
+        instructions, passages = role.instructions[task.language], list(form.passages(task))
         note: str = ""
         if passages:
             counts = self._model.count([instructions, form.prompt(task), AGAIN[task.language], *passages])

@@ -19,7 +19,7 @@ from math import isclose
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import instructions, words
+from localmed.answering.prompts import words
 from localmed.answering.roles import Choosing, Role
 from localmed.answering.verbatim import find_verbatim
 from localmed.answering.write import Covers, Written, quoted, scope_spans
@@ -201,11 +201,7 @@ CHECK = Role(
     "3",
     "Answered with Evidence, groundedness",
     Choosing(
-        instructions("check"),
-        {"en": ("supported", "not said", "contradicted"), "zh": ("支持", "未提及", "矛盾")},
-        _asked,
-        _branches,
-        _stances,
+        {"en": ("supported", "not said", "contradicted"), "zh": ("支持", "未提及", "矛盾")}, _asked, _branches, _stances
     ),
 )
 

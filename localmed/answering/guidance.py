@@ -14,7 +14,6 @@ from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import instructions
 from localmed.answering.roles import Choosing, Fitted, Role, Writing
 from localmed.domain import Evidence, Hit, Origin, Statement
 from localmed.domain.errors import Rejected
@@ -153,7 +152,6 @@ DEPARTMENT = Role(
     "2",
     "Dual-RAG, generation over the department guide",
     Writing(
-        instructions("department"),
         _schema,
         lambda task: shown.quoted("complaint", task.question, task.language),
         _guidance,
@@ -168,7 +166,6 @@ FINAL_CHECK = Role(
     "1",
     "Dual-RAG, check module",
     Choosing(
-        instructions("final_check"),
         {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
         lambda task: f"{shown.quoted('complaint', task.question, task.language)}\n",
         _reasons,

@@ -1,4 +1,10 @@
-"""The roles that judge an answer's badge (Answered with Evidence, evaluation rubric and its structured prompt).
+"""The badge of an answer: green, yellow or red from three booleans, and the roles that judge them.
+
+Answered with Evidence, criteria and badge table, evaluation rubric and its structured prompt. What is shown answers
+every part of the question, its context is related to it, it is grounded in the context: all three are green, the last
+two alone are yellow, everything else is red. Green means "supported by its sources", never "safe": the sources may be
+wrong, and so may the judge, who is named with what is known of his errors. Several judges vote on each boolean by
+majority (the paper's limitations ask for a jury); a tie is no.
 
 What is judged is what is shown: the answer without its withheld sentences must answer every part of the question.
 One choice of true or false for each of the three criteria, which share the question, the context and the answer before
@@ -9,15 +15,56 @@ a jury on the same model, not an independent one. How often the model errs was n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.badge import Criteria, Vote
-from localmed.answering.prompts import instructions
 from localmed.answering.roles import Choosing, Role
-from localmed.domain import BadgeJudge, Evidence, Statement
+from localmed.domain import Badge, BadgeJudge, Evidence, Message, Statement, message
 from localmed.domain.ports import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """The three booleans: what is shown ``answers`` the question, its context is ``related`` to it, and carries it."""
+
+    answers: bool
+    related: bool
+    grounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One judge's criteria."""
+
+    criteria: Criteria
+    judge: BadgeJudge
+
+
+def badge(criteria: Criteria) -> Badge:
+    """The paper's table."""
+    if not (criteria.related and criteria.grounded):
+        return Badge.RED
+    return Badge.GREEN if criteria.answers else Badge.YELLOW
+
+
+def reason(criteria: Criteria) -> Message:
+    """Why."""
+    if badge(criteria) is Badge.GREEN:
+        return message("badge.why_green")
+    if badge(criteria) is Badge.YELLOW:
+        return message("badge.why_yellow")
+    if criteria.grounded:
+        return message("badge.why_unrelated")
+    return message("badge.why_not_grounded") if criteria.related else message("badge.why_neither")
+
+
+def majority(votes: Sequence[Criteria]) -> Criteria:
+    """What more than half of the votes say, of each criterion; no votes say no."""
+    return Criteria(
+        *(sum(getattr(vote, name.name) for vote in votes) * 2 > len(votes) for name in fields(Criteria))
+    )  # fmt: skip
+
 
 CHARACTERS = 12_000  # of the context that a model is shown: ~4,000 tokens of 8,192; what comes after is left out whole
 
@@ -84,25 +131,13 @@ BADGE = Role(
     "Whether the answer shown answers every part of the question, and the context is related to it and carries it",
     "2",
     "Answered with Evidence, evaluation rubric",
-    Choosing(
-        instructions("badge"),
-        _LABELS,
-        _prompt,
-        lambda task: _CRITERIA[task.language],
-        _vote,
-    ),
+    Choosing(_LABELS, _prompt, lambda task: _CRITERIA[task.language], _vote),
 )
 BADGE_STRICT = Role(
     "badge_strict",
     "The same three criteria, asked from the other side, as a second vote",
     "2",
     "Answered with Evidence, limitations: a jury in place of one judge",
-    Choosing(
-        instructions("badge_strict"),
-        _LABELS,
-        _prompt,
-        lambda task: _STRICT[task.language],
-        _strict_vote,
-    ),
+    Choosing(_LABELS, _prompt, lambda task: _STRICT[task.language], _strict_vote),
 )
 ROLES = (BADGE, BADGE_STRICT)

@@ -15,7 +15,6 @@ from typing import Any
 from localmed.answering import evidence as shown
 from localmed.answering import faithfulness
 from localmed.answering.asking import QuestionInput, a_question
-from localmed.answering.prompts import instructions
 from localmed.answering.roles import Role, Writing
 from localmed.domain.errors import Rejected
 from localmed.library.terms import folded
@@ -185,7 +184,6 @@ MEDICAL_TERMS = Role(
     "2",
     "LINS, medical term extraction agent (MTEA)",
     Writing(
-        instructions("medical_terms"),
         lambda _: shown.texts_schema("terms", TERMS, 80),
         lambda task: shown.quoted("order", task.order, task.language),
         _terms,
@@ -197,13 +195,7 @@ PLAIN_ORDER = Role(
     "Each line of an order in plain words, with every number, dose and negation",
     "2",
     "LINS, medical order explanation",
-    Writing(
-        instructions("plain_order"),
-        _plain_schema,
-        _plain_prompt,
-        _plain,
-        max_tokens=1500,
-    ),
+    Writing(_plain_schema, _plain_prompt, _plain, max_tokens=1500),
 )
 RETRIEVAL_QUESTION = Role(
     "retrieval_question",
@@ -211,7 +203,6 @@ RETRIEVAL_QUESTION = Role(
     "2",
     "LINS, retrieval question agent (QEA)",
     Writing(
-        instructions("retrieval_question"),
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 500}}),
         lambda task: "\n".join(_parts_of(task)),
         _alone,

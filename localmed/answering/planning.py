@@ -10,7 +10,6 @@ from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import instructions
 from localmed.answering.roles import Role, Writing
 from localmed.answering.source_plan import GRAPH, SOURCES, SourcePlan, read, schema, with_question, written
 
@@ -103,7 +102,6 @@ PLAN = Role(
     "3",
     "Omni-RAG, source planning",
     Writing(
-        instructions("plan"),
         lambda task: schema(task.sources),
         _sources,
         lambda task, value: with_question(read(value), task.question),
@@ -115,13 +113,7 @@ GRAPH_TERMS = Role(
     "The question's terms to look up in the concept graph",
     "2",
     "Omni-RAG, term extraction for the graph",
-    Writing(
-        instructions("graph_terms"),
-        lambda _: shown.texts_schema("terms", TERMS, 100),
-        lambda task: task.question,
-        _terms,
-        max_tokens=150,
-    ),
+    Writing(lambda _: shown.texts_schema("terms", TERMS, 100), lambda task: task.question, _terms, max_tokens=150),
 )
 PSEUDO_DOCUMENT = Role(
     "pseudo_document",
@@ -129,7 +121,6 @@ PSEUDO_DOCUMENT = Role(
     "2",
     "Omni-RAG, baseline Query2Doc",
     Writing(
-        instructions("pseudo_document"),
         lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": PSEUDO_CHARACTERS}}),
         lambda task: f"{task.question}\n{DESCRIBED[task.language][task.source]}",
         lambda task, value: shown.in_language(value["passage"].strip(), task.language),
@@ -142,12 +133,8 @@ FEEDBACK = Role(
     "2",
     "Omni-RAG, baselines Reflexion and SeRTS",
     Writing(
-        instructions("plan_feedback"),
         lambda _: shown.object_of(
-            {
-                "score": {"enum": list(range(BEST + 1))},
-                "suggestion": {"type": "string", "maxLength": 600},
-            }
+            {"score": {"enum": list(range(BEST + 1))}, "suggestion": {"type": "string", "maxLength": 600}}
         ),
         lambda task: f"{task.question}\n{written(task.plan)}",
         _feedback,

@@ -13,7 +13,7 @@ from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import instructions, words
+from localmed.answering.prompts import words
 from localmed.answering.roles import Role, Writing
 from localmed.domain import message
 from localmed.domain.errors import Rejected
@@ -127,12 +127,6 @@ PICO = Role(
     "The clinical question by the PICO principle",
     "2",
     "LINS, PICO agent",
-    Writing(
-        instructions("pico"),
-        lambda _: shown.object_of(dict.fromkeys(ELEMENTS, _ELEMENT)),
-        _pico_prompt,
-        _pico,
-        max_tokens=300,
-    ),
+    Writing(lambda _: shown.object_of(dict.fromkeys(ELEMENTS, _ELEMENT)), _pico_prompt, _pico, max_tokens=300),
 )
 ROLES = (PICO,)

@@ -24,6 +24,7 @@ def _table() -> Mapping[str, Mapping[str, Any]]:
 QUOTED = {language: _table()[language]["quoted"] for language in LANGUAGES}
 
 
+@cache
 def instructions(role: str) -> Mapping[str, str]:
     """Language -> what the model is told in ``role``."""
     return {language: _table()[role][language].replace("{quoted}", QUOTED[language]).strip() for language in LANGUAGES}

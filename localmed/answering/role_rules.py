@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from localmed.answering import appraisal, asking, guidance, orders, planning
+from localmed.answering import asking, guidance, orders, planning, reliability
 from localmed.answering.roles import Role, Rules
 from localmed.config import Settings
 from localmed.domain.ports import Embedder, EncoderIdentity, Reranker, Weights, encode_both
@@ -79,9 +79,9 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         return self._keywords.rules()
 
     def _of_planning(self) -> Rules:
-        from localmed.answering import planning_rules
+        from localmed.answering.keyword_rules import planning_rules
 
-        return planning_rules.rules(self._keywords.extract)
+        return planning_rules(self._keywords.extract)
 
     def _of_orders(self) -> Rules:
         from localmed.answering.orders_rules import OrderRules
@@ -103,7 +103,7 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
 
 
 def _of_appraisal(_: RoleRules) -> Rules:
-    return appraisal.RULES
+    return reliability.RULES
 
 
 # A table of the class, not of its objects: bound methods in them would be a cycle, and the question's texts and the
@@ -114,7 +114,7 @@ _SERVED: tuple[tuple[Callable[[RoleRules], Rules], tuple[Role, ...]], ...] = (
     (RoleRules._of_orders, (orders.MEDICAL_TERMS, orders.RETRIEVAL_QUESTION)),
     (RoleRules._of_guidance, guidance.ROLES),
     (RoleRules._of_safety, safety.ROLES),
-    (_of_appraisal, appraisal.ROLES),
+    (_of_appraisal, reliability.ROLES),
 )
 _MAKERS = {role.name: maker for maker, roles in _SERVED for role in roles}
 

@@ -12,16 +12,14 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from localmed.answering import (
-    appraisal,
     asking,
     check,
-    decomposing,
     guidance,
     judging,
-    linking,
     orders,
     planning,
     practice,
+    reliability,
     write,
 )
 from localmed.answering.roles import Performer, Role, Rules
@@ -37,7 +35,7 @@ ROLES: Mapping[str, Role] = {
     role.name: role
     for module in (
         write, check,
-        asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging
+        asking, planning, orders, practice, guidance, safety, reliability, judging
     )
     for role in module.ROLES
 }  # fmt: skip

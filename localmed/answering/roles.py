@@ -1,7 +1,7 @@
 """What a role is: who is asked for what, as a value. One call, ``perform(role, task)``, whatever serves the role.
 
 A role says how a chat model is asked for it (its *form*); what is done without a model is a function of the same input
-(``role_rules`` finds it). The roles are declared beside their inputs and outputs: ``asking`` and ``decomposing``,
+(``role_rules`` finds it). The roles are declared beside their inputs and outputs: ``asking``,
 ``planning``, ``practice``, ``orders``, ``guidance``; ``role_table`` lists them all and says what serves each.
 
 Every input has a ``language`` ("en" or "zh"): the instructions are in it, and so must the reply be.
@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from localmed.answering.prompts import instructions
 from localmed.domain import Message
 from localmed.domain.ports import Choice
 
-Texts = Mapping[str, str]  # language -> our own words
 Rules = Mapping[str, Callable[[Any], Any]]  # role name -> what is done without a model
 
 
@@ -37,7 +37,6 @@ class Writing:
     reply's value (or text) and raises ``Rejected`` for one that cannot be used.
     """
 
-    instructions: Texts
     schema: Callable[[Any], Mapping[str, Any] | None]
     prompt: Callable[[Any], str]
     read: Callable[[Any, Any], Any]
@@ -53,7 +52,6 @@ class Choosing:
     ``labels`` are in the language's own words; ``read`` makes the output of the choices, in the branches' order.
     """
 
-    instructions: Texts
     labels: Mapping[str, tuple[str, ...]]
     prompt: Callable[[Any], str]
     branches: Callable[[Any], Sequence[str]]
@@ -72,6 +70,11 @@ class Role:
     version: str
     paper: str = ""
     form: Writing | Choosing | None = None
+
+    @property
+    def instructions(self) -> Mapping[str, str]:
+        """Language -> what a model is told in this role."""
+        return instructions(self.name)
 
 
 class Performer(Protocol):

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from localmed.answering import asking, check, decomposing, guidance, judging, orders, practice, write
+from localmed.answering import asking, check, guidance, judging, orders, practice, write
 from localmed.answering.prompts import LANGUAGES, words
 from localmed.answering.role_table import ROLES
 from localmed.answering.roles import Choosing, Performer, Role
@@ -101,7 +101,7 @@ def questions() -> Mapping[str, str]:
 def _prompt(role: Role) -> list[object]:
     form = role.form
     names = {language: dict(words("quoted_names", language)) for language in LANGUAGES}
-    return [dict(form.instructions) if form else {}, dict(form.labels) if isinstance(form, Choosing) else {}, names]
+    return [dict(role.instructions) if form else {}, dict(form.labels) if isinstance(form, Choosing) else {}, names]
 
 
 def _cases() -> Iterator[tuple[Case, Mapping[str, Any]]]:
@@ -211,7 +211,7 @@ def _plain(row: Mapping[str, Any]) -> Case:
 
 def _parts(row: Mapping[str, Any]) -> Case:
     task = asking.QuestionInput(row["question"])
-    return _one(decomposing.DECOMPOSITION, task, lambda parts: (len(parts) if len(parts) > 1 else 0) == row["count"])
+    return _one(asking.DECOMPOSITION, task, lambda parts: (len(parts) if len(parts) > 1 else 0) == row["count"])
 
 
 def _follow_up(row: Mapping[str, Any]) -> Case:

@@ -8,8 +8,7 @@ the answer rested on is sound or poor by how it voted (``judged``); a group with
 the outcome is not called misleading.
 
 Heterogeneity of the studies on a claim (III-D, formulas 2 and 3; DerSimonian & Laird 1986): study i states the effect
-``y_i`` with the sampling variance ``v_i`` and weight ``w_i = 1 / v_i``; Cochran's ``Q = sum w_i (y_i - mean)^2`` with
-the weighted mean; ``tau^2 = max(0, (Q - (k - 1)) / (sum w_i - sum w_i^2 / sum w_i))``. Abstracts do not state
+``y_i``; Cochran's ``Q = sum (y_i - mean)^2`` and ``tau^2 = max(0, Q / (k - 1) - 1)``. Abstracts do not state sampling
 variances, so M-Eval gives every study the same; the paper does not say which, ours is 1. An effect is +1 (supports) or
 -1 (contradicts): studies that say neither take no part, for they would look like disagreement where there is none.
 """
@@ -29,7 +28,6 @@ from localmed.domain.ports import Stance
 FOR = 0.5
 AGAINST = 0.5
 TIE = 1e-9  # sums nearer to zero than this are ties: scores have one decimal
-VARIANCE = 1.0  # of every study, in the unit of an effect squared
 OUTDATED_YEARS = 10  # older than the newest study found by that: practice has mostly changed since
 
 
@@ -42,17 +40,14 @@ class Heterogeneity:
     k: int = 0
 
 
-def heterogeneity(effects: Sequence[float], variances: Sequence[float] = ()) -> Heterogeneity:
-    """Of ``effects`` (k) with their sampling ``variances`` (k, above 0; empty: ``VARIANCE`` each)."""
+def heterogeneity(effects: Sequence[float]) -> Heterogeneity:
+    """Of ``effects`` (k), each with a variance of 1."""
     k = len(effects)
     if k < 2:
         return Heterogeneity(k=k)
-    weights = [1.0 / variance for variance in variances] or [1.0 / VARIANCE] * k
-    total = fsum(weights)
-    mean = fsum(weight * effect for weight, effect in zip(weights, effects, strict=True)) / total
-    q = fsum(weight * (effect - mean) ** 2 for weight, effect in zip(weights, effects, strict=True))
-    scale = total - fsum(weight * weight for weight in weights) / total
-    return Heterogeneity(q, max(0.0, (q - (k - 1)) / scale), k)
+    mean = fsum(effects) / k
+    q = fsum((effect - mean) ** 2 for effect in effects)
+    return Heterogeneity(q, max(0.0, q / (k - 1) - 1), k)
 
 
 @dataclass(frozen=True, slots=True)

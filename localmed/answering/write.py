@@ -17,7 +17,7 @@ from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import asked_by, instructions, words
+from localmed.answering.prompts import asked_by, words
 from localmed.answering.roles import Fitted, Role, Writing
 from localmed.domain import Citation, Evidence, Message, Origin, Passage, ShownSection, Statement, Status
 from localmed.domain.errors import Rejected
@@ -289,6 +289,6 @@ WRITE = Role(
     "An answer from the numbered sentences of the sections found",
     "1",
     "LINS, MAIRAG: generator",
-    Writing(instructions("write"), _schema, _prompt, _reply, _passages, _shortened, REPLY_TOKENS),
+    Writing(_schema, _prompt, _reply, _passages, _shortened, REPLY_TOKENS),
 )
 ROLES = (WRITE,)

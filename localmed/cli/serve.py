@@ -19,7 +19,7 @@ from localmed.cli.speaking import say, text
 from localmed.domain.errors import ModelError
 
 if TYPE_CHECKING:
-    from localmed.models.host.server import Status
+    from localmed.models.host.protocol import Status
 
 
 @click.command("serve")

@@ -22,11 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from localmed.answering.chat import TEMPERATURE
 from localmed.answering.evidence import object_of
 from localmed.answering.planning import DESCRIBED, PLAN, PlanInput
 from localmed.answering.prompts import instructions
 from localmed.answering.roles import Writing
-from localmed.answering.sampling import TEMPERATURE
 from localmed.answering.source_plan import QUERIES, SourcePlan, holds, written
 from localmed.domain import Evidence, Hit, digest
 from localmed.domain.errors import Rejected
@@ -227,7 +227,7 @@ class Pair:
         form = PLAN.form
         assert isinstance(form, Writing)
         task = PlanInput(self.text, self.sources)
-        return Message("system", form.instructions[task.language]), Message("user", form.prompt(task))
+        return Message("system", PLAN.instructions[task.language]), Message("user", form.prompt(task))
 
 
 def pairs(

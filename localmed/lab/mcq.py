@@ -14,7 +14,7 @@ What they come to:
   averaged. ``flips`` is the share of single orders whose choice was another than the averaged one.
 - Uncertainty: the entropy of the averaged probabilities, divided by that of a guess; its AUROC says how well it tells
   wrong choices from right ones (0.5: not at all), ``None`` where all are right or all wrong. Beside it, for chains of
-  thought that were drawn several times, the AUROC of their disagreement (LUQ, ``answering.sampling``).
+  thought that were drawn several times, the AUROC of their disagreement (LUQ, below).
 - Overhead: what is neither the model's nor the search's share of the time.
 """
 
@@ -36,7 +36,6 @@ import numpy as np
 
 from localmed.answering.asking import COHERENCE, CoherenceInput
 from localmed.answering.chat import ChatRoles
-from localmed.answering.sampling import agreement, pairs
 from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
 from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Origin, SearchFilter, Statement, digest, message
 from localmed.domain.errors import ModelError, TooLong, UnknownName, UsageError
@@ -504,3 +503,24 @@ def _agrees(session: Session, text: str, evidence: tuple[Evidence, ...], meter: 
             return True
     coherence = ChatRoles(meter).perform(COHERENCE, CoherenceInput(text, (statement,), evidence))
     return bool(coherence.agrees)
+
+
+# --- whether a model says the same again ------------------------------------------------------------------------------
+
+# Long-text uncertainty (LUQ, Zhang et al. 2024; Omni-RAG, A.3). Each sentence of an answer is held against others of
+# the same model to the same question, drawn with a temperature. How far an answer supports a sentence is
+# ``entailment / (entailment + contradiction)``: what it leaves open does not count. The agreement is the mean over
+# sentences and answers, from 0 to 1; LUQ's uncertainty is one minus it. High agreement is no sign of truth: a model may
+# say the same wrong thing each time.
+
+
+def pairs(sentences: Sequence[str], samples: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """(premise, hypothesis): every sample with every sentence."""
+    return tuple((sample, sentence) for sample in samples for sentence in sentences)
+
+
+def agreement(stances: Sequence[Stance]) -> float | None:
+    """The mean support of the judged pairs; ``None`` where nobody judged, or every sample leaves everything open."""
+    sides = [(stance.entailment, stance.contradiction) for stance in stances if stance.judged]
+    supports = [entailed / (entailed + against) for entailed, against in sides if entailed + against > 0]
+    return sum(supports) / len(supports) if supports else None

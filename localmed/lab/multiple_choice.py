@@ -17,9 +17,8 @@ from itertools import permutations
 from math import fsum
 
 from localmed.answering import evidence as shown
-from localmed.answering.chat import TURN_TOKENS, fit
+from localmed.answering.chat import TEMPERATURE, TURN_TOKENS, fit
 from localmed.answering.prompts import instructions
-from localmed.answering.sampling import TEMPERATURE
 from localmed.domain import Evidence
 from localmed.domain.errors import ModelError
 from localmed.domain.ports import CountingChat, Message, Request

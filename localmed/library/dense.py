@@ -236,7 +236,7 @@ class Nearest:
         with suppress(NoLibrary, Damaged), generations.lease(self._data) as generation:
             self._index(generation.name)
 
-    def __call__(
+    def search(
         self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
     ) -> list[tuple[str, str, float]]:
         """See ``DenseIndex.search``; raise ``Damaged`` if ``generation`` is none or has no index."""

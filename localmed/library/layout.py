@@ -69,7 +69,7 @@ PLACES = (
     Place(PACKS, Kind.IMMUTABLE, "upkeep.packs", folder=True),
     Place(TRUST, Kind.RECORD, "upkeep.packs", folder=True),
     Place(MODELS, Kind.IMMUTABLE, "models.registry.registry", folder=True),
-    Place(HOST, Kind.CACHE, "models.host.hosting", backup=False, folder=True),  # the socket of the model host
+    Place(HOST, Kind.CACHE, "models.host.server", backup=False, folder=True),  # the socket of the model host
     Place(SITE, Kind.DATABASE, "library.state", logged=True),
     Place(IN_FORCE, Kind.RECORD, "library.in_force", logged=True),
     Place(AUDIT_PENDING, Kind.RECORD, "site.audit", logged=True),

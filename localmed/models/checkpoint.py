@@ -73,6 +73,10 @@ class Checkpoint:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # theirs
                 load_torch()
+                from transformers.utils import logging
+
+                logging.disable_progress_bar()
+                logging.set_verbosity_error()
                 yield
         except ModelError:
             raise

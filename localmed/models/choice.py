@@ -18,7 +18,7 @@ from localmed.models.checkpoint import ENGLISH, Checkpoint
 
 if TYPE_CHECKING:
     from localmed.domain.ports import CountingChat, Embedder, Entailment, Reranker
-    from localmed.models.llama.adapter import ChatFile, LlamaChat
+    from localmed.models.llama.adapter import LlamaChat
     from localmed.models.openai_server import OpenAIServer
     from localmed.models.registry.registration import Model, Registrations
     from localmed.models.registry.registry import Registry
@@ -182,24 +182,11 @@ def server_name(settings: ChatSettings) -> str:
 
 def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:
     """The registered chat model or planner ``name`` in a child of its own; None for ``NONE``."""
-    if name == NONE:
-        return None
-    return _llama(name, settings, registry)
+    return None if name == NONE else _llama(name, settings, registry)
 
 
 def _llama(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat:
-    from localmed.models.llama.adapter import LlamaChat
-
-    return LlamaChat(_file(registry, name, settings), settings, lambda: _admitted(registry, name))
-
-
-def _admitted(registry: Registry, name: str) -> None:
-    """Raise ``ModelError`` if the registered model ``name`` may not be loaded, because a file of it has changed."""
-    registry.opened(name)
-
-
-def _file(registry: Registry, name: str, settings: ChatSettings) -> ChatFile:
-    from localmed.models.llama.adapter import ChatFile
+    from localmed.models.llama.adapter import ChatFile, LlamaChat
     from localmed.models.registry.registry import Opened
 
     try:
@@ -208,8 +195,6 @@ def _file(registry: Registry, name: str, settings: ChatSettings) -> ChatFile:
         raise ModelError("model.not_registered_for", name=name, role="chat", folder="FILE") from None
     path = Opened(model, registry.folder / name).gguf
     context = model.footprint.context or settings.context  # 0 where neither file nor manifest says it
-    return ChatFile(name, path, _sha256(model, path.name), model.template, context)
-
-
-def _sha256(model: Model, file: str) -> str:
-    return next(stored.sha256 for stored in model.files if stored.name.rpartition("/")[2] == file)
+    sha256 = next(stored.sha256 for stored in model.files if stored.name.rpartition("/")[2] == path.name)
+    file = ChatFile(name, path, sha256, model.template, context)
+    return LlamaChat(file, settings, lambda: registry.opened(name))

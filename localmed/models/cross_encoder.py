@@ -10,68 +10,89 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 from localmed.domain import message
 from localmed.domain.ports import Stance
 from localmed.models.checkpoint import CONFIG, WEIGHTS, Checkpoint
-from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
+from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Network, arithmetic
 
 NEEDED = (WEIGHTS, "tokenizer*")  # tokenizer.json, or tokenizer_config.json beside a vocabulary
 QUESTION_TOKENS = 256  # that a reranker reads, so that a long question leaves room for the passage
 
 
-def load(checkpoint: Checkpoint, exact: bool) -> Network:
-    """The classifier of ``checkpoint``; ``exact`` forces float32. Raise ``ModelError`` if it is damaged or not one."""
-    folder = checkpoint.complete(*NEEDED)
-    tokens = min(PASSAGE_TOKENS, checkpoint.number("max_position_embeddings") - RESERVED_POSITIONS)
-    with checkpoint.loading():
-        import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-        from transformers.utils import logging
+class Classifier:
+    """A registered checkpoint that transformers loads. Not thread-safe by contract: one owner at a time."""
 
-        logging.disable_progress_bar()
-        logging.set_verbosity_error()
-        here = {"local_files_only": True, "trust_remote_code": False}
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **here)
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **here
-        )
-    checkpoint.refuse_unfilled([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
-    device, dtype = device_of(torch), arithmetic(torch, exact)
-    model = model.to(device=device, dtype=dtype).eval()
-    return Network(torch, tokenizer, model, device, tokens, Cost.of(model.config, dtype))
-
-
-def labels_of(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """The names of the outputs in their order, as ``config.json`` gives them (``id2label``); empty if it does not."""
-    checkpoint.complete(*NEEDED)
-    values = checkpoint.read()
-    named = values.get("id2label") if isinstance(values, dict) else None
-    if not isinstance(named, dict) or set(named) != {str(number) for number in range(len(named))}:
-        return ()
-    return tuple(str(named[str(number)]).strip().lower() for number in range(len(named)))
-
-
-class CrossEncoder:
-    """``Reranker``: a question and a passage read as one text; a sigmoid of its one label."""
+    loaded_by = "AutoModelForSequenceClassification"
 
     def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
-        """Nothing is loaded before the first question. ``exact`` forces float32."""
+        """Nothing is loaded before the first text. ``exact`` forces float32."""
         self._checkpoint, self._exact = checkpoint, exact
 
     @cached_property
     def name(self) -> str:
-        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it has not just one label."""
-        labels = labels_of(self._checkpoint)
-        if len(labels) != 1:
-            raise self._checkpoint.unusable(ValueError(), message("model.one_label", file=CONFIG))
+        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it is not of this kind."""
+        self._checkpoint.complete(*NEEDED)
+        self.check()
         return f"{self._checkpoint.name} {self._checkpoint.version}"
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Those of its manifest."""
+        return self._checkpoint.languages
+
+    def check(self) -> None:
+        """Raise ``ModelError`` if ``config.json`` is that of another kind of network, which would load all the same."""
+        raise NotImplementedError
+
+    def config(self) -> dict[str, Any]:
+        """``config.json``, empty if it is no table."""
+        values = self._checkpoint.read()
+        return values if isinstance(values, dict) else {}
+
+    def numbers(self, torch: Any) -> Any:
+        """The kind of numbers to compute with."""
+        return arithmetic(torch, self._exact)
 
     @cached_property
     def network(self) -> Network:
         """The model, loaded."""
         _ = self.name  # before seconds of loading
-        return load(self._checkpoint, self._exact)
+        checkpoint, folder = self._checkpoint, self._checkpoint.complete(*NEEDED)
+        with checkpoint.loading():
+            import torch
+            import transformers
+
+            here = {"local_files_only": True, "trust_remote_code": False}
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **here)
+            model, report = getattr(transformers, self.loaded_by).from_pretrained(
+                str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **here
+            )
+        checkpoint.refuse_unfilled([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
+        positions = getattr(model.config, "max_position_embeddings", PASSAGE_TOKENS + RESERVED_POSITIONS)
+        tokens = min(PASSAGE_TOKENS, int(positions) - RESERVED_POSITIONS)
+        return Network.placed(torch, tokenizer, model, model.config, tokens, self.numbers(torch))
+
+    def logits(self, inputs: dict[str, Any]) -> Any:
+        """The outputs of a batch: (B, labels)."""
+        return self.network.model(**inputs).logits
+
+    def labels(self) -> tuple[str, ...]:
+        """The names of the outputs in their order, as ``config.json`` gives them (``id2label``); () if it does not."""
+        named = self.config().get("id2label")
+        if not isinstance(named, dict) or set(named) != {str(number) for number in range(len(named))}:
+            return ()
+        return tuple(str(named[str(number)]).strip().lower() for number in range(len(named)))
+
+
+class CrossEncoder(Classifier):
+    """``Reranker``: a question and a passage read as one text; a sigmoid of its one label."""
+
+    def check(self) -> None:
+        """See ``Classifier``: one label."""
+        if len(self.labels()) != 1:
+            raise self._checkpoint.unusable(ValueError(), message("model.one_label", file=CONFIG))
 
     def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         """See ``Reranker.score``: from 0 to 1."""
@@ -81,12 +102,7 @@ class CrossEncoder:
         network = self.network
         questions = [self._cut(network, question)] * len(passages)
         rows = network.tokenizer(questions, list(passages), truncation="only_second", max_length=network.tokens)
-        scores = [0.0] * len(passages)
-        for places, output in network.batches(rows, lambda inputs: network.model(**inputs).logits):
-            judged = network.finite(output).view(-1).sigmoid().tolist()
-            for place, score in zip(places, judged, strict=True):
-                scores[place] = score
-        return scores
+        return network.each(rows, self.logits, lambda logits: logits.view(-1).sigmoid())
 
     def _cut(self, network: Network, question: str) -> str:
         """``question``, or its beginning if it is longer than ``QUESTION_TOKENS`` or half of what the model reads."""
@@ -103,38 +119,21 @@ LABELS = ("entailment", "neutral", "contradiction")  # in the order of ``Stance`
 UNREAD = Stance(0.0, 1.0, 0.0)
 
 
-class NliCrossEncoder:
-    """``Entailment`` on a registered checkpoint. Not thread-safe by contract: one owner at a time."""
+class NliCrossEncoder(Classifier):
+    """``Entailment`` on a registered checkpoint."""
 
-    def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
-        """Nothing is loaded before the first pair. ``exact`` forces float32."""
-        self._checkpoint, self._exact = checkpoint, exact
-
-    @property
-    def name(self) -> str:
-        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if its labels are not told."""
+    def check(self) -> None:
+        """See ``Classifier``: three labels, named."""
         _ = self.order
-        return f"{self._checkpoint.name} {self._checkpoint.version}"
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Those of its manifest."""
-        return self._checkpoint.languages
 
     @cached_property
     def order(self) -> tuple[int, ...]:
         """Where each of ``LABELS`` stands among the network's outputs; raise ``ModelError`` if that is not told."""
-        named = labels_of(self._checkpoint)
+        named = self.labels()
         if sorted(named) != sorted(LABELS):
             problem = message("model.label_names", file=CONFIG, labels=tuple(LABELS))
             raise self._checkpoint.unusable(ValueError(), problem)
         return tuple(named.index(label) for label in LABELS)
-
-    @cached_property
-    def network(self) -> Network:
-        """The model, loaded."""
-        _ = self.order  # before seconds of loading
-        return load(self._checkpoint, self._exact)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment.judge``."""
@@ -147,10 +146,9 @@ class NliCrossEncoder:
             return stances
         premises, hypotheses = zip(*(pairs[place] for place in read), strict=True)
         rows = network.tokenizer(list(premises), list(hypotheses), truncation="only_first", max_length=network.tokens)
-        for places, output in network.batches(rows, lambda inputs: network.model(**inputs).logits):
-            judged = network.finite(output).softmax(dim=-1)[:, self.order].tolist()  # (B, 3)
-            for place, probabilities in zip(places, judged, strict=True):
-                stances[read[place]] = Stance(*probabilities)
+        judged = network.each(rows, self.logits, lambda logits: logits.softmax(dim=-1)[:, self.order])  # (B, 3)
+        for place, probabilities in zip(read, judged, strict=True):
+            stances[place] = Stance(*probabilities)
         return stances
 
     def _readable(self, network: Network, pairs: Sequence[tuple[str, str]]) -> list[int]:

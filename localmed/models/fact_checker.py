@@ -21,17 +21,9 @@ from typing import Any
 
 from localmed.domain import message
 from localmed.domain.ports import NOT_JUDGED, Stance
-from localmed.models.checkpoint import CONFIG, Checkpoint
-from localmed.models.cross_encoder import NEEDED
-from localmed.models.network import (
-    PASSAGE_TOKENS,
-    RESERVED_POSITIONS,
-    Cost,
-    Network,
-    arithmetic,
-    cpu_arithmetic,
-    device_of,
-)
+from localmed.models.checkpoint import CONFIG
+from localmed.models.cross_encoder import Classifier
+from localmed.models.network import cpu_arithmetic
 from localmed.text import language
 
 MARGIN = 8  # tokens that joining texts may add
@@ -57,64 +49,19 @@ class _Read:
     tokens: tuple[tuple[int, int, float], ...] = ()
 
 
-class FactChecker:
-    """``Entailment`` on a registered checkpoint. Not thread-safe by contract: one owner at a time."""
+class FactChecker(Classifier):
+    """``Entailment`` on a registered checkpoint."""
 
-    kind, loaded_by = "ForSequenceClassification", "AutoModelForSequenceClassification"
-
-    def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
-        """Nothing is loaded before the first pair. ``exact`` forces float32."""
-        self._checkpoint, self._exact = checkpoint, exact
-
-    @cached_property
-    def name(self) -> str:
-        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it is not of this kind."""
-        self.check()
-        return f"{self._checkpoint.name} {self._checkpoint.version}"
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Those of its manifest."""
-        return self._checkpoint.languages
+    kind = "ForSequenceClassification"
 
     def check(self) -> None:
-        """Raise ``ModelError`` for a network of another kind, which would load all the same, or of other labels."""
-        self._checkpoint.complete(*NEEDED)
-        values = self._checkpoint.read()
-        values = values if isinstance(values, dict) else {}
+        """See ``Classifier``: a network of this kind, with two labels."""
+        values = self.config()
         if not any(str(name).endswith(self.kind) for name in values.get("architectures") or ()):
             raise self._checkpoint.unusable(ValueError(), message("model.other_kind", file=CONFIG, kind=self.kind))
         named = values.get("id2label")  # two labels are the default, which is not written down
         if named is not None and (not isinstance(named, dict) or len(named) != len(ANSWERS)):
             raise self._checkpoint.unusable(ValueError(), message("model.two_labels", file=CONFIG))
-
-    @cached_property
-    def network(self) -> Network:
-        """The model, loaded."""
-        _ = self.name  # before seconds of loading
-        checkpoint = self._checkpoint
-        folder = checkpoint.complete(*NEEDED)
-        with checkpoint.loading():
-            import torch
-            import transformers
-
-            transformers.utils.logging.disable_progress_bar()
-            transformers.utils.logging.set_verbosity_error()
-            here = {"local_files_only": True, "trust_remote_code": False}
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **here)
-            model, report = getattr(transformers, self.loaded_by).from_pretrained(
-                str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **here
-            )
-        checkpoint.refuse_unfilled([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
-        device, dtype = device_of(torch), self.numbers(torch)
-        positions = getattr(model.config, "max_position_embeddings", PASSAGE_TOKENS + RESERVED_POSITIONS)
-        tokens = min(PASSAGE_TOKENS, int(positions) - RESERVED_POSITIONS)
-        model = model.to(device=device, dtype=dtype).eval()
-        return Network(torch, tokenizer, model, device, tokens, Cost.of(model.config, dtype))
-
-    def numbers(self, torch: Any) -> Any:
-        """The kind of numbers to compute with."""
-        return arithmetic(torch, self._exact)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment.judge``."""
@@ -146,17 +93,9 @@ class FactChecker:
 
     def read(self, texts: Sequence[tuple[str, str]]) -> list[_Read]:
         """How far each document, which fits, supports its claim."""
-        network, shares = self.network, [0.0] * len(texts)
+        network = self.network
         rows = network.tokenizer([self.prompt(*text) for text in texts], truncation=True, max_length=network.tokens)
-        for places, output in network.batches(rows, self.logits(network)):
-            judged = network.finite(output).softmax(dim=-1)[:, 1].tolist()  # (B, 2)
-            for place, share in zip(places, judged, strict=True):
-                shares[place] = share
-        return [_Read(share) for share in shares]
-
-    def logits(self, network: Network) -> Callable[[dict[str, Any]], Any]:
-        """The two outputs, not supported and supported, of a batch: (B, 2)."""
-        return lambda inputs: network.model(**inputs).logits
+        return [_Read(share) for share in network.each(rows, self.logits, lambda logits: logits.softmax(dim=-1)[:, 1])]
 
 
 class FactCG(FactChecker):
@@ -189,15 +128,12 @@ class MiniCheck(FactChecker):
             raise self._checkpoint.unusable(ValueError(), message("model.two_labels", file="tokenizer.json"))
         return first
 
-    def logits(self, network: Network) -> Callable[[dict[str, Any]], Any]:
-        """See ``FactChecker``."""
-        answers, first = self.answers, network.model.config.decoder_start_token_id
-
-        def step(inputs: dict[str, Any]) -> Any:
-            started = network.torch.full((len(inputs["input_ids"]), 1), first, device=network.device)
-            return network.model(**inputs, decoder_input_ids=started).logits[:, 0, answers]
-
-        return step
+    def logits(self, inputs: dict[str, Any]) -> Any:
+        """See ``Classifier``: of the two answers."""
+        network = self.network
+        first = network.model.config.decoder_start_token_id
+        started = network.torch.full((len(inputs["input_ids"]), 1), first, device=network.device)
+        return network.model(**inputs, decoder_input_ids=started).logits[:, 0, self.answers]
 
 
 class LettuceDetect(FactChecker):
@@ -221,12 +157,8 @@ class LettuceDetect(FactChecker):
         rows = network.tokenizer(
             prompts, claims, truncation="only_first", max_length=network.tokens, return_offsets_mapping=True
         )
-        results = [_Read(0.0)] * len(texts)
-        for places, output in network.batches(rows, self.logits(network)):
-            judged = network.finite(output).softmax(dim=-1)[..., 0].tolist()  # (B, T): supported
-            for place, shares in zip(places, judged, strict=True):
-                results[place] = _of_tokens(_claimed(rows, place, shares))
-        return results
+        shares = network.each(rows, self.logits, lambda logits: logits.softmax(dim=-1)[..., 0])  # (B, T): supported
+        return [_of_tokens(_claimed(rows, place, share)) for place, share in enumerate(shares)]
 
 
 def _claimed(rows: Any, place: int, shares: Sequence[float]) -> tuple[tuple[int, int, float], ...]:

@@ -20,11 +20,9 @@ from localmed.models.network import (
     PASSAGE_TOKENS,
     RESERVED_POSITIONS,
     Batch,
-    Cost,
     Network,
     Rows,
     arithmetic,
-    device_of,
 )
 
 if TYPE_CHECKING:
@@ -45,18 +43,13 @@ def load(checkpoint: Checkpoint, exact: bool) -> Network:
     with checkpoint.loading("workstation"):
         import FlagEmbedding
         import torch
-        from transformers.utils import logging
 
-        logging.disable_progress_bar()
-        logging.set_verbosity_error()
         # One device: given none, it takes all GPUs and starts a process for each.
         loaded = FlagEmbedding.BGEM3FlagModel(str(folder), use_fp16=False, devices="cpu")
         body = loaded.model.model
         missing = not_held(folder, body.state_dict(), weights)
     checkpoint.refuse_unfilled(missing)
-    device, dtype = device_of(torch), arithmetic(torch, exact)
-    model = loaded.model.to(device=device, dtype=dtype).eval()
-    return Network(torch, loaded.tokenizer, model, device, tokens, Cost.of(body.config, dtype))
+    return Network.placed(torch, loaded.tokenizer, loaded.model, body.config, tokens, arithmetic(torch, exact))
 
 
 class BgeM3:

@@ -110,6 +110,22 @@ class Network:
     tokens: int  # the longest text
     cost: Cost
 
+    @classmethod
+    def placed(cls, torch: Any, tokenizer: Any, model: Any, config: Any, tokens: int, dtype: Any) -> Network:
+        """``model`` on its device; ``config`` is that of its transformer."""
+        device = device_of(torch)
+        whole = model.to(device=device, dtype=dtype).eval()
+        return cls(torch, tokenizer, whole, device, tokens, Cost.of(config, dtype))
+
+    def each(
+        self, rows: Rows, forward: Callable[[dict[str, Tensor]], Any], read: Callable[[Tensor], Tensor]
+    ) -> list[Any]:
+        """What ``read`` makes of the logits of each text of ``rows``, in their order; see ``batches``."""
+        by_place: dict[int, Any] = {}
+        for places, logits in self.batches(rows, forward):
+            by_place.update(zip(places, read(self.finite(logits)).tolist(), strict=True))
+        return [by_place[place] for place in range(len(by_place))]
+
     def batches(self, rows: Rows, forward: Callable[[dict[str, Tensor]], Any]) -> Iterator[Batch]:
         """Run ``forward`` over the texts of ``rows`` (``input_ids`` and others); raise ``ModelError`` if it fails."""
         lengths = [len(row) for row in rows["input_ids"]]

@@ -1,6 +1,6 @@
 """A ``ChatModel`` on a server inside the hospital that speaks OpenAI's chat completions: vLLM, llama-server, others.
 
-Several servers may have the same model (``replicas.py``): the second try of a request is another one's, if there is.
+Several servers may have the same model: the second try of a request is another one's, if there is.
 
 Only a server listed in ``chat.servers`` is dialled; any other is refused before a name is looked up, and so are a
 redirection and a proxy, neither of which is followed. A request has one deadline for all of it: a watcher of its own
@@ -35,7 +35,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 from urllib.parse import urlsplit
 
@@ -45,14 +45,106 @@ from localmed.domain.errors import BadSettings, Cancelled, Faltered, ModelError,
 from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.models import structured
 from localmed.models.registry.tested import Features
-from localmed.models.replicas import AT_ONCE, Address, Replica, Replicas
+
+# --- replicas ---------------------------------------------------------------------------------------------------------
+
+# Servers with the same chat model, of which any may answer a request. The least busy takes it, at most ``AT_ONCE`` at a
+# time each; who comes then waits for a place. One that falters is left out for ``REST_SECONDS``, then asked how it is
+# (``/health``, which vLLM and llama-server have; where there is none, any answer will do) before it gets a request
+# again. If all are left out, the one that was first is tried: it may be back.
+
+AT_ONCE = 8  # requests of one replica: what the slots of a llama-server or a batch of vLLM read side by side
+REST_SECONDS = 10.0  # that a replica is left out after it failed: as long as a server takes to be restarted, about
+LOOK = 0.05  # seconds between two looks at a cancellation
+
+Address = tuple[str, str, int]  # scheme, host, port
+Probe = Callable[[Address], bool]  # whether the server there is well, asked within seconds
+
+
+@dataclass(slots=True, eq=False)
+class Replica:
+    """A server; guarded by the lock of ``Replicas``. ``out_until`` is of the monotonic clock, 0.0 while it is well."""
+
+    address: Address
+    running: int = 0
+    out_until: float = 0.0
+
+
+class Replicas:
+    """The servers of one model, for any number of threads."""
+
+    def __init__(self, addresses: Sequence[Address], probe: Probe, at_once: int = AT_ONCE) -> None:
+        self._replicas = [Replica(address) for address in addresses]
+        self._probe, self._at_once = probe, at_once
+        self._changed = threading.Condition()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._replicas)
+
+    @contextmanager
+    def taken(self, seconds: float, watch: Watch, but: Replica | None = None) -> Iterator[Replica]:
+        """A replica with a place for a request, not ``but`` if there is another; the place is given back at the end.
+
+        Raise ``ModelError`` where none has a place within ``seconds``, ``Cancelled`` if the caller gives up meanwhile.
+        """
+        replica = self._place(time.monotonic() + seconds, watch, but)
+        try:
+            yield replica
+            replica.out_until = 0.0
+        except Faltered:
+            replica.out_until = time.monotonic() + REST_SECONDS
+            raise
+        finally:
+            with self._changed:
+                replica.running -= 1
+                self._changed.notify_all()
+
+    def _place(self, deadline: float, watch: Watch, but: Replica | None) -> Replica:
+        left_out = [but] if but else []
+        while True:
+            replica = self._waited_for(deadline, watch, left_out)
+            if not replica.out_until or self._all_out() or self._probe(replica.address):
+                return replica
+            left_out.append(replica)
+            with self._changed:
+                replica.running -= 1
+                replica.out_until = time.monotonic() + REST_SECONDS
+
+    def _waited_for(self, deadline: float, watch: Watch, left_out: Sequence[Replica]) -> Replica:
+        with self._changed:
+            while (replica := self._best(left_out)) is None:
+                if watch.cancelled():
+                    raise Cancelled("model.cancelled")
+                if time.monotonic() > deadline:
+                    raise ModelError("chat.server_full", count=len(self) * self._at_once)
+                self._changed.wait(LOOK)
+            replica.running += 1
+            return replica
+
+    def _best(self, left_out: Sequence[Replica]) -> Replica | None:
+        """The least busy of those that are well or may be again, else of those that rest; None if none has a place."""
+        others = [replica for replica in self._replicas if replica not in left_out] or self._replicas
+        now = time.monotonic()
+        up = [replica for replica in others if replica.out_until <= now]
+        free = [replica for replica in up or others if replica.running < self._at_once]
+        if up:
+            return min(free, key=lambda replica: (replica.running, replica.out_until > 0), default=None)
+        return min(free, key=lambda replica: replica.out_until, default=None)
+
+    def _all_out(self) -> bool:
+        with self._changed:
+            return all(replica.out_until for replica in self._replicas)
+
+
+# --- the adapter ------------------------------------------------------------------------------------------------------
 
 COMPLETIONS = "/v1/chat/completions"
 TOP = 20  # log-probabilities asked for; servers refuse more
 LABEL_TOKENS = 64  # a label in quotes has fewer
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
 LOGPROBS = {"max_tokens": 1, "temperature": 0.0, "seed": 0, "logprobs": True, "top_logprobs": TOP}
-BY_STATUS = {401: "key", 403: "key", 404: "unknown", 429: "busy"}  # what a status says, as ``chat.server_...``
+BY_STATUS = {401: "key", 403: "key", 404: "unknown"}  # what a status says, as ``chat.server_...``
 # In the field ``code``, ``type`` or ``param`` of an error object: the prompt is too long. OpenAI, llama-server, vLLM.
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "input_tokens"})
 IN_WORDS = "\n\nReply with one JSON object that fits this JSON schema, and with nothing else:\n"
@@ -60,12 +152,11 @@ ODD_WORD = "quartz-7"  # no model writes it unless it is held to a schema that a
 KINDS = {  # of faults that are told apart
     "too_long": TooLong,
     "refused": Refused,
-    **dict.fromkeys(("late", "broke_off", "unreachable", "no_object"), Faltered),
+    **dict.fromkeys(("late", "broke_off", "unreachable", "no_object", "busy", "failed"), Faltered),
 }
 PAUSE = 0.2  # seconds before a request is tried again
 BYTES_A_TOKEN = 3  # of the estimate: a Chinese character has three and is one token, English has four a token
 
-_LOOK = 0.05  # seconds between two looks at a cancellation
 _READ = 2**16  # bytes
 _CODE = re.compile(r"[A-Za-z][\w.-]{0,59}")  # a name, never a sentence that could quote a prompt
 
@@ -101,7 +192,6 @@ class OpenAIServer:
         body: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         messages = request.messages
         if request.schema is not None:
-            structured.check(request.schema)
             if self._features().schema:
                 body["response_format"] = _format(request.schema)
             else:
@@ -208,8 +298,6 @@ class OpenAIServer:
             self._wrong("too_long", context=self.identity.context)
         if status in BY_STATUS:
             self._wrong(BY_STATUS[status], status=status, model=self._model)
-        if status >= 500:
-            self._wrong("failed", status=status)
         self._wrong("refused", status=status, kind=", ".join(_codes(answer)) or "-")
 
     def _overflows(self, messages: Sequence[Message], reply: int) -> bool:
@@ -229,31 +317,17 @@ class OpenAIServer:
             heard.append(text)
             watch.token(text)
 
-        heard_watch = replace(watch, token=token)
-        with self._replicas.taken(self._settings.server_seconds, watch) as first:
+        followed, first = replace(watch, token=token), None
+        for last in (False, True):
             try:
-                status, answer = self._answered(first, path, body, heard_watch, strict)
-                if not _passes(status):
-                    return status, answer
+                with self._replicas.taken(self._settings.server_seconds, watch, first) as first:
+                    return self._exchanged(first.address, path, body, followed, strict)
             except Faltered:
-                if heard:
+                if heard or last:
                     raise
-        if len(self._replicas) == 1:
-            time.sleep(PAUSE)
-        with self._replicas.taken(self._settings.server_seconds, watch, but=first) as other:
-            return self._answered(other, path, body, watch, strict)
-
-    def _answered(
-        self, replica: Replica, path: str, body: Mapping[str, Any], watch: Watch, strict: bool
-    ) -> tuple[int, dict[str, Any]]:
-        """What ``replica`` answers; it is left out for a while where it fails."""
-        try:
-            status, answer = self._exchanged(replica.address, path, body, watch, strict)
-        except Faltered:
-            self._replicas.failed(replica)
-            raise
-        (self._replicas.failed if _passes(status) else self._replicas.answered)(replica)
-        return status, answer
+            if len(self._replicas) == 1:
+                time.sleep(PAUSE)
+        raise AssertionError("unreachable")
 
     def _counted(self, text: str) -> int:
         body = {"model": self._model, "prompt": text, "content": text}
@@ -288,6 +362,8 @@ class OpenAIServer:
         if ended.why:  # a connection that is shut looks like the end of the answer
             self._failed(OSError(), ended, address)
         answer = content if isinstance(content, dict) else self._object(content, strict and response.status == 200)
+        if strict and _passes(response.status) and not _says_too_long(answer):
+            self._wrong("busy" if response.status == 429 else "failed", address, status=response.status)
         if body.get("stream") and not streamed:  # a server that answers in one piece all the same
             watch.token(_text(answer))
         return response.status, answer
@@ -398,7 +474,7 @@ class _Ended:
             watcher.join()
 
     def _wait(self, held: socket.socket) -> None:
-        while not self._over.wait(_LOOK):
+        while not self._over.wait(LOOK):
             if self._watch.cancelled():
                 self.why = "cancelled"
             elif time.monotonic() > self._deadline:

@@ -5,18 +5,23 @@ are served in turn, so that whoever asks a hundred times delays the others by on
 What is asked at low priority (the nightly refresh) is served when nobody else waits. Both bounds are named; above them
 the request is refused with ``Busy`` at once instead of waiting for longer than anyone stays.
 
-``Worker`` is the one thread that takes the turns.
+``Worker`` is the one thread that takes the turns. ``owned`` is a model of this process for several threads.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from contextlib import contextmanager
+from functools import partial
+from threading import RLock
+from typing import Any, Generic, TypeVar, cast
 
 from localmed.domain.errors import Busy
+from localmed.domain.ports import Embedder, Entailment, Reranker
+from localmed.process import hooks
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -121,3 +126,46 @@ class Worker:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._turns))
             return self._turns.next() if len(self._turns) else None
+
+
+# --- models of this process -------------------------------------------------------------------------------------------
+
+# They share one lock: a single call is divided among all cores already, tokenizers and the thread pools below them are
+# not safe to share, and some models are parts of others (a reranker by an encoder's own weights). Who waits may give up
+# meanwhile.
+
+Owner = RLock
+Port = TypeVar("Port", Embedder, Reranker, Entailment)
+LOOK = 0.05  # seconds between two looks at a cancellation
+
+
+@contextmanager
+def turn(owner: Owner) -> Iterator[None]:
+    """Hold ``owner`` within the block; raise ``Cancelled`` if the caller gives up while it waits."""
+    while not owner.acquire(timeout=LOOK):
+        hooks.check()
+    try:
+        hooks.check()
+        yield
+    finally:
+        owner.release()
+
+
+class _Owned:
+    """A model of which each call waits for its turn."""
+
+    def __init__(self, model: object, owner: Owner) -> None:
+        self._model, self._owner = model, owner
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._model, name)
+        return partial(self._call, value) if callable(value) else value
+
+    def _call(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        with turn(self._owner):
+            return method(*arguments, **named)
+
+
+def owned(model: Port, owner: Owner) -> Port:
+    """``model``, whichever port it is, for several threads."""
+    return cast("Port", _Owned(model, owner))

@@ -17,7 +17,7 @@ import numpy as np
 from localmed.domain import message
 from localmed.domain.ports import EncoderIdentity
 from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
-from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
+from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Network, arithmetic
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,10 +73,7 @@ class SentenceEncoder:
         with self._checkpoint.loading("workstation"):
             import torch
             from sentence_transformers import SentenceTransformer
-            from transformers.utils import logging
 
-            logging.disable_progress_bar()
-            logging.set_verbosity_error()
             model = SentenceTransformer(
                 str(folder),
                 device="cpu",
@@ -89,12 +86,11 @@ class SentenceEncoder:
         if model.get_embedding_dimension() != width:
             problem = message("model.vector_width", found=model.get_embedding_dimension() or 0, width=width)
             raise self._checkpoint.unusable(ValueError(), problem)
-        device, dtype = device_of(torch), arithmetic(torch, self._exact)
         config = model.transformers_model.config
         positions = getattr(config, "max_position_embeddings", PASSAGE_TOKENS) - RESERVED_POSITIONS
         model.max_seq_length = min(PASSAGE_TOKENS, positions, model.max_seq_length or PASSAGE_TOKENS)
-        model = model.to(device=device, dtype=dtype).eval()
-        return Network(torch, model.tokenizer, model, device, model.max_seq_length, Cost.of(config, dtype))
+        dtype = arithmetic(torch, self._exact)
+        return Network.placed(torch, model.tokenizer, model, config, model.max_seq_length, dtype)
 
     def _refuse_other_modules(self, modules: Any) -> None:
         """Raise ``ModelError`` unless ``modules`` are of ``KINDS``, each at most once, the transformer first."""

@@ -1,95 +1,28 @@
-"""What every chat adapter does alike: schemas checked, replies read and validated, labels and branches taken.
+"""What every chat adapter does alike: replies read and validated, labels and branches taken.
 
-Every adapter calls ``check`` before it asks and ``finished`` on what it got: a reply is an object of the schema or a
-``ModelError``, never a repaired or half-read one. What stands around the object is taken off: a model's thoughts, a
-fence, a sentence before it. A keyword that the grammar would ignore is refused beforehand, since
-a model that is not held to it would fail at it every so often, after minutes.
+Every adapter calls ``finished`` on what it got: a reply is an object of the schema or a ``ModelError``, never a
+repaired or half-read one. What stands around the object is taken off: a model's thoughts, a fence, a sentence before
+it. A schema may use only what a grammar can express (``tests/scripted.py`` checks it): a model that is not held to a
+keyword would fail at it every so often, after minutes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from localmed.domain.errors import ModelError, Rejected, UsageError
+from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.ports import Message, Reply
 
-SAYS_NOTHING = frozenset({"title", "description", "default", "examples", "$schema", "$id", "$comment"})
-EXPRESSIBLE = frozenset({
-    "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "enum", "const",
-    "anyOf", "oneOf", "minLength", "maxLength", "pattern", "$ref", "$defs",
-})  # fmt: skip
-
-TOP = "schema"  # how an error calls the whole of it
 LEAST_MASS = 0.5  # of the probability on labels; with less the model was about to say something else
-_DEEPEST = 32  # levels; a schema of ours has five
 _REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half of that
 
 _THOUGHTS = re.compile(r"\s*<(think|thinking|thought)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
 _THOUGHTS_END = re.compile(r".*</(?:think|thinking|thought)>\s*", re.DOTALL)  # their beginning was in the template
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
-
-
-def check(schema: Mapping[str, Any]) -> None:
-    """Raise ``ModelError`` for a schema that is wrong or says what a grammar cannot."""
-    from jsonschema import Draft202012Validator, SchemaError
-
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise ModelError("schema.invalid", where="/".join(map(str, error.absolute_path)) or TOP) from None
-    _expressible(schema, schema, TOP, 0)
-
-
-def _expressible(schema: Any, whole: Mapping[str, Any], where: str, depth: int) -> None:
-    if depth > _DEEPEST:
-        raise ModelError("schema.deep", where=where, most=_DEEPEST)
-    if not isinstance(schema, Mapping):
-        raise ModelError("schema.no_table", where=where)
-    for keyword in schema:
-        if keyword not in EXPRESSIBLE and keyword not in SAYS_NOTHING:
-            raise ModelError("schema.keyword", where=where, keyword=keyword)
-    _types(schema, where)
-    _required(schema, where)
-    _reference(schema, whole, where)
-    if "pattern" in schema and not (schema["pattern"].startswith("^") and schema["pattern"].endswith("$")):
-        raise ModelError("schema.pattern", where=where)
-    for name, part in _parts(schema):
-        _expressible(part, whole, f"{where}/{name}", depth + 1)
-
-
-def _types(schema: Mapping[str, Any], where: str) -> None:
-    """The grammar of several types knows them only by their names."""
-    kinds = schema.get("type", [])
-    if isinstance(kinds, list) and kinds and set(schema) - SAYS_NOTHING - {"type"}:
-        raise ModelError("schema.types", where=where)
-    if {"minLength", "maxLength"} & set(schema) and (kinds != "string" or "pattern" in schema):
-        raise ModelError("schema.length", where=where)
-
-
-def _required(schema: Mapping[str, Any], where: str) -> None:
-    missing = set(schema.get("required", ())) - set(schema.get("properties", ()))
-    if missing:
-        raise ModelError("schema.required", where=where, name=sorted(missing)[0])
-
-
-def _reference(schema: Mapping[str, Any], whole: Mapping[str, Any], where: str) -> None:
-    if "$ref" in schema and schema["$ref"] not in {f"#/$defs/{name}" for name in whole.get("$defs", ())}:
-        raise ModelError("schema.reference", where=where)
-
-
-def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for keyword in ("properties", "$defs"):
-        yield from schema.get(keyword, {}).items()
-    for keyword in ("anyOf", "oneOf"):
-        yield from ((f"{keyword} {number}", part) for number, part in enumerate(schema.get(keyword, ())))
-    if "items" in schema:
-        yield "items", schema["items"]
-    if not isinstance(schema.get("additionalProperties", True), bool):
-        yield "additionalProperties", schema["additionalProperties"]
 
 
 def parsed(text: str, schema: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import asked_by, instructions
+from localmed.answering.prompts import asked_by
 from localmed.answering.roles import Choosing, Role
 from localmed.domain import Message, message
 from localmed.domain.ports import Choice
@@ -69,7 +69,6 @@ SAFETY = Role(
     "1",
     "a rule of the house",
     Choosing(
-        instructions("safety"),
         {"en": ("danger", "ordinary"), "zh": ("危险", "平常")},
         _prompt,
         lambda task: (shown.quoted("text", task.question[-READ:], task.language),),

@@ -34,9 +34,10 @@ from localmed.library.reading import named, unaltered
 from localmed.models import choice
 from localmed.models.checkpoint import ENGLISH
 from localmed.models.choice import FITTED
-from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
+from localmed.models.host import client
+from localmed.models.host.client import NOTHING, Hosted, unhurried
 from localmed.models.host.protocol import FOLDER, SOCKET
-from localmed.models.one_owner import owned
+from localmed.models.queue import owned
 from localmed.models.registry import registration, tested
 from localmed.models.registry.registry import Registry
 from localmed.retrieval.concepts import Expand
@@ -45,8 +46,8 @@ from localmed.site.workspace import Workspace
 
 if TYPE_CHECKING:
     from localmed.ingest.pipeline import Progress
+    from localmed.models.host.protocol import Status as HostStatus
     from localmed.models.host.server import Host
-    from localmed.models.host.server import Status as HostStatus
     from localmed.models.llama.adapter import LlamaChat
 
 Item = TypeVar("Item")
@@ -149,7 +150,7 @@ class Models:
         if self._encoder or self.serving["encoder"] == FITTED:
             return self.encoder
         make = partial(choice.encoder, {"encoder": FITTED}, self.registry)
-        return self._hosted.fitted.get(FITTED) or self._once("fitted", lambda: owned(make(), self._working))
+        return self._hosted.fitted or self._once("fitted", lambda: owned(make(), self._working))
 
     @property
     def emergency_encoder(self) -> Embedder:
@@ -237,7 +238,7 @@ class Models:
         """What a model host serves of what was chosen."""
         if self._encoder:
             return NOTHING
-        return self._once("hosted", lambda: connect(self.data, self.settings.host, self._choices()))
+        return self._once("hosted", lambda: client.connect(self.data, self.settings.host, self._choices()))
 
     # --- which models serve ----------------------------------------------------------------------------------------
 
@@ -313,7 +314,7 @@ class Site(Models):
         self.close()
 
     def close(self) -> None:
-        """Give up the leases on generations, the connections to the host and the chat model's process."""
+        """Give up the leases on generations and the chat model's process."""
         self._pool.close()
         self._replace(())
 
@@ -369,7 +370,7 @@ class Site(Models):
         try:
             if nearest := models._hosted.nearest:
                 name = library.path.name
-                library.searched_by(partial(nearest, name), partial(nearest.similarities, name))
+                library.searched_by(partial(nearest.search, name), partial(nearest.similarities, name))
             return Workspace(library, models)
         except BaseException:  # models that cannot be told: its lease would outlive it
             library.close()
@@ -459,18 +460,16 @@ class Site(Models):
     def serve_models(self, stop: int, ready: Callable[[HostStatus, Path], None]) -> None:
         """Be the model host of this data folder until something can be read from the file number ``stop``."""
         from localmed.library.dense import Nearest
-        from localmed.models.host import hosting
+        from localmed.models.host import server
 
         def made() -> Host:
-            return hosting.made(self.settings, self.serving, self.registry, Nearest(self.data))
+            return server.made(self.settings, self.serving, self.registry, Nearest(self.data))
 
-        hosting.serve(self.data, made, ready, stop)
+        server.serve(self.data, made, ready, stop)
 
     def host_status(self) -> HostStatus | None:
         """How the model host is, None if none runs; raise ``ModelError`` if it does not answer as it should."""
-        from localmed.models.host import hosting
-
-        return hosting.status(self.data, self.settings.host, self._choices())
+        return client.status(self.data, self.settings.host, self._choices())
 
 
 def _itself(encoder: Embedder) -> Embedder:

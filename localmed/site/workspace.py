@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from localmed import __version__
 from localmed.answering import judging
-from localmed.answering.appraisal import APPRAISAL
 from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
 from localmed.answering.planning import PLAN
+from localmed.answering.reliability import APPRAISAL
 from localmed.answering.role_rules import Models, RoleRules
 from localmed.answering.role_table import ROLES, RoleTable, role_table
 from localmed.answering.source_plan import SOURCES

@@ -44,7 +44,7 @@ from localmed.upkeep.fit import Machine, Place, fits, look, size
 
 if TYPE_CHECKING:
     from localmed.domain.ports import EncoderIdentity
-    from localmed.models.host.server import Status as HostStatus
+    from localmed.models.host.protocol import Status as HostStatus
     from localmed.models.registry.registry import Registry
 
 

@@ -41,10 +41,9 @@ from localmed.library.definitions import cited_passage
 from localmed.retrieval.concepts import Card
 from localmed.text.language import fold
 from localmed.text.tables import table
-from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Cite, Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step
+from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
+from localmed.workflows.flow import Cite, Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step, asked
 from localmed.workflows.receipts import PASSAGES, concept_part, receipts, shown_section
-from localmed.workflows.screening import overdue, refused, screened
 
 # --- asking -----------------------------------------------------------------------------------------------------------
 
@@ -313,25 +312,20 @@ def judged(
         stances = list((yield Judge(pairs)))
         judges = (message("support.judge.entailment", name=judge),)
     waiting = [place for place, stance in enumerate(stances) if stance is None or not stance.judged]
-    if waiting and CHECK.name in chat:
-        try:
-            more: tuple[Stance, ...] = yield Perform(CHECK, replace(task, pairs=tuple(pairs[at] for at in waiting)))
-            judges = (*(judges if len(waiting) < len(pairs) else ()), check.MODEL)
-            for place, stance in zip(waiting, more, strict=True):
-                stances[place] = stance
-        except Rejected:
-            pass
+    about, nobody = replace(task, pairs=tuple(pairs[at] for at in waiting)), tuple[Stance, ...]()
+    if waiting and (more := (yield from asked(CHECK, about, chat, nobody))):
+        judges = (*(judges if len(waiting) < len(pairs) else ()), check.MODEL)
+        for place, stance in zip(waiting, more, strict=True):
+            stances[place] = stance
     return tuple(stances), judges if any(one is not None and one.judged for one in stances) else ()
 
 
 def drafted(question: str, evidence: tuple[Evidence, ...], plan: Plan, patient: str = "") -> Step[Draft | None]:
     """What a chat model writes from ``evidence``, a block a passage; None without one, or where it fails."""
     given = of_evidence(evidence)
-    if WRITE.name not in plan.chat or not given:
+    if not given:
         return None
     task = WriteInput(question, given, plan.audience, plan.day, patient=patient)
-    try:
-        reply: Written = yield Perform(WRITE, task)
-    except Rejected:
-        return None
-    return Draft(task, reply, evidence)
+    writing: Step[Written | None] = asked(WRITE, task, plan.chat, None)
+    reply = yield from writing
+    return Draft(task, reply, evidence) if reply else None

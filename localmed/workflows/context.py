@@ -11,15 +11,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from localmed.answering.asking import COHERENCE, RELEVANCE, RELEVANT, QuestionInput, RelevanceInput
-from localmed.answering.decomposing import DECOMPOSITION, SELF_KNOWLEDGE, SUB_QUESTIONS
+from localmed.answering.asking import (
+    COHERENCE,
+    DECOMPOSITION,
+    RELEVANCE,
+    RELEVANT,
+    SELF_KNOWLEDGE,
+    SUB_QUESTIONS,
+    QuestionInput,
+    RelevanceInput,
+)
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Provenance, SearchFilter
-from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
 from localmed.text.language import detect
 from localmed.workflows import finding
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, Flow, Perform, Search, Step
+from localmed.workflows.flow import Cite, Flow, Search, Step, asked
 from localmed.workflows.plan import searched_part
 from localmed.workflows.strategies import STRATEGIES, Sources, gather
 
@@ -55,15 +62,11 @@ def context(
 
 def helpful(question: str, hits: tuple[Hit, ...], plan: Plan) -> Step[tuple[Hit, ...]]:
     """Those of ``hits`` that help (PRA); all of them where no model judges."""
-    if RELEVANCE.name not in plan.chat or not hits:
+    if not hits:
         return hits
-    try:
-        labels: tuple[float, ...] = yield Perform(
-            RELEVANCE, RelevanceInput(question, tuple(hit.passage for hit in hits))
-        )
-    except Rejected:
-        return hits
-    return tuple(hit for hit, label in zip(hits, labels, strict=True) if label >= RELEVANT)
+    task = RelevanceInput(question, tuple(hit.passage for hit in hits))
+    labels: tuple[float, ...] = yield from asked(RELEVANCE, task, plan.chat, ())
+    return tuple(hit for hit, label in zip(hits, labels, strict=True) if label >= RELEVANT) if labels else hits
 
 
 def _cited(hits: tuple[Hit, ...]) -> Step[tuple[Evidence, ...]]:
@@ -77,27 +80,14 @@ def _with(answer: Answer, evidence: tuple[Evidence, ...], status: AnswerStatus =
 
 def _unhelped(answer: Answer, filters: SearchFilter, plan: Plan) -> Flow:
     """Own knowledge (SKA), else the evidence of the question's parts (QDA)."""
-    if SELF_KNOWLEDGE.name in plan.chat and (yield from _certain(answer.question)):
+    if (yield from asked(SELF_KNOWLEDGE, QuestionInput(answer.question), plan.chat, False)):
         return _with(answer, (), AnswerStatus.UNVERIFIED)
-    if DECOMPOSITION.name not in plan.chat:
-        return _with(answer, ())
-    try:
-        questions: tuple[str, ...] = yield Perform(DECOMPOSITION, QuestionInput(answer.question))
-    except Rejected:
-        questions = ()
+    questions: tuple[str, ...] = yield from asked(DECOMPOSITION, QuestionInput(answer.question), plan.chat, ())
     hits: dict[str, Hit] = {}
     for part in questions[:SUB_QUESTIONS]:
         found: Found = yield Search(part, plan.within(filters), plan.passages)
         hits |= {hit.passage.id: hit for hit in (yield from helpful(part, found.hits, plan))}
     return _with(answer, (yield from _cited(tuple(hits.values())[: plan.passages])))
-
-
-def _certain(question: str) -> Step[bool]:
-    try:
-        certain: bool = yield Perform(SELF_KNOWLEDGE, QuestionInput(question))
-    except Rejected:
-        return False
-    return certain
 
 
 def _planned(

@@ -51,10 +51,9 @@ from localmed.safety.red_flags import fits, red_flags, specialties
 from localmed.text.language import detect, sentences, words
 from localmed.text.lay_words import added, characters
 from localmed.workflows.ask import held
-from localmed.workflows.finding import Notes, Plan, minted
+from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
 from localmed.workflows.flow import Cite, Flow, Perform, Search, Shown, Step, attempt
 from localmed.workflows.receipts import NO_WORDS
-from localmed.workflows.screening import overdue, refused, screened
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
 SECTIONS = 20  # of the guide are read

@@ -32,7 +32,6 @@ from localmed.domain import (
     Statement,
     message,
 )
-from localmed.domain.errors import Rejected
 from localmed.domain.parts import (
     AllergyPart,
     InteractionPart,
@@ -50,10 +49,9 @@ from localmed.text.language import content_words, detect
 from localmed.text.publications import level
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
-from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Flow, LookUp, Perform, Step
+from localmed.workflows.finding import Plan, refused, screened
+from localmed.workflows.flow import Flow, LookUp, Step, asked
 from localmed.workflows.receipts import conflicts, editions, receipts, renumbered
-from localmed.workflows.screening import refused, screened
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
@@ -111,13 +109,9 @@ def ebm(
 def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan) -> Step[Pico]:
     """The PICO question: the user's own labels, else a chat model's; nothing is guessed."""
     labelled = by_labels(question)
-    if labelled or is_pico or PICO.name not in plan.chat:
-        return labelled or Pico(labelled=is_pico)
-    try:
-        pico: Pico = yield Perform(PICO, PicoInput(question, record))
-    except Rejected:
-        return Pico()
-    return pico
+    if labelled or is_pico:
+        return labelled or Pico(labelled=True)
+    return (yield from asked(PICO, PicoInput(question, record), plan.chat, Pico()))
 
 
 def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:

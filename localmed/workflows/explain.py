@@ -50,7 +50,6 @@ from localmed.domain import (
     Verification,
     message,
 )
-from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
 from localmed.domain.parts import (
     Definition,
@@ -71,10 +70,9 @@ from localmed.text.abbreviations import abbreviations
 from localmed.text.language import HAN, detect, sentences
 from localmed.workflows import finding
 from localmed.workflows.ask import Draft, checked_drafts, drafted
-from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
+from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
+from localmed.workflows.flow import Flow, LookUp, Search, Step, asked, attempt
 from localmed.workflows.receipts import receipts, renumbered
-from localmed.workflows.screening import overdue, refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
 WRITTEN = 6  # terms that a model explains in one reply, the first that no sentence of a source defines
@@ -230,9 +228,9 @@ def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...]
 
 def _in_plain_words(lines: list[str]) -> Step[tuple[list[str], Notes]]:
     """What the model says for each line, "" where that did not keep all of the line; nothing takes its place."""
-    try:
-        plain = yield Perform(PLAIN_ORDER, PlainInput(tuple(lines)))
-    except Rejected:
+    nothing: tuple[str, ...] = ()
+    plain = yield from asked(PLAIN_ORDER, PlainInput(tuple(lines)), (PLAIN_ORDER.name,), nothing)
+    if not plain:
         return [""] * len(lines), (message("explain.plain_words_rejected"),)
     rejected = sum(not words for words in plain)
     notes = (message("explain.lines_rejected", count=rejected),) if rejected else ()

@@ -12,13 +12,13 @@ never a question's or a patient's text.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.answering.asking import Coherence, Keywords
-from localmed.answering.badge import Vote
+from localmed.answering.judging import Vote
 from localmed.answering.roles import Role
 from localmed.answering.write import Written
 from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, TraceStep, message
@@ -191,6 +191,17 @@ def attempt(role: Role, task: Any) -> Step[tuple[Any, tuple[Message, ...]]]:
     except Rejected:
         note = rejected(role.name)
     return (yield Perform(role, task, by_rules=True)), (note,)
+
+
+def asked(role: Role, task: Any, served: Collection[str], otherwise: T) -> Step[T]:
+    """What is replied in ``role``; ``otherwise`` where it is not one of those ``served``, or no reply can be used."""
+    if role.name not in served:
+        return otherwise
+    try:
+        reply: T = yield Perform(role, task)
+    except Rejected:
+        return otherwise
+    return reply
 
 
 def rejected(role: str) -> Message:

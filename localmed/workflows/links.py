@@ -12,18 +12,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localmed.answering import link_eval
-from localmed.answering.asking import RELEVANCE, RelevanceInput
+from localmed.answering.asking import FLUENCY, RELEVANCE, FluencyInput, RelevanceInput
 from localmed.answering.link_eval import CitationSet, LinkBasis, LinkInput, LinkSource
-from localmed.answering.linking import FLUENCY, FluencyInput
 from localmed.domain import Answer, AnswerStatus, Provenance, SearchFilter, Verification, message
-from localmed.domain.errors import Rejected
 from localmed.domain.findings import Finding
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.parts import LinkCountsPart, LinkSetPart
 from localmed.domain.ports import Stance
 from localmed.text.language import detect
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Find, Flow, Judge, Perform, Step
+from localmed.workflows.flow import Find, Flow, Judge, Step, asked
 from localmed.workflows.receipts import PASSAGES, SECTIONS
 
 
@@ -60,25 +58,16 @@ def _with_references(task: LinkInput, filters: SearchFilter, plan: Plan) -> Step
 def _validity(task: LinkInput, plan: Plan) -> Step[tuple[float | None, ...]]:
     """How likely each reference helps to answer (LINS, correlation scorer); None of each where no model judges."""
     passages = tuple(source.passage for source in task.sources)
-    if RELEVANCE.name not in plan.chat or not passages:
-        return (None,) * len(passages)
-    try:
-        labels: tuple[float, ...] = yield Perform(RELEVANCE, RelevanceInput(task.question, passages))
-    except Rejected:
-        return (None,) * len(passages)
-    return labels
+    nobody: tuple[float | None, ...] = (None,) * len(passages)
+    about = RelevanceInput(task.question, passages)
+    return (yield from asked(RELEVANCE, about, plan.chat, nobody)) if passages else ()
 
 
 def _fluency(task: LinkInput, plan: Plan) -> Step[tuple[float | None, Notes]]:
     texts = tuple(statement.text for statement in task.statements)
     if not texts:
         return None, (message("links.nothing_said"),)
-    values: tuple[float, ...] = ()
-    if FLUENCY.name in plan.chat:
-        try:
-            values = yield Perform(FLUENCY, FluencyInput(texts))
-        except Rejected:
-            values = ()
+    values: tuple[float, ...] = yield from asked(FLUENCY, FluencyInput(texts), plan.chat, ())
     fewer = len(texts) > link_eval.MOST_COMPARED
     notes: Notes = (message("links.fewer_compared", number=link_eval.MOST_COMPARED),) if fewer else ()
     return link_eval.mean(values), notes if values else (*notes, message("links.not_fluent"))

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from localmed.answering.appraisal import APPRAISAL, AppraisalInput
 from localmed.answering.check import CHECK, SupportInput
 from localmed.answering.claims import Claim, Premise, Read, candidates, extract, likeness, premise
-from localmed.answering.reliability import Reliability, bonuses
-from localmed.answering.standing import excluded
+from localmed.answering.reliability import APPRAISAL, AppraisalInput, Reliability, bonuses, excluded
 from localmed.answering.verbatim import find_verbatim
 from localmed.answering.vote import Outcome, judged, old, outcome, quality, vote
 from localmed.domain.errors import Rejected

@@ -29,10 +29,9 @@ from localmed.library.definitions import cited_passage
 from localmed.text.language import detect, sentences
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
-from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.finding import Notes, Plan, refused, screened
 from localmed.workflows.flow import Cite, Flow
 from localmed.workflows.receipts import concept_part
-from localmed.workflows.screening import refused, screened
 from localmed.workflows.strategies import STRATEGIES, Gathered, Sources, gather
 
 

@@ -28,11 +28,11 @@ FORMAT = "localmed recording 6"  # 6: sections first
 # Where the values that flows pass around are defined.
 MODULES = (
     "domain.sources", "domain.findings", "domain.link_counts", "domain.patient", "domain.ports", "answering.write",
-    "answering.check", "answering.appraisal", "library.terms", "library.graph", "retrieval.concepts",
-    "retrieval.keywords", "retrieval.tiers", "answering.asking", "answering.decomposing", "answering.guidance",
+    "answering.check", "answering.reliability", "library.terms", "library.graph", "retrieval.concepts",
+    "retrieval.keywords", "retrieval.tiers", "answering.asking", "answering.guidance",
     "safety.safety", "answering.planning", "answering.source_plan", "answering.orders", "answering.practice",
-    "answering.linking", "answering.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain",
-    "retrieval.studies", "workflows.m_eval", "answering.answer_file", "answering.badge", "answering.judging",
+    "answering.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain",
+    "retrieval.studies", "workflows.m_eval", "answering.answer_file", "answering.judging",
 )  # fmt: skip
 
 

@@ -27,11 +27,10 @@ from localmed.answering.planning import (
 )
 from localmed.answering.source_plan import GRAPH, SOURCES, SourcePlan
 from localmed.domain import Hit, SearchFilter
-from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found
 from localmed.retrieval.concepts import Card
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import LookUp, Perform, Search, Step, attempt
+from localmed.workflows.flow import LookUp, Search, Step, asked, attempt
 
 PER_QUERY = 10  # of the twenty that are reranked (Omni-RAG, 5.1)
 PLANS = 8  # made for one question at most (Omni-RAG, D.3)
@@ -100,12 +99,9 @@ def gather(question: str, plan: SourcePlan, sources: Sources, filters: SearchFil
 def share_helping(question: str, gathered: Gathered, plan: Plan) -> Step[float]:
     """How likely the best of what was found helps to answer ``question`` (PRA); 1.0 or 0.0 where nobody judges."""
     passages = tuple(hit.passage for hit in gathered.best(plan.passages))
-    if not passages or RELEVANCE.name not in plan.chat:
-        return float(bool(passages))
-    try:
-        labels: tuple[float, ...] = yield Perform(RELEVANCE, RelevanceInput(question, passages))
-    except Rejected:
-        return 1.0
+    if not passages:
+        return 0.0
+    labels: tuple[float, ...] = yield from asked(RELEVANCE, RelevanceInput(question, passages), plan.chat, (1.0,))
     return max(labels)
 
 

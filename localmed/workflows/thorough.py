@@ -12,22 +12,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.answering import badge, citations
+from localmed.answering import citations, judging
 from localmed.answering.asking import (
     COHERENCE,
+    DECOMPOSITION,
+    OWN_ANSWER,
     RELEVANCE,
     RELEVANT,
     SELF_CONTAINED,
+    SELF_KNOWLEDGE,
+    SUB_QUESTIONS,
     Coherence,
     CoherenceInput,
     FollowUp,
     QuestionInput,
     RelevanceInput,
 )
-from localmed.answering.badge import Vote
-from localmed.answering.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS
 from localmed.answering.judging import ROLES as JURY
-from localmed.answering.judging import JudgingInput
+from localmed.answering.judging import JudgingInput, Vote
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
@@ -42,12 +44,10 @@ from localmed.domain import (
     Statement,
     message,
 )
-from localmed.domain.errors import Rejected
 from localmed.workflows.ask import answered
-from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Flow, Perform, Step
+from localmed.workflows.finding import Plan, refused, screened
+from localmed.workflows.flow import Flow, Step, asked
 from localmed.workflows.receipts import receipts, renumbered
-from localmed.workflows.screening import refused, screened
 
 OWN = message("workflow.own_knowledge")
 NONE_HELPS = message("workflow.none_helps")
@@ -65,8 +65,8 @@ def thorough(
     """The flow of one question."""
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
-    if earlier and SELF_CONTAINED.name in plan.chat:
-        question = yield from _alone(question, earlier)
+    if earlier:  # the follow-up made to stand alone (QEA)
+        question = yield from asked(SELF_CONTAINED, FollowUp(question, earlier), plan.chat, question)
     within = plan.within(filters)
     found: Answer = yield from receipts(question, within, plan.searched, provenance, earlier, left_out=left_out)
     found = replace(found, notes=(*found.notes, *plan.lacking))
@@ -85,24 +85,14 @@ def thorough(
     return (yield from voted(written, plan.jury))
 
 
-def _alone(question: str, earlier: tuple[str, ...]) -> Step[str]:
-    """The follow-up made to stand alone (QEA); as it is where the model's reply cannot be used."""
-    try:
-        alone: str = yield Perform(SELF_CONTAINED, FollowUp(question, earlier))
-    except Rejected:
-        return question
-    return alone
-
-
 def relevant(answer: Answer, plan: Plan) -> Flow:
     """``answer`` with the sections that help (PRA); all of them where nobody judges."""
-    if RELEVANCE.name not in plan.chat or answer.receipts is None or not answer.sections:
+    if answer.receipts is None or not answer.sections:
         return answer
     known = answer.by_marker
     best: tuple[Passage, ...] = tuple(known[section.best].passage for section in answer.sections)
-    try:
-        labels: tuple[float, ...] = yield Perform(RELEVANCE, RelevanceInput(answer.question, best))
-    except Rejected:
+    labels: tuple[float, ...] = yield from asked(RELEVANCE, RelevanceInput(answer.question, best), plan.chat, ())
+    if not labels:
         return answer
     helps = {passage.id for passage, label in zip(best, labels, strict=True) if label >= RELEVANT}
 
@@ -117,24 +107,16 @@ def own_knowledge(answer: Answer, plan: Plan) -> Step[tuple[Statement, ...]]:
     """What the model knows by itself (SKA), where the site allows it and the model is certain; else nothing."""
     if not plan.own_knowledge or not {SELF_KNOWLEDGE.name, OWN_ANSWER.name} <= plan.chat:
         return ()
-    try:
-        certain: bool = yield Perform(SELF_KNOWLEDGE, QuestionInput(answer.question))
-        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, QuestionInput(answer.question))) if certain else ()
-    except Rejected:
-        return ()
-    return own
+    task, nothing = QuestionInput(answer.question), tuple[Statement, ...]()
+    certain = yield from asked(SELF_KNOWLEDGE, task, plan.chat, False)
+    return (yield from asked(OWN_ANSWER, task, plan.chat, nothing)) if certain else nothing
 
 
 def by_sub_questions(
     answer: Answer, within: SearchFilter, plan: Plan, provenance: Provenance, left_out: tuple[str, ...]
 ) -> Flow:
     """``answer`` with the sections that help each of its sub-questions (QDA), those of each in turn."""
-    if DECOMPOSITION.name not in plan.chat:
-        return replace(answer, receipts=Receipts())
-    try:
-        parts: tuple[str, ...] = yield Perform(DECOMPOSITION, QuestionInput(answer.question))
-    except Rejected:
-        parts = ()
+    parts: tuple[str, ...] = yield from asked(DECOMPOSITION, QuestionInput(answer.question), plan.chat, ())
     evidence, sections = list(answer.evidence), list[ShownSection]()
     for part in parts[:SUB_QUESTIONS]:
         found: Answer = yield from receipts(part, within, plan.searched, provenance, left_out=left_out)
@@ -148,12 +130,8 @@ def by_sub_questions(
 def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter, earlier: tuple[str, ...]) -> Flow:
     """``written``, once more where a sentence of it conflicts with its sources (PCA)."""
     shown = citations.shown(written.statements)
-    if COHERENCE.name not in plan.chat or not shown:
-        return written
-    try:
-        coherence: Coherence = yield Perform(COHERENCE, CoherenceInput(answer.question, shown, written.evidence))
-    except Rejected:
-        return written
+    task = CoherenceInput(answer.question, shown, written.evidence)
+    coherence = (yield from asked(COHERENCE, task, plan.chat, Coherence(True))) if shown else Coherence(True)
     if coherence.agrees:
         return written
     wrong = "\n".join(shown[place].text for place in coherence.conflicting)
@@ -168,9 +146,9 @@ def voted(answer: Answer, jury: tuple[str, ...]) -> Flow:
     votes = (yield from votes_on(answer.question, shown, answer.evidence, jury)) if asked else []
     if not votes:
         return answer
-    criteria = badge.majority([vote.criteria for vote in votes])
-    worse = max(account.badge, badge.badge(criteria), key=_ORDER.index)
-    reason = badge.reason(criteria) if worse is not account.badge else account.reason
+    criteria = judging.majority([vote.criteria for vote in votes])
+    worse = max(account.badge, judging.badge(criteria), key=_ORDER.index)
+    reason = judging.reason(criteria) if worse is not account.badge else account.reason
     judges = tuple(vote.judge for vote in votes)
     return replace(
         answer,
@@ -185,10 +163,9 @@ def votes_on(
     task = JudgingInput(question, citations.cited(statements, evidence) or evidence, statements)
     votes: list[Vote] = []
     for name in jury:
-        try:
-            votes.append((yield Perform(_JURY[name], task)))
-        except Rejected:
-            continue
+        voting: Step[Vote | None] = asked(_JURY[name], task, jury, None)
+        if vote := (yield from voting):
+            votes.append(vote)
     return votes
 
 

@@ -17,14 +17,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from localmed.answering import badge, citations
+from localmed.answering import citations, judging
 from localmed.answering.answer_file import VerifyInput
-from localmed.answering.badge import Vote
 from localmed.answering.check import MODEL
 from localmed.answering.claims import MOST, Claim, Read, candidates, premise
 from localmed.answering.evidence import citation
+from localmed.answering.judging import Vote
 from localmed.answering.marked_text import REFERENCES, Marked, MarkedText, read
-from localmed.answering.standing import DOUBTED, NOTICE, doubted, excluded
+from localmed.answering.reliability import DOUBTED, NOTICE, doubted, excluded
 from localmed.answering.verbatim import find_verbatim
 from localmed.answering.vote import response
 from localmed.domain import (
@@ -62,11 +62,10 @@ from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.titles import years
 from localmed.text.language import detect
 from localmed.workflows.ask import ask, held
-from localmed.workflows.finding import Notes, Plan, minted
+from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
 from localmed.workflows.flow import Cite, Find, Flow, Resolve, Step
 from localmed.workflows.m_eval import Assessment, Bounds, ClaimResult, ExcludedStudy, WeighedStudy, assess, standing
 from localmed.workflows.receipts import PASSAGES
-from localmed.workflows.screening import overdue, refused, screened
 from localmed.workflows.thorough import votes_on
 
 # --- verify parts -----------------------------------------------------------------------------------------------------
@@ -275,12 +274,12 @@ def verify(task: VerifyInput, bounds: Bounds, plan: Plan, provenance: Provenance
     if task.question.strip() and everything and not cited.open:
         votes: list[Vote] = yield from votes_on(task.question, everything, cited.evidence, bounds.jury)
         if votes:
-            criteria = badge.majority([vote.criteria for vote in votes])
+            criteria = judging.majority([vote.criteria for vote in votes])
             account = replace(
                 account,
-                badge=badge.badge(criteria),
-                badge_before=badge.badge(criteria),
-                reason=badge.reason(criteria),
+                badge=judging.badge(criteria),
+                badge_before=judging.badge(criteria),
+                reason=judging.reason(criteria),
                 badge_judges=tuple(vote.judge for vote in votes),
             )
     answer = Answer(

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from localmed.answering.appraisal import APPRAISAL, READ, RULES, AppraisalInput
 from localmed.answering.chat import ChatRoles
-from localmed.answering.reliability import ASPECTS
+from localmed.answering.reliability import APPRAISAL, ASPECTS, READ, RULES, AppraisalInput
 from localmed.domain.ports import Message
 from tests.scripted import ScriptedChat
 

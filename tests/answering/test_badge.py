@@ -6,9 +6,18 @@ from itertools import product
 
 import pytest
 
-from localmed.answering.badge import Criteria, Vote, badge, majority, reason
 from localmed.answering.chat import ChatRoles
-from localmed.answering.judging import BADGE, BADGE_STRICT, CHARACTERS, JudgingInput
+from localmed.answering.judging import (
+    BADGE,
+    BADGE_STRICT,
+    CHARACTERS,
+    Criteria,
+    JudgingInput,
+    Vote,
+    badge,
+    majority,
+    reason,
+)
 from localmed.domain import Badge, BadgeJudge, Verification
 from localmed.messages import catalogue, render
 from localmed.presentation.answer import badge_view

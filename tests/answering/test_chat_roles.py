@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from localmed.answering.asking import (
+    DECOMPOSITION,
     KEYWORDS,
+    OWN_ANSWER,
     SELF_CONTAINED,
+    SELF_KNOWLEDGE,
     FollowUp,
     KeywordsInput,
     QuestionInput,
 )
 from localmed.answering.chat import ChatRoles
-from localmed.answering.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE
 from localmed.answering.evidence import cited
 from localmed.answering.role_table import ROLES
 from localmed.answering.roles import Choosing, Role, Writing
@@ -26,8 +28,7 @@ from localmed.domain import Origin, ShownLine, ShownSection
 from localmed.domain import message as left_out
 from localmed.domain.errors import ModelError, Rejected, UsageError
 from localmed.domain.ports import Message
-from localmed.models import structured
-from tests.scripted import ScriptedChat
+from tests.scripted import ScriptedChat, check_expressible
 from tests.values import evidence
 from tests.words import pattern
 
@@ -162,8 +163,8 @@ def test_the_other_roles() -> None:
 def test_every_role_has_both_languages_and_a_paper(role: Role) -> None:
     assert role.paper
     if role.form:
-        assert set(role.form.instructions) == {"en", "zh"}
-        assert not role.form.instructions["zh"].isascii()
+        assert set(role.instructions) == {"en", "zh"}
+        assert not role.instructions["zh"].isascii()
 
 
 def test_schemas_can_be_expressed_as_grammars() -> None:
@@ -175,7 +176,7 @@ def test_schemas_can_be_expressed_as_grammars() -> None:
         (SELF_CONTAINED, FollowUp(QUESTION, ())),
     ):
         assert isinstance(role.form, Writing)
-        structured.check(role.form.schema(task) or {})
+        check_expressible(role.form.schema(task) or {})
 
 
 def test_a_role_without_a_form_is_not_served() -> None:
@@ -198,13 +199,13 @@ WRITERS = [role for role in ROLES.values() if isinstance(role.form, Writing)]
 @pytest.mark.parametrize("role", WRITERS, ids=lambda role: role.name)
 def test_a_prompt_names_the_fields_of_its_reply_in_both_languages_and_gives_an_example(role: Role) -> None:
     assert isinstance(role.form, Writing)
-    assert "\nExample. " in role.form.instructions["en"]
-    assert "\n例。" in role.form.instructions["zh"]
+    assert "\nExample. " in role.instructions["en"]
+    assert "\n例。" in role.instructions["zh"]
     if role.name == "plan":  # written in tags
         return
-    for text in role.form.instructions.values():
+    for text in role.instructions.values():
         assert "JSON" in text
-    english, chinese = (set(re.findall(r'"(\w+)":', role.form.instructions[name])) for name in ("en", "zh"))
+    english, chinese = (set(re.findall(r'"(\w+)":', role.instructions[name])) for name in ("en", "zh"))
     assert english == chinese != set()
 
 
@@ -215,7 +216,7 @@ LABELS = [*(role for role in ROLES.values() if isinstance(role.form, Choosing))]
 def test_a_prompt_that_wants_a_label_shows_each_in_an_example_in_both_languages(role: Role) -> None:
     assert isinstance(role.form, Choosing)
     for language, mark in (("en", "\nExample. "), ("zh", "\n例。")):
-        text = role.form.instructions[language]
+        text = role.instructions[language]
         example = text.partition(mark)[2].partition("\n")[0]
         assert example
         for label in role.form.labels[language]:

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from localmed.answering.asking import KEYWORDS, RELEVANCE, ROLES
-from localmed.answering.decomposing import SELF_KNOWLEDGE
+from localmed.answering.asking import KEYWORDS, RELEVANCE, ROLES, SELF_KNOWLEDGE
 from localmed.answering.role_table import ROLES as EVERY
 from localmed.answering.role_table import By, RoleTable, role_table
 from localmed.answering.roles import Role
 from localmed.domain.errors import BadSettings, UsageError
 
-KNOWN = {role.name: role for role in (*ROLES, SELF_KNOWLEDGE)}
-RULES = {role.name: (lambda task: ("rules", task)) for role in ROLES}
+KNOWN = {role.name: role for role in ROLES}
+RULES = {role.name: (lambda task: ("rules", task)) for role in ROLES if role is not SELF_KNOWLEDGE}
 
 
 class Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.answering.standing import doubted, excluded
+from localmed.answering.reliability import doubted, excluded
 from localmed.domain import Document, Status
 
 

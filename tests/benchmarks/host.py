@@ -19,7 +19,7 @@ from pathlib import Path
 
 from localmed.config import Settings
 from localmed.models.e5 import E5
-from localmed.models.host.adapters import HostEncoder
+from localmed.models.host.client import Remote
 from tests.benchmarks.common import Place, Row, met, timed
 from tests.fakes import opened
 
@@ -92,7 +92,7 @@ def overhead(data: Path, question: str) -> Row:
     own = E5()
     with opened(Settings(data)) as session:
         theirs = session.site.encoder
-        assert isinstance(theirs, HostEncoder)
+        assert isinstance(theirs, Remote)
         assert theirs.encode([question], "query").tobytes() == own.encode([question], "query").tobytes()
         encoded = [
             (timed(lambda: theirs.encode([question], "query")), timed(lambda: own.encode([question], "query")))

@@ -127,8 +127,8 @@ def _turns(messages: Sequence[Message]) -> list[list[str]]:
 
 def role_of(messages: Sequence[Message]) -> str:
     """The role that ``messages`` ask for; "entailment" for none of ours."""
-    forms = {name: role.form for name, role in ROLES.items() if role.form}
-    return next((name for name, form in forms.items() if messages[0].content in form.instructions.values()), "")
+    asked = [role for role in ROLES.values() if role.form]
+    return next((role.name for role in asked if messages[0].content in role.instructions.values()), "")
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from localmed.config import Settings
 from localmed.domain.errors import ModelError
 from localmed.models.choice import choices
 from localmed.models.e5 import E5
-from localmed.models.host.adapters import HostEncoder, connect
+from localmed.models.host.client import Remote, connect
 from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.registry.registration import Registrations
 from tests.cli.conftest import COMMAND, Localmed, environment
@@ -81,7 +81,7 @@ def test_the_whole_life_of_a_host(copied: Localmed) -> None:
         assert "Max core file size 0 0" in limits  # questions would be in it
         assert status["served"]["encode"] > 0
         assert status["served"]["similarities"] > 0
-        assert status["served"]["nearest"] > 0
+        assert status["served"]["search"] > 0
         assert status["failed"] == {}
         assert status["others"] == []
         assert "multilingual-e5-small-q4" in copied.ok("host", "--status").out
@@ -97,14 +97,13 @@ def test_killed_in_the_middle_of_a_request_and_replaced(copied: Localmed) -> Non
     settings = Settings(copied.data)
     with host(copied.data) as process:
         hosted = connect(copied.data, settings.host, choices(CHOSEN, Registrations(), settings.chat))
-        assert isinstance(hosted.encoder, HostEncoder)
+        assert isinstance(hosted.encoder, Remote)
         texts = ["the dose of the day", "a long night on call " * 30, QUESTION]
         same = E5().encode(texts, "query")
         assert hosted.encoder.encode(texts, "query").tobytes() == same.tobytes()
         os.kill(process.pid, signal.SIGSTOP)  # so that the request is there and not yet answered
         with pytest.raises(ModelError, match=pattern("host.ended.what")):
             _killed_while_asked(process, hosted.encoder)
-        hosted.close()
     assert (copied.data / FOLDER / SOCKET).exists()
     assert copied("host", "--status").failed(6)
     assert answer(copied)["receipts"]  # with its own models
@@ -113,7 +112,7 @@ def test_killed_in_the_middle_of_a_request_and_replaced(copied: Localmed) -> Non
         assert ended(process, signal.SIGINT) == (0, "")
 
 
-def _killed_while_asked(process: subprocess.Popen[str], encoder: HostEncoder) -> None:
+def _killed_while_asked(process: subprocess.Popen[str], encoder: Remote) -> None:
     timer = threading.Timer(0.3, process.kill)
     timer.start()
     try:

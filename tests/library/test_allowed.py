@@ -6,7 +6,7 @@ import pytest
 
 from localmed.domain import SearchFilter, Status
 from localmed.library.holding import IDS_A_SEARCH, MOST_PASSAGES, Found, allowed
-from localmed.models.host.work import MOST_NEAREST, MOST_TEXTS
+from localmed.models.host.protocol import MOST_ITEMS
 
 PASSAGES = 120_000  # of as many documents, best first
 
@@ -15,8 +15,8 @@ class Index:
     """Ranks the passages by their number; refuses what the model host refuses."""
 
     def __call__(self, number: int, filters: SearchFilter) -> Found:
-        assert number <= MOST_NEAREST
-        assert len(filters.documents) <= MOST_TEXTS
+        assert number <= MOST_PASSAGES
+        assert len(filters.documents) <= MOST_ITEMS
         ids = [int(name) for name in filters.documents] or range(PASSAGES)
         return [(f"p{number_}", str(number_), -float(number_)) for number_ in sorted(ids)[:number]]
 

@@ -79,7 +79,7 @@ def paths(library: Library, settings: Settings, filters: SearchFilter) -> Iterat
     yield from ((name, {document for _, document, _ in rows_}) for name, rows_ in rows.items())
     host = Nearest(library.data)
     name = library.path.name
-    library.searched_by(partial(host, name), partial(host.similarities, name))
+    library.searched_by(partial(host.search, name), partial(host.similarities, name))
     yield "host", {document for _, document, _ in library.search_dense(vectors[0], 100, filters)}
     result = HybridSearch(library, encoder, settings.search).search(QUESTION, filters, 100, ("sepsis", "antibiotics"))
     yield "hybrid", {hit.passage.document_id for hit in result.hits}

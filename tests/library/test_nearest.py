@@ -25,8 +25,8 @@ def test_it_finds_what_the_library_finds(settings: Settings, corpus: Path) -> No
     with Library.open(settings.data) as library:
         for filters in (ANY, SearchFilter(collections=("other",)), SearchFilter(edition_from="2020")):
             expected = library.dense.search(VECTOR, 5, filters)
-            assert nearest(library.path.name, VECTOR, 5, filters) == expected
-        assert library.search_dense(VECTOR, 5, ANY) == nearest(library.path.name, VECTOR, 5, ANY)
+            assert nearest.search(library.path.name, VECTOR, 5, filters) == expected
+        assert library.search_dense(VECTOR, 5, ANY) == nearest.search(library.path.name, VECTOR, 5, ANY)
         ids = [passage for passage, _, _ in library.search_dense(VECTOR, 5, ANY)]
         similar = library.sentence_similarities(VECTOR[None], ids)
         assert similar == nearest.similarities(library.path.name, VECTOR[None], ids)
@@ -44,14 +44,14 @@ def test_generations_one_after_another(settings: Settings, corpus: Path) -> None
     counts = []
     for number in range(OPEN + 1):
         import_into(settings, write(corpus, {f"{number}.txt": f"Dose number {number}\n"}))
-        counts.append(len(nearest(generations.current(settings.data).name, VECTOR, 10, ANY)))
+        counts.append(len(nearest.search(generations.current(settings.data).name, VECTOR, 10, ANY)))
     assert counts == [1, 2, 3]
-    assert len(nearest("0001", VECTOR, 10, ANY)) == 1
+    assert len(nearest.search("0001", VECTOR, 10, ANY)) == 1
 
 
 @pytest.mark.parametrize("name", ["0009", "", "..", "../generations/0001", "0001/passages.lance"])
 def test_what_is_no_generation_is_refused_and_nothing_is_made(settings: Settings, corpus: Path, name: str) -> None:
     import_into(settings, write(corpus, {"a.txt": "Dose\n"}))
     with pytest.raises(Damaged, match=pattern("library.no_dense_index.what")):
-        Nearest(settings.data)(name, VECTOR, 10, ANY)
+        Nearest(settings.data).search(name, VECTOR, 10, ANY)
     assert not (generations.folder(settings.data) / "0009").exists()

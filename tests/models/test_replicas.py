@@ -7,18 +7,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localmed.config import ChatSettings
-from localmed.domain.errors import Cancelled, ModelError
+from localmed.domain.errors import Cancelled, Faltered, ModelError
 from localmed.domain.ports import UNWATCHED, Request, Watch
-from localmed.models import replicas
-from localmed.models.openai_server import OpenAIServer
-from localmed.models.replicas import Address, Replicas
+from localmed.models import openai_server
+from localmed.models.openai_server import Address, OpenAIServer, Replicas
 from tests.models.chat_contract import ASK
 from tests.models.chat_server import Handle, Handler, serving, well
 
@@ -89,7 +88,7 @@ def test_who_is_gone_is_passed_over_and_both_gone_is_an_error() -> None:
 
 
 def test_who_was_left_out_is_asked_how_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicas, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(openai_server, "REST_SECONDS", 0.0)
     handles: list[Handle] = [failing]
     with (
         serving(lambda handler, body: handles[0](handler, body)) as (broken, refused),
@@ -152,12 +151,13 @@ def test_who_waits_gets_the_next_place() -> None:
 
 def test_if_all_are_left_out_the_one_that_was_first_is_tried() -> None:
     both = pool(well=False)
-    with both.taken(1, UNWATCHED) as one, both.taken(1, UNWATCHED) as two:
-        both.failed(one)
+    with suppress(Faltered), both.taken(1, UNWATCHED) as one:
+        with suppress(Faltered), both.taken(1, UNWATCHED) as two:
+            raise Faltered("chat.server_late")
         time.sleep(0.001)  # the clock must move
-        both.failed(two)
-    with both.taken(1, UNWATCHED) as replica:
-        assert replica is one
-    both.answered(two)
+        raise Faltered("chat.server_late")
     with both.taken(1, UNWATCHED) as replica:
         assert replica is two
+    with both.taken(1, UNWATCHED) as replica:
+        assert replica is two, "it is well again"
+    assert one is not two

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from localmed.domain.errors import Cancelled, ModelError, UsageError
@@ -54,47 +52,3 @@ def test_a_label_that_is_not_offered() -> None:
         ScriptedChat(["perhaps"]).choose(ASK, ["?"], ["yes", "no"])
     with pytest.raises(UsageError, match="user's message"):
         ScriptedChat(["yes"]).choose((*ASK, Message("assistant", "40")), ["?"], ["yes", "no"])
-
-
-# --- schemas ---------------------------------------------------------------------------------------------------
-
-GOOD: list[dict[str, Any]] = [
-    LABEL,
-    {"type": "array", "items": {"type": "string", "maxLength": 5}, "minItems": 1, "maxItems": 3},
-    {"anyOf": [{"type": "string"}, {"type": "null"}]},
-    {"type": ["string", "null"]},
-    {"$defs": {"n": {"type": "integer"}}, "type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}},
-    {"type": "string", "pattern": "^[0-9]{4}$", "description": "a year"},
-]
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"type": "integer", "minimum": 1}, "'minimum'"),
-    ({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, "'uniqueItems'"),
-    ({"not": {"type": "string"}}, "'not'"),
-    ({"type": "object", "properties": {"a": {"if": {}, "then": {}}}}, "schema/a uses 'if'"),
-    ({"type": "string", "pattern": "dose"}, "pattern without"),
-    ({"type": ["string", "null"], "minLength": 3}, "several types"),
-    ({"type": "integer", "maxLength": 3}, "without the type string"),
-    ({"type": "object", "properties": {}, "required": ["a"]}, "requires 'a'"),
-    ({"$ref": "https://example.org/schema"}, "outside its own"),
-    ({"type": "text"}, "not valid JSON Schema"),
-    ({"type": "array", "items": False}, "schema/items is not a table"),
-]
-
-
-@pytest.mark.parametrize("schema", GOOD)
-def test_schemas_that_a_grammar_can_express(schema: dict[str, Any]) -> None:
-    structured.check(schema)
-
-
-@pytest.mark.parametrize(("schema", "why"), BAD)
-def test_schemas_that_a_grammar_cannot_express(schema: dict[str, Any], why: str) -> None:
-    with pytest.raises(ModelError, match=why):
-        ScriptedChat(["{}"]).complete(Request(ASK, schema=schema))
-
-
-def test_a_schema_without_end_is_refused() -> None:
-    schema: dict[str, Any] = {"type": "string"}
-    for _ in range(40):
-        schema = {"type": "array", "items": schema}
-    with pytest.raises(ModelError, match="levels deep"):
-        structured.check(schema)

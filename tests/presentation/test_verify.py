@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from localmed.answering.reliability import ASPECTS
-from localmed.answering.standing import DOUBTED, NOTICE, PLANTED, RETRACTED
+from localmed.answering.reliability import ASPECTS, DOUBTED, NOTICE, PLANTED, RETRACTED
 from localmed.domain import Origin, Statement, Support, Verdict, message
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.parts import (

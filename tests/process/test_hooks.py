@@ -15,7 +15,7 @@ from localmed.config import Settings
 from localmed.domain import Message, SearchFilter, TraceStep
 from localmed.domain.errors import Cancelled
 from localmed.messages import render
-from localmed.models.one_owner import owned
+from localmed.models.queue import owned
 from localmed.process import hooks
 from localmed.process.hooks import Cancel, Hooks, following
 from localmed.site import importing

@@ -18,7 +18,7 @@ from localmed.config import NONE, ChatSettings, Settings
 from localmed.domain import Message, message
 from localmed.domain.errors import ModelError
 from localmed.models import choice
-from localmed.models.host.adapters import HostEncoder
+from localmed.models.host.client import Remote
 from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.registry import tested
 from localmed.models.registry.registry import silent
@@ -170,15 +170,15 @@ def test_a_host_that_comes_back_with_other_models_is_left_for_ones_own(settings:
     house = house_of(settings)
     house.start()
     with Site(settings) as site:
-        assert isinstance(site.encoder, HostEncoder)
+        assert isinstance(site.encoder, Remote)
         house.stop()
         house.choices = {"encoder": "another"}
         house.start()
-        assert not isinstance(site.encoder, HostEncoder)
+        assert not isinstance(site.encoder, Remote)
         house.stop()
         house.choices = house_of(settings).choices
         house.start()
-        assert isinstance(site.encoder, HostEncoder), "and used again when it has the right ones"
+        assert isinstance(site.encoder, Remote), "and used again when it has the right ones"
         assert site.encoder.encode(["aspirin"], "query").any()
         house.stop()
 
@@ -196,7 +196,7 @@ def test_a_host_that_was_killed_fails_one_request_and_no_more(settings: Settings
         left.rename(socket)  # as a process that is killed leaves it
         with pytest.raises(ModelError):
             encoder.encode(["aspirin"], "query")
-        assert not isinstance(site.encoder, HostEncoder)
+        assert not isinstance(site.encoder, Remote)
 
 
 # --- what is told -----------------------------------------------------------------------------------------------------

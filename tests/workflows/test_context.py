@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from localmed.answering.asking import RELEVANCE, RelevanceInput
-from localmed.answering.decomposing import DECOMPOSITION, SELF_KNOWLEDGE
+from localmed.answering.asking import DECOMPOSITION, RELEVANCE, SELF_KNOWLEDGE, RelevanceInput
 from localmed.domain import AnswerStatus, Provenance, SearchFilter
 from localmed.domain.errors import Rejected
 from localmed.domain.findings import Found

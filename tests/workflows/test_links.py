@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from localmed.answering.asking import RELEVANCE
+from localmed.answering.asking import FLUENCY, RELEVANCE
 from localmed.answering.chat import ChatRoles
 from localmed.answering.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement
-from localmed.answering.linking import FLUENCY
 from localmed.answering.role_table import role_table
 from localmed.answering.roles import Performer
 from localmed.domain import Answer, SearchFilter, TraceStep, message

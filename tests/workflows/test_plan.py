@@ -12,8 +12,8 @@ from localmed.answering import asking, planning
 from localmed.answering.asking import RELEVANCE, Keywords
 from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
+from localmed.answering.keyword_rules import planning_rules as rules
 from localmed.answering.planning import FEEDBACK, PLAN, Feedback, FoundInput, PlanInput
-from localmed.answering.planning_rules import rules
 from localmed.answering.role_table import role_table
 from localmed.answering.source_plan import SourcePlan, written
 from localmed.answering.write import WRITE, Covers, Drafted, Written

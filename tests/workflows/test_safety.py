@@ -16,9 +16,8 @@ from localmed.retrieval.tiers import Tier
 from localmed.safety.safety import SAFETY, SafetyInput, Screening, site_message
 from localmed.safety.safety_rules import screen
 from localmed.workflows.ask import ask
-from localmed.workflows.finding import Plan
+from localmed.workflows.finding import Plan, refused, screened
 from localmed.workflows.flow import Find
-from localmed.workflows.screening import refused, screened
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, in_words
 

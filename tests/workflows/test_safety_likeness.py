@@ -14,8 +14,8 @@ from localmed.models.e5 import E5
 from localmed.safety.safety import LIKENESS, SAFETY, SafetyInput, Screening
 from localmed.safety.safety_likeness import SafetyLikeness, loaded
 from localmed.safety.safety_rules import screen
+from localmed.workflows.finding import screened
 from localmed.workflows.flow import Perform
-from localmed.workflows.screening import screened
 from tests.benchmarks.safety import by_rule, counts, held_back
 from tests.benchmarks.safety import screened as recognised
 from tests.benchmarks.train_safety import examples, fit

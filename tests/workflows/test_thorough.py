@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from localmed.answering import asking, decomposing, judging
+from localmed.answering import asking, judging
 from localmed.answering.asking import Coherence
-from localmed.answering.badge import Criteria, Vote
 from localmed.answering.check import CHECK
+from localmed.answering.judging import Criteria, Vote
 from localmed.answering.role_table import role_table
 from localmed.answering.write import WRITE, Covers, Drafted, Written
 from localmed.domain import Answer, AnswerStatus, Badge, BadgeJudge, Origin, SearchFilter, Statement, message
@@ -31,7 +31,7 @@ QUESTION = "What is the dose of adrenaline, and how is it kept?"
 DOSE = passage("Give 500 micrograms of adrenaline. Repeat after five minutes.", "Anaphylaxis")
 STORE = passage("Store adrenaline in the dark. Keep it cold.", "Storage")
 FOOD = passage("The canteen opens at noon.", "Canteen")
-ROLES = {role.name: role for role in (*asking.ROLES, *decomposing.ROLES, *judging.ROLES, WRITE, CHECK)}
+ROLES = {role.name: role for role in (*asking.ROLES, *judging.ROLES, WRITE, CHECK)}
 PLAN = Plan((Tier(("ward",), whole=True),), 8, own_knowledge=True, jury=("badge",))
 
 Says = Mapping[str, Callable[[Any], Any]]
@@ -197,7 +197,7 @@ def test_sub_questions_are_searched_once_each_and_their_sections_answer() -> Non
     markers = [piece.marker for piece in answer.evidence]
     assert len(markers) == len(set(markers))
     _, requests = run(plan=ALONE, found=in_parts, decomposition=lambda _: tuple(f"Part {n}?" for n in range(9)))
-    assert names(requests).count("find") == 1 + decomposing.SUB_QUESTIONS
+    assert names(requests).count("find") == 1 + asking.SUB_QUESTIONS
     assert names(requests).count("decomposition") == 1, "at depth one"
 
 

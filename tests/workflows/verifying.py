@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from localmed.answering import appraisal, judging
+from localmed.answering import judging, reliability
 from localmed.answering.answer_file import VerifyInput
-from localmed.answering.badge import Criteria, Vote
 from localmed.answering.check import CHECK, SupportInput
+from localmed.answering.judging import Criteria, Vote
 from localmed.answering.role_table import role_table
 from localmed.answering.roles import Performer, Role
 from localmed.answering.write import WRITE, Covers, Drafted, Written
@@ -34,7 +34,7 @@ BOUNDS = Bounds(15, 9, ("pubmed",), judge="words")
 PLAN = Plan((Tier(("pubmed",), whole=True),), 8)
 UNJUDGED = Bounds(15, 9, ("pubmed",))
 JURY = Bounds(15, 9, ("pubmed",), judge="words", jury=("badge",), chat=frozenset({"badge"}))
-ROLES = {role.name: role for role in (WRITE, CHECK, *appraisal.ROLES, *judging.ROLES)}
+ROLES = {role.name: role for role in (WRITE, CHECK, *reliability.ROLES, *judging.ROLES)}
 
 
 class Model:
@@ -89,7 +89,7 @@ def drive(
         requests.append(request)
         recording.step(request, result)
 
-    served = role_table(ROLES, "rules", dict.fromkeys(by_chat, "chat"), appraisal.RULES, chat)
+    served = role_table(ROLES, "rules", dict.fromkeys(by_chat, "chat"), reliability.RULES, chat)
     answering = services(
         served, find=lambda *_: finding(*FOR.passages), cite=cited, judge=judge, studies=lambda *_: tuple(retrieved),
         resolve=lambda references: tuple(known.get(one.text or one.id or one.marker) for one in references),

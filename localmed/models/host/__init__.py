@@ -2,8 +2,8 @@
 
 ::
 
-    command -- Client (client.py) == frames (protocol.py) == Host (server.py) -- Worker (queue.py) -- model
-               adapters.py: the ports over the socket                             one owner, fair turns
+    command -- Remote (client.py) == lines of JSON (protocol.py) == Host (server.py) -- Worker (queue.py) -- model
+               a port over the socket                                               one owner, fair turns
 
 Rules: only processes of the same user are answered, and nothing but the socket is opened. Each model has one owner, a
 thread that takes requests in fair turns; what is asked at low priority (imports) comes when nobody else waits. A

@@ -1,52 +1,116 @@
-"""A command's side of the model host: finds one that runs, and asks it.
+"""A command's side of the model host: finds one that runs, and uses its models in place of models of its own.
 
-``find`` says whether a host answers; ``Client.ask`` is one request and its answer. Waiting is bounded: a host that
-gives no sign of life is given up, and so is an answer that does not come in time. Connections are kept for the next
-request; one that the host has closed meanwhile (it was started again) is replaced without a word, since nothing was
-asked of it yet. What the host reports comes back as the error that it was.
+``connect`` says what the host serves of what a command needs; ``Remote`` is a model there, as the port of its role. It
+gives what the host's model gave, bit for bit. Waiting is bounded: a host that gives no sign of life is given up, and so
+is an answer that does not come in time. What the host reports comes back as the error that it was.
+
+Long lists of texts are asked for in pieces, so that others have their turn between two of them; an import's pieces are
+short and wait for everybody else.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from localmed import __version__
 from localmed.config import HostSettings
+from localmed.domain import errors
 from localmed.domain.errors import Cancelled, LocalmedError, ModelError
-from localmed.domain.ports import UNWATCHED, Watch
-from localmed.models.host.protocol import FOLDER, VERSION, Broken, Frame, Wire, address, raise_error
+from localmed.domain.ports import UNWATCHED, CountingChat, Embedder, Entailment, Reranker, Watch
+from localmed.models.host.protocol import (
+    FOLDER,
+    MALFORMED,
+    Broken,
+    Call,
+    Nearest,
+    Status,
+    Welcome,
+    Wire,
+    address,
+    facts,
+    methods,
+    read,
+    unexpected,
+)
 from localmed.process import hooks
 
 CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
-PASSING = ("token", "progress", "beat")  # frames that come before the answer
 LOOK = 0.05  # seconds between two looks at a cancellation
+PIECE = 256  # texts in one request of a question; it has fewer, as a rule, so that its vectors are from one batch
+LOW_PIECE = 32  # of an import: half a second of two cores, the longest that it keeps a question waiting
+# What a result has one item for each of; the first three are asked for in pieces.
+LISTS = {"encode": "texts", "encode_both": "texts", "judge": "pairs", "score": "passages", "choose": "branches",
+         "count": "texts"}  # fmt: skip
+IN_PIECES = ("encode", "encode_both", "judge")
 
 
 @dataclass(frozen=True, slots=True)
-class Welcome:
-    """Who a host is: what it owns by role (None: nothing), how that was chosen, and whether it has the indexes.
+class Hosted:
+    """What a host serves of what a command needs; None where the command loads its own or has none.
 
-    ``fitted``: the built-in encoders it owns besides, by name.
+    ``others`` are the roles for which the host owns another model than the command's settings choose.
     """
 
-    models: Mapping[str, Any]
-    choices: Mapping[str, str]
-    searches: bool
-    fitted: Mapping[str, Any]
+    encoder: Embedder | None = None
+    reranker: Reranker | None = None
+    entailment: Entailment | None = None
+    chat: CountingChat | None = None
+    nearest: Nearest | None = None
+    fitted: Embedder | None = None
+    others: tuple[str, ...] = ()
+    client: Client | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether the host has ended, or owns other models by now."""
+        return self.client is not None and self.client.lost
 
 
-def _watch() -> Watch:
-    """How whoever this thread works for follows a request."""
-    active = hooks.active()
-    return UNWATCHED if active is hooks.SILENT else Watch(cancelled=active.cancel.cancelled)
+NOTHING = Hosted()
+
+
+def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user: str = "") -> Hosted:
+    """What the host of the folder ``data`` serves of ``choices`` (``choice.choices``).
+
+    ``NOTHING`` where none runs, answers in time and is of this version, or none is to be used. Among those who ask,
+    ``user`` (else this process) takes turns with the others.
+    """
+    client = Client(data / FOLDER, settings, user or str(os.getpid()))
+    try:
+        welcome = client.greet() if settings.use else None
+    except LocalmedError:
+        welcome = None
+    if welcome is None:
+        return NOTHING
+    others = tuple(sorted(role for role, chosen in choices.items() if welcome.choices.get(role) != chosen))
+    try:
+        models: Any = {role: Remote(client, role, said) for role, said in welcome.models.items() if role not in others}
+        return Hosted(**models, others=others, client=client)
+    except MALFORMED:
+        raise unexpected() from None
+
+
+def status(data: Path, settings: HostSettings, choices_here: Mapping[str, str]) -> Status | None:
+    """How the host of ``data`` is, None if none runs; ``others`` are the roles where a command wants other models.
+
+    Raise ``ModelError`` if one runs and does not answer as it should.
+    """
+    if not listens(data):
+        return None
+    client = Client(data / FOLDER, settings, "status")
+    client.greet()
+    state: Status = client.ask("", "status", {}, Status, seconds=settings.silent_seconds)
+    return replace(state, others=[role for role, chosen in choices_here.items() if state.choices.get(role) != chosen])
 
 
 def listens(data: Path) -> bool:
@@ -63,172 +127,192 @@ def listens(data: Path) -> bool:
     return True
 
 
-def find(data: Path, settings: HostSettings, user: str) -> Client | None:
-    """The host of the data folder ``data``, None if none runs, answers in time and is of this version.
+def unhurried(encoder: Embedder) -> Embedder:
+    """``encoder`` for long work: at a host it waits for everybody else."""
+    return cast(Embedder, encoder.unhurried()) if isinstance(encoder, Remote) else encoder
 
-    ``user`` takes turns with the others that this account's processes name.
-    """
-    client = Client(data / FOLDER, settings, user)
-    try:
-        client.greet()
-    except LocalmedError:
-        client.close()
-        return None
-    return client
+
+class Remote:
+    """A model at a host: has the methods of its role's port, and says of itself what the host's model says."""
+
+    def __init__(self, client: Client, role: str, said: Mapping[str, Any], low: bool = False) -> None:
+        self._client, self._role, self._said, self._low = client, role, said, low
+        for name, kind in facts(role).items():
+            setattr(self, name, read(said[name], kind))
+
+    def unhurried(self) -> Remote:
+        """The same at low priority."""
+        return Remote(self._client, self._role, self._said, low=True)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in methods(self._role):
+            raise AttributeError(name)
+        return partial(self._called, name)
+
+    def _called(self, name: str, *given: Any, **named: Any) -> Any:
+        call = methods(self._role)[name]
+        bound = call.signature.bind(self, *given, **named)
+        bound.apply_defaults()
+        arguments = {key: value for key, value in bound.arguments.items() if key in call.types}
+        watch = arguments.pop("watch", UNWATCHED)
+        seconds = 0 if self._role == "chat" else self._client.answer_seconds  # a chat model's own bounds hold
+        listed = LISTS.get(name, "")
+
+        def asked(part: dict[str, Any]) -> Any:
+            return self._client.ask(self._role, name, arguments | part, call.result, watch, seconds, self._low)
+
+        if not listed:
+            return asked({})
+        items, results = arguments[listed], []
+        pieces = list(_pieces(items, (LOW_PIECE if self._low else PIECE) if name in IN_PIECES else len(items) + 1))
+        for places in pieces:
+            results.append(asked({listed: [items[place] for place in places]}))
+            if not _has(results[-1], len(places)):
+                raise unexpected()
+        return results[0] if len(results) == 1 else _joined(results, np.argsort(np.concatenate(pieces)))
+
+
+def _pieces(items: Sequence[Any], most: int) -> Iterator[list[int]]:
+    """The places of ``items``: in their order if they are one piece, else the longest texts first, as models batch."""
+    places = list(range(len(items)))
+    if len(places) > most and isinstance(items[0], str):
+        places.sort(key=lambda place: -len(items[place]))
+    for start in range(0, max(1, len(places)), most):
+        yield places[start : start + most]
+
+
+def _has(result: Any, count: int) -> bool:
+    """Whether ``result``, or each part of it, has ``count`` items."""
+    return all(_has(part, count) for part in result) if isinstance(result, tuple) else len(result) == count
+
+
+def _joined(results: Sequence[Any], order: Any) -> Any:
+    """The results of pieces as one, its items in ``order``."""
+    if isinstance(results[0], tuple):
+        return tuple(_joined(parts, order) for parts in zip(*results, strict=True))
+    if isinstance(results[0], np.ndarray):
+        return np.concatenate(results)[order]
+    together = [item for result in results for item in result]
+    return [together[place] for place in order]
 
 
 class Client:
-    """Asks one host. Several threads may, each over a connection of its own."""
+    """Asks one host. Several threads may, each request over a connection of its own."""
 
     def __init__(self, folder: Path, settings: HostSettings, user: str) -> None:
         """Nothing is opened before ``greet`` or ``ask``."""
         self._folder, self._settings, self._user = folder, settings, user
-        self._lock = threading.Lock()
-        self._free: list[Wire] = []
-        self._welcome: Welcome | None = None
+        self._choices: Mapping[str, str] = {}
+        self.answer_seconds = settings.answer_seconds
         self.lost = False  # whether the host has ended, or came back with other models
 
     def greet(self) -> Welcome:
         """Who the host is; raise ``ModelError`` if none answers, or one of another version."""
-        if self._welcome is None:
-            self._give_back(self._dialled())
-        assert self._welcome is not None
-        return self._welcome
-
-    def close(self) -> None:
-        """Close the connections that are not in use; a later request opens others."""
-        with self._lock:
-            free, self._free = self._free, []
-        for wire in free:
-            wire.close()
+        seconds = self._settings.connect_seconds
+        welcome: Welcome = self._asked(self._request("", "welcome", {}), Welcome, UNWATCHED, seconds, "host.not_within")
+        if welcome.version != __version__:
+            raise ModelError("host.version")
+        self._choices = welcome.choices
+        return welcome
 
     def ask(
-        self, kind: str, values: Mapping[str, Any], watch: Watch = UNWATCHED, seconds: float = 0, blob: bytes = b""
-    ) -> Frame:
-        """The host's answer, within ``seconds`` (0: as long as it gives signs of life); raise as its model does."""
-        watch = _watch() if watch is UNWATCHED else watch
-        if watch.cancelled():
-            raise Cancelled("model.cancelled")
-        wire = self._sent(Frame(kind, values, blob))
-        try:
-            answer = self._followed(wire, watch, seconds)
-        except Broken:
-            wire.close()
-            raise ModelError("host.ended") from None
-        except BaseException:  # the answer that is still to come is nobody's
-            wire.close()
-            raise
-        self._give_back(wire)
-        if answer.kind == "error":
-            raise_error(answer)
-        return answer
+        self,
+        role: str,
+        method: str,
+        arguments: Mapping[str, Any],
+        kind: Any,
+        watch: Watch = UNWATCHED,
+        seconds: float = 0,
+        low: bool = False,
+    ) -> Any:
+        """The host's answer, of the type ``kind``, within ``seconds`` (0: as long as it gives signs of life).
 
-    # --- connections ---------------------------------------------------------------------------------------------
+        Raise as its model does.
+        """
+        active = hooks.active()
+        if watch is UNWATCHED and active is not hooks.SILENT:
+            watch = Watch(cancelled=active.cancel.cancelled)
+        request = self._request(role, method, arguments, low, watch.token is not UNWATCHED.token)
+        return self._asked(request, kind, watch, seconds, "host.late")
 
-    def _sent(self, request: Frame) -> Wire:
-        """The connection over which ``request`` was sent: one that is free, else a new one."""
-        while (wire := self._taken()) is not None:
+    def _request(
+        self, role: str, method: str, arguments: Mapping[str, Any], low: bool = False, heard: bool = False
+    ) -> Call:
+        return Call(__version__, self._user, role, method, arguments, self._choices, low, heard)
+
+    def _asked(self, request: Call, kind: Any, watch: Watch, seconds: float, late: str) -> Any:
+        with closing(self._dialled()) as wire:
             try:
-                wire.send(request)
-            except (Broken, LocalmedError) as error:
-                wire.close()
-                if isinstance(error, LocalmedError):
-                    raise
-                continue
-            return wire
-        wire = self._dialled()
+                with suppress(Broken):  # a host that refuses has said why before it heard of us
+                    wire.send(request)
+                answer = self._followed(wire, watch, seconds, late)
+            except Broken:
+                raise ModelError("host.ended") from None
         try:
-            wire.send(request)
-        except Broken:
-            wire.close()
-            raise ModelError("host.ended") from None
-        except LocalmedError:
-            wire.close()
-            raise
-        return wire
-
-    def _taken(self) -> Wire | None:
-        with self._lock:
-            while self._free:
-                wire = self._free.pop()
-                with suppress(Broken):
-                    if wire.receive(0) is None:  # nothing was said since, not even that it is closed
-                        return wire
-                wire.close()
-        return None
-
-    def _give_back(self, wire: Wire) -> None:
-        with self._lock:
-            self._free.append(wire)
+            return read(answer, kind)
+        except MALFORMED:
+            raise unexpected() from None
 
     def _dialled(self) -> Wire:
-        """A new connection to a host that has said who it is: the same as before, if there was one before."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         wire = Wire(connection, self._settings.message_bytes, self._settings.message_seconds)
         try:
             connection.settimeout(self._settings.connect_seconds)
             with address(self._folder) as path:
                 connection.connect(path)
-            if wire.peer()[1] != os.getuid():
-                raise ModelError("host.foreign")
-            with suppress(Broken):  # a host that refuses has said why before it heard of us
-                wire.send(Frame("hello", {"protocol": VERSION, "version": __version__, "user": self._user}))
-            self._known(wire.receive(self._settings.connect_seconds))
-        except (OSError, Broken):
+        except OSError:
             wire.close()
             self.lost = True
-            raise ModelError("host.none_answers" if self._welcome is None else "host.has_ended") from None
-        except BaseException:
+            raise ModelError("host.has_ended" if self._choices else "host.none_answers") from None
+        if wire.peer()[1] != os.getuid():
             wire.close()
-            raise
-        self.lost = False
+            raise ModelError("host.foreign")
         return wire
 
-    def _known(self, frame: Frame | None) -> None:
-        """Take the host's first frame; raise ``ModelError`` unless it is a host that can be used."""
-        if frame is None:
-            raise ModelError("host.not_within", seconds=self._settings.connect_seconds)
-        if frame.kind == "error":
-            raise_error(frame)
-        values = frame.values
-        if frame.kind != "welcome" or (values.get("protocol"), values.get("version")) != (VERSION, __version__):
-            raise ModelError("host.version")
-        try:
-            welcome = Welcome(
-                dict(values["models"]), dict(values["choices"]), values["searches"] is True, dict(values["fitted"])
-            )
-        except (KeyError, TypeError, ValueError):
-            raise ModelError("host.unnamed") from None
-        if self._welcome is not None and self._welcome.choices != welcome.choices:
-            self.lost = True
-            raise ModelError("host.restarted")
-        self._welcome = welcome
-
-    # --- one request -----------------------------------------------------------------------------------------------
-
-    def _followed(self, wire: Wire, watch: Watch, seconds: float) -> Frame:
-        """The answer or error that ends a request, its tokens passed on as they come."""
+    def _followed(self, wire: Wire, watch: Watch, seconds: float, late: str) -> Any:
+        """The answer to a request, its tokens passed on as they come."""
         silent = self._settings.silent_seconds
         began = last_sign = time.monotonic()
-        cancelled = False
         while True:
-            if not cancelled and watch.cancelled():
-                cancelled = True
-                wire.send(Frame("cancel", {}))
-            frame = wire.receive(LOOK if watch is not UNWATCHED else 1.0)
+            if watch.cancelled():  # closing the connection tells the host
+                raise Cancelled("model.cancelled")
+            message = wire.receive(LOOK)
             now = time.monotonic()
             if seconds and now - began > seconds:
-                raise ModelError("host.late", seconds=seconds)
-            if frame is None and now - last_sign > silent:
+                raise ModelError(late, seconds=seconds)
+            if message is None and now - last_sign > silent:
                 raise ModelError("host.silent", seconds=silent)
-            if frame is None:
+            if message is None:
                 continue
             last_sign = now
-            if frame.kind == "token" and not cancelled:
-                watch.token(str(frame.values.get("text", "")))
-            elif frame.kind == "progress" and not cancelled:
-                watch.progress(*(int(frame.values.get(name, 0)) for name in ("done", "total")))
-            elif frame.kind not in PASSING:
-                if cancelled and frame.kind != "error":
-                    raise Cancelled("model.cancelled")
-                return frame
+            kind, value = _heard(message)
+            if kind == "token":
+                watch.token(value)
+            elif kind == "progress":
+                watch.progress(*value)
+            elif kind == "done":
+                return value
+            elif kind == "error":
+                raise value
+            elif kind == "other":
+                self.lost = True
+                raise ModelError("host.restarted")
+
+
+_KNOWN: Mapping[str, Callable[..., Any]] = {
+    "token": str,
+    "progress": lambda done, total: (int(done), int(total)),
+    "beat": lambda: None,
+    "done": lambda value: value,
+    "error": lambda error: errors.from_json(error, ModelError, LocalmedError),
+    "other": lambda: None,
+}
+
+
+def _heard(message: Any) -> tuple[str, Any]:
+    """The kind of what a host sends, and what it says."""
+    try:
+        kind, *values = message
+        return kind, _KNOWN[kind](*values)
+    except MALFORMED:
+        raise unexpected() from None

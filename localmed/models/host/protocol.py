@@ -1,77 +1,228 @@
-"""Messages between a command and the model host: frames on a stream socket, bounded in size and time.
+"""Messages between a command and the model host: lines of JSON on a stream socket, bounded in size and time.
 
-A frame is ``LMh1``, the length of a JSON object and the length of what follows it (4 bytes each, the first byte most
-significant), the object in ASCII, and raw bytes: vectors as float32, little endian. The object has the keys ``kind``
-(text) and ``values`` (object). Nothing in a frame is ever executed, and its length costs no memory before it came.
+A connection is one request: the client says what it asks (``Call``), the host answers with ``["token", text]``,
+``["progress", done, total]`` and ``["beat"]`` while it works, and at last with ``["done", value]``, ``["error", {}]``
+or ``["other"]`` (it has other models, or is of another version). A client that closes the connection has cancelled.
 
-The first frame of each side says who it is. Then a client asks one thing at a time; while it waits the host sends
-``token``, ``progress`` and ``beat`` frames, and at last one other frame, which is the answer or an ``error``.
-``cancel`` is the only thing that a client may send meanwhile.
+What can be asked are the methods of ``PORTS``. Arguments and results are written as JSON (vectors as float32, little
+endian, in base64) and read by the types that the port declares: what does not fit is refused. Nothing in a message is
+ever executed.
 """
 
 from __future__ import annotations
 
+import base64
+import inspect
 import json
 import os
 import socket
 import struct
 import time
+import typing
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from localmed.domain import errors
+from localmed.domain import SearchFilter, errors
+from localmed.domain.codec import field_types
 from localmed.domain.errors import LocalmedError, ModelError
+from localmed.domain.ports import CountingChat, Embedder, Entailment, Reranker, SparseEncoder
+from localmed.process import children
 
 if TYPE_CHECKING:
-    from localmed.domain.ports import Vectors, Weights
+    from localmed.domain.ports import Vectors
 
-VERSION = 3  # of the messages; both sides must have the same, and the same version of localmed
-MAGIC = b"LMh1"
 FOLDER = "host"  # in the data folder, for its owner only
 SOCKET = "host.sock"
 LONGEST_ADDRESS = 107  # bytes that the kernel takes as the path of a socket
+MOST_ITEMS = 1024  # in a list of a request: an encoder's longest turn, some 15 seconds on two cores
 
-_HEAD = struct.Struct(">4sII")
-_READ = 2**20  # bytes taken at a time
 _CREDENTIALS = struct.Struct("3i")  # process, user and group, as the kernel gives them
 
 
-class Broken(Exception):
-    """The other side has gone, is too slow, or sent what is no frame; the connection is of no more use."""
+class Nearest(Protocol):
+    """Searches the dense index of any generation (``library.dense``), which the caller keeps from being removed."""
+
+    def search(
+        self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
+    ) -> list[tuple[str, str, float]]:
+        """The nearest passages as ``(id, document, similarity)``."""
+        ...
+
+    def similarities(self, generation: str, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
+        """By passage: how near each of its sentences is to the nearest of ``questions`` (Q, D)."""
+        ...
+
+
+Owner = Literal["small", "chat", "index"]  # a thread each
+# What a host may own, by role. ``fitted`` is the encoder on which weights of rules were fitted; the indexes are here
+# although they are no models: a command that only searches need not open them.
+PORTS: dict[str, tuple[Owner, Any]] = {
+    "encoder": ("small", SparseEncoder),
+    "fitted": ("small", Embedder),
+    "reranker": ("small", Reranker),
+    "entailment": ("small", Entailment),
+    "chat": ("chat", CountingChat),
+    "nearest": ("index", Nearest),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """One message."""
+class Method:
+    """A method of a port: its parameters and the types of them and of the result."""
 
-    kind: str
-    values: Mapping[str, Any]
-    blob: bytes | bytearray = b""
+    signature: inspect.Signature
+    types: Mapping[str, Any]
+    result: Any
+
+
+@cache
+def methods(role: str) -> dict[str, Method]:
+    """What can be asked of ``role``, by name."""
+    found = {}
+    for name, method in inspect.getmembers(PORTS[role][1], inspect.isfunction):
+        if not name.startswith("_"):
+            types = _types(method)
+            found[name] = Method(inspect.signature(method), types, types.pop("return"))
+    return found
+
+
+@cache
+def facts(role: str) -> dict[str, Any]:
+    """What a model of ``role`` says of itself, with the type."""
+    properties = inspect.getmembers(PORTS[role][1], lambda member: isinstance(member, property))
+    return {name: _types(member.fget)["return"] for name, member in properties}
+
+
+def _types(function: Any) -> dict[str, Any]:
+    return typing.get_type_hints(function, localns={"Vectors": np.ndarray})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``method`` of the model that serves ``role``; without a role ``welcome`` or ``status`` of the host itself.
+
+    ``choices`` are those of the host as the client knows it. ``user`` takes turns with others. ``heard``: tokens are.
+    """
+
+    version: str
+    user: str
+    role: str
+    method: str
+    arguments: Mapping[str, Any]
+    choices: Mapping[str, str]
+    low: bool = False
+    heard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Who a host is: what each of its models says of itself, by role, and how they were chosen."""
+
+    version: str
+    models: Mapping[str, Any]
+    choices: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A host at work: ``waiting`` counts requests by owner, ``served`` and ``failed`` those that ended, by kind.
+
+    ``memory`` is in bytes, the chat model's process included; ``models`` and ``choices`` are by role.
+    """
+
+    process: int
+    version: str
+    seconds: float
+    models: dict[str, str]
+    choices: dict[str, str]
+    connections: int
+    waiting: dict[str, int]
+    served: dict[str, int]
+    failed: dict[str, int]
+    memory: int
+    others: list[str] = field(default_factory=list)  # roles where a command's settings choose another model
+
+
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)  # what ``read`` raises
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no word for."""
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, np.ndarray):
+        exact = np.ascontiguousarray(value, "<f4")
+        return {"shape": exact.shape, "float32": base64.b64encode(exact.tobytes()).decode("ascii")}
+    return dict(value) if isinstance(value, Mapping) else value.item()  # a number of numpy's
+
+
+def read(value: Any, kind: Any, most: int | None = None) -> Any:
+    """The value of the type ``kind`` that came as JSON, its lists at most ``most`` long; else one of ``MALFORMED``."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return value
+    if kind is np.ndarray:
+        numbers = bytearray(base64.b64decode(value["float32"], validate=True))
+        return np.frombuffer(numbers, "<f4").reshape(value["shape"])
+    if origin in (typing.Union, UnionType):
+        return None if value is None else read(value, parts[0], most)
+    if origin is Literal and value in parts:
+        return value
+    if is_dataclass(kind):
+        made: Any = kind
+        types = field_types(made)
+        return made(**{name: read(item, types[name], most) for name, item in value.items()})
+    if origin in (tuple, list, Sequence):
+        return _list(value, origin, parts, most)
+    if origin in (dict, Mapping):
+        return {parts[0](key): read(item, parts[1], most) for key, item in value.items()}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    if type(value) is not kind and (kind, type(value)) != (float, int):
+        raise ValueError
+    return kind(value)
+
+
+def _list(value: Any, origin: Any, parts: Sequence[Any], most: int | None) -> Any:
+    if not isinstance(value, list) or (most is not None and len(value) > most):
+        raise ValueError
+    if origin is tuple and parts[-1] is not Ellipsis:
+        return tuple(read(item, part, most) for item, part in zip(value, parts, strict=True))
+    item_kind = parts[0]
+    if item_kind not in (str, int, float) or not all(type(item) is item_kind for item in value):
+        value = [read(item, item_kind, most) for item in value]
+    return tuple(value) if origin is tuple else value
+
+
+# --- the socket -------------------------------------------------------------------------------------------------------
+
+
+class Broken(Exception):
+    """The other side has gone, is too slow, or sent what is no message; the connection is of no more use."""
 
 
 class Wire:
-    """One connection. ``most`` bounds a frame in bytes; ``seconds`` is how long one may take from its first byte."""
+    """One connection. ``most`` bounds a message in bytes; ``seconds`` is how long one may take from its first byte."""
 
     def __init__(self, connection: socket.socket, most: int, seconds: float) -> None:
         self._socket, self._most, self._seconds = connection, most, seconds
-
-    def fileno(self) -> int:
-        """For ``poll``; nothing is buffered here between two frames."""
-        return self._socket.fileno()
+        self._lines, self._waiting = children.Lines(most), deque[bytes]()
 
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
-
-    def end(self) -> None:
-        """Wake whoever waits at this connection, on both sides."""
-        with suppress(OSError):  # it is closed already
-            self._socket.shutdown(socket.SHUT_RDWR)
 
     def peer(self) -> tuple[int, int]:
         """The process and the user at the other end, as the kernel knows them."""
@@ -79,82 +230,48 @@ class Wire:
         process, user, _ = _CREDENTIALS.unpack(credentials)
         return process, user
 
-    def send(self, frame: Frame) -> None:
-        """Send ``frame``; raise ``ModelError`` if it is too large, ``Broken`` if it is not taken in time."""
-        body = json.dumps({"kind": frame.kind, "values": frame.values}).encode("ascii")
-        if len(body) + len(frame.blob) > self._most:
+    def send(self, message: Any) -> None:
+        """Send ``message``; raise ``ModelError`` if it is too large, ``Broken`` if it is not taken in time."""
+        line = json.dumps(message, default=plain).encode("ascii") + b"\n"
+        if len(line) > self._most:
             raise self._too_large()
-        deadline = time.monotonic() + self._seconds
-        for part in (_HEAD.pack(MAGIC, len(body), len(frame.blob)) + body, frame.blob):
-            self._put(memoryview(part), deadline)
+        try:
+            self._socket.settimeout(self._seconds)
+            self._socket.sendall(line)
+        except OSError:
+            raise Broken from None
 
-    def _put(self, left: memoryview, deadline: float) -> None:
-        while left:
-            try:
-                self._socket.settimeout(_left(deadline))
-                left = left[self._socket.send(left) :]
-            except OSError:
-                raise Broken from None
-
-    def receive(self, wait: float | None) -> Frame | None:
-        """The next frame, None if none begins within ``wait`` seconds (None: for ever).
+    def receive(self, wait: float) -> Any:
+        """The next message, None if none begins within ``wait`` seconds.
 
         Raise ``Broken``, or ``ModelError`` if it is too large; the connection is of no more use after either.
         """
-        try:
-            self._socket.settimeout(wait)
-            first = self._socket.recv(1)
-        except (TimeoutError, BlockingIOError):
-            return None
-        except OSError:
-            raise Broken from None
-        if not first:
-            raise Broken
-        deadline = time.monotonic() + self._seconds
-        magic, body, blob = _HEAD.unpack(first + self._take(_HEAD.size - 1, deadline))
-        if magic != MAGIC:
-            raise Broken
-        if body + blob > self._most:
+        deadline = 0.0
+        while not self._waiting:
+            try:
+                self._socket.settimeout(max(0.0, deadline - time.monotonic()) if deadline else wait)
+                piece = self._socket.recv(children.PIECE)
+                self._waiting.extend(self._lines.take(piece))
+            except (TimeoutError, BlockingIOError):
+                if deadline:
+                    raise Broken from None
+                return None
+            except OSError:
+                raise Broken from None
+            except children.TooLong:
+                raise self._too_large() from None
+            if not piece:
+                raise Broken
+            deadline = deadline or time.monotonic() + self._seconds
+        line = self._waiting.popleft()
+        if len(line) > self._most:
             raise self._too_large()
-        return _frame(self._take(body, deadline), self._take(blob, deadline))
+        with suppress(ValueError, RecursionError):
+            return json.loads(line)
+        raise Broken
 
     def _too_large(self) -> ModelError:
         return ModelError("host.message_bytes", most=self._most)
-
-    def _take(self, count: int, deadline: float) -> bytearray:
-        """Exactly ``count`` bytes; memory grows with what has come, not with what was announced."""
-        taken = bytearray()
-        while len(taken) < count:
-            try:
-                self._socket.settimeout(_left(deadline))
-                piece = self._socket.recv(min(_READ, count - len(taken)))
-            except OSError:
-                raise Broken from None
-            if not piece:
-                raise Broken
-            taken += piece
-        return taken
-
-
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
-
-
-def _frame(body: bytearray, blob: bytearray) -> Frame:
-    try:
-        message = json.loads(body)
-        kind, values = message["kind"], message["values"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise Broken from None
-    if not isinstance(kind, str) or not isinstance(values, dict):
-        raise Broken
-    return Frame(kind, values, blob)
-
-
-# --- where ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -171,54 +288,11 @@ def address(folder: Path) -> Iterator[str]:
         os.close(opened)
 
 
-# --- what is sent --------------------------------------------------------------------------------------------------
-
-
-def error_frame(error: BaseException) -> Frame:
-    """``error`` as a frame: of ours its messages, of any other its class only, since its words may quote a text."""
+def failure(error: BaseException) -> list[Any]:
+    """``error`` as a message: of ours its messages, of any other its class only, since its words may quote a text."""
     if not isinstance(error, LocalmedError):
         error = ModelError("host.failed", kind=type(error).__name__)
-    return Frame("error", errors.as_json(error))
-
-
-def raise_error(frame: Frame) -> NoReturn:
-    """Raise what an ``error`` frame says, as the class that it was."""
-    try:
-        error = errors.from_json(frame.values, ModelError, LocalmedError)
-    except ValueError:
-        error = unexpected()
-    raise error
-
-
-def vectors_frame(vectors: Vectors, weights: Sequence[Weights] | None) -> Frame:
-    """Vectors (N, D), and each text's token weights where there are any."""
-    exact = np.ascontiguousarray(vectors, "<f4")
-    values: dict[str, Any] = {"shape": list(exact.shape)}
-    if weights is not None:  # numbers of the model's own kind become Python's, without loss
-        values["weights"] = [[[int(key), float(value)] for key, value in weight.items()] for weight in weights]
-    return Frame("vectors", values, exact.tobytes())
-
-
-def vectors_of(frame: Frame, count: int, dimensions: int) -> tuple[Vectors, list[Weights]]:
-    """What ``vectors_frame`` made of ``count`` texts; raise ``ModelError`` for anything else."""
-    try:
-        if frame.kind != "vectors" or len(frame.blob) != 4 * count * dimensions:
-            raise ValueError
-        vectors = np.frombuffer(frame.blob, "<f4").reshape(count, dimensions)
-        rows = frame.values.get("weights", [[]] * count)
-        weights: list[Weights] = [{int(key): float(value) for key, value in pairs} for pairs in rows]
-        if len(weights) != count:
-            raise ValueError
-    except (ValueError, TypeError):
-        raise unexpected() from None
-    return vectors, weights
-
-
-def vector_of(frame: Frame) -> Vectors:
-    """The vector (D,) that comes with a search, or several in a row; raise ``ModelError`` where there is none."""
-    if not frame.blob or len(frame.blob) % 4:
-        raise unexpected()
-    return np.frombuffer(frame.blob, "<f4")
+    return ["error", errors.as_json(error)]
 
 
 def unexpected() -> ModelError:

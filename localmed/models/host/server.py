@@ -1,8 +1,15 @@
 """The model host's side: a thread takes connections, one thread serves each, and each model has one owner.
 
+::
+
+    <data>/host/            for its owner only
+        host.lock           held as long as the host lives, however it ends
+        host.sock           there while it answers; what a killed host left is replaced by the next one
+
 Rules: a process of another user is not answered; a connection that says nothing of use in time, breaks a bound or stops
 reading is closed, and costs the others nothing. Whoever goes away while waiting leaves the queue, or has the model told
-to stop. ``close`` ends what runs at its next look at a cancellation and tells everybody who waits.
+to stop. ``close`` ends what runs at its next look at a cancellation and tells everybody who waits. The socket appears
+when the encoder and the reranker are loaded: until then commands use their own.
 
 Nothing of a request is kept, printed or counted but its kind.
 """
@@ -15,89 +22,82 @@ import socket
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
-from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, get_args
 
 from localmed import __version__
-from localmed.config import HostSettings
-from localmed.domain.errors import Busy, Cancelled, LocalmedError
-from localmed.domain.ports import Watch
-from localmed.models.choice import Closing
-from localmed.models.host.protocol import VERSION, Broken, Frame, Wire, error_frame
-from localmed.models.host.work import JOBS, OWNERS, Job, Owned, Owner, job_of
+from localmed.config import HostSettings, Settings
+from localmed.domain.errors import Busy, Cancelled, LocalmedError, ModelError, UsageError
+from localmed.domain.ports import UNWATCHED, Watch
+from localmed.models import choice
+from localmed.models.host.protocol import (
+    FOLDER,
+    MALFORMED,
+    MOST_ITEMS,
+    PORTS,
+    SOCKET,
+    Broken,
+    Call,
+    Owner,
+    Status,
+    Welcome,
+    Wire,
+    address,
+    facts,
+    failure,
+    methods,
+    read,
+)
 from localmed.models.queue import Worker
-from localmed.process import confined
+from localmed.models.registry.registry import Registry
+from localmed.process import confined, files
+from localmed.process.environment import few_arenas
 
+LOCK = "host.lock"
+OWNER_ONLY = 0o600
+BACKLOG = 64  # connections that the kernel keeps until they are taken
 BEAT = 1.0  # seconds between two signs of life while a client waits
+LOOK = 0.05  # seconds between two looks whether the client has gone
 LINGER = 2.0  # seconds that those who wait are given to hear that the host ends
 LONGEST_NAME = 100  # characters of a user's name
 REFUSAL = 0.1  # seconds for a connection too many to take its refusal: it fits into the socket's own memory
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A host at work: ``waiting`` counts requests by owner, ``served`` and ``failed`` those that ended, by kind.
+class Host:
+    """Serves ``models``, by role (``PORTS``), chosen as ``choices`` say (``choice.choices``), which a command compares.
 
-    ``memory`` is in bytes, the chat model's process included; ``models`` and ``choices`` are by role.
+    Encoder, reranker and entailment may share weights: one thread owns them all.
     """
 
-    process: int
-    version: str
-    seconds: float
-    models: dict[str, str]
-    choices: dict[str, str]
-    connections: int
-    waiting: dict[str, int]
-    served: dict[str, int]
-    failed: dict[str, int]
-    memory: int
-    others: list[str] = field(default_factory=list)  # roles where a command's settings choose another model
-
-
-class _Counts:
-    """What was done, by kind; shared by all connections."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._served: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
-
-    def note(self, kind: str, failed: bool) -> None:
-        with self._lock:
-            (self._failed if failed else self._served)[kind] += 1
-
-    def now(self) -> tuple[dict[str, int], dict[str, int]]:
-        with self._lock:
-            return dict(self._served), dict(self._failed)
-
-
-class Host:
-    """Serves ``owned``, whose models were chosen as ``choices`` say (``choice.choices``), which a command compares."""
-
-    def __init__(self, owned: Owned, choices: dict[str, str], settings: HostSettings, queue: tuple[int, int]) -> None:
+    def __init__(
+        self, models: Mapping[str, Any], choices: dict[str, str], settings: HostSettings, queue: tuple[int, int]
+    ) -> None:
         """``queue`` bounds the requests that wait for each owner: of everybody, and of one user."""
-        self._owned, self._choices, self._settings = owned, choices, settings
-        self._owners: dict[Owner, Worker] = {name: Worker(*queue) for name in OWNERS}
-        self._counts, self._began = _Counts(), time.monotonic()
+        self._models = {role: model for role, model in models.items() if model is not None}
+        self._choices, self._settings = choices, settings
+        self._owners: dict[Owner, Worker] = {name: Worker(*queue) for name in get_args(Owner)}
+        self._counting = threading.Lock()
+        self._served, self._failed = Counter[str](), Counter[str]()
+        self._began = time.monotonic()
         self._ending = threading.Event()
         self._connections: set[Wire] = set()
-        self._idle: set[Wire] = set()  # those of them that are asked nothing
 
     def warm(self) -> None:
         """Load the encoder and the reranker and open the index, each in the thread that owns it.
 
         Raise ``ModelError`` if a model cannot be loaded.
         """
-        owned = self._owned
-        self._owners["small"].submit("host", lambda: owned.encoder.encode(["ready"], "query")).result()
-        if owned.reranker is not None:
-            reranker = owned.reranker
-            self._owners["small"].submit("host", lambda: reranker.score("ready", ["ready"])).result()
-        if owned.nearest is not None:
-            self._owners["index"].submit("host", owned.nearest.warm).result()
+        models, small = self._models, self._owners["small"]
+        small.submit("host", lambda: models["encoder"].encode(["ready"], "query")).result()
+        if "reranker" in models:
+            small.submit("host", lambda: models["reranker"].score("ready", ["ready"])).result()
+        if "nearest" in models:
+            self._owners["index"].submit("host", models["nearest"].warm).result()
 
     def serve(self, listener: socket.socket, stop: int) -> None:
         """Answer connections to ``listener``, which listens, until something can be read from the number ``stop``."""
@@ -114,12 +114,9 @@ class Host:
                 wire = Wire(connection, self._settings.message_bytes, self._settings.message_seconds)
                 self._connections.add(wire)
                 threading.Thread(target=self._visited, args=(wire,), name="host-connection", daemon=True).start()
-            else:
-                self._refuse(Wire(connection, self._settings.message_bytes, REFUSAL))
-
-    def _refuse(self, wire: Wire) -> None:
-        with suppress(Broken), closing(wire):
-            wire.send(error_frame(Busy("host.connections", count=self._settings.connections)))
+                continue
+            with suppress(Broken), closing(Wire(connection, self._settings.message_bytes, REFUSAL)) as wire:
+                wire.send(failure(Busy("host.connections", count=self._settings.connections)))
 
     def close(self) -> None:
         """End what runs, tell who waits, and end the owners' threads and the chat model's process."""
@@ -128,20 +125,19 @@ class Host:
             worker.close()
         deadline = time.monotonic() + LINGER
         while self._connections and time.monotonic() < deadline:
-            for wire in list(self._idle):
-                wire.end()
             time.sleep(0.01)
-        if isinstance(self._owned.chat, Closing):
-            self._owned.chat.close()
+        if isinstance(chat := self._models.get("chat"), choice.Closing):
+            chat.close()
 
     def status(self) -> Status:
         """How it is now."""
-        described, (served, failed) = self._owned.described(), self._counts.now()
+        with self._counting:
+            served, failed = dict(self._served), dict(self._failed)
         return Status(
             process=os.getpid(),
             version=__version__,
             seconds=time.monotonic() - self._began,
-            models={role: _name(description) for role, description in described.items() if description},
+            models={role: _name(model) for role, model in self._models.items() if role in choice.HOSTED},
             choices=self._choices,
             connections=len(self._connections),
             waiting={name: worker.waiting() for name, worker in self._owners.items()},
@@ -154,8 +150,12 @@ class Host:
 
     def _visited(self, wire: Wire) -> None:
         try:
-            if (name := self._greeted(wire)) is not None:
-                self._followed(wire, name)
+            process, user = wire.peer()
+            message = wire.receive(self._settings.message_seconds) if user == os.getuid() else None
+            with suppress(*MALFORMED):  # what it says is no request
+                message = message and read(message, Call)
+            if isinstance(message, Call):
+                self._answer(wire, str(process), message)
         except (Broken, LocalmedError):  # it has gone, or does not even take an error
             return
         except Exception as error:
@@ -164,121 +164,92 @@ class Host:
             self._connections.discard(wire)
             wire.close()
 
-    def _greeted(self, wire: Wire) -> str | None:
-        """The name under which the client takes its turns, None if it is not one of ours."""
-        process, user = wire.peer()
-        if user != os.getuid():
-            return None
-        hello = wire.receive(self._settings.message_seconds)
-        if hello is None or hello.kind != "hello":
-            return None
-        owned = self._owned
-        fitted = {name: asdict(encoder.identity) for name, encoder in owned.fitted.items()}
-        facts = {"protocol": VERSION, "version": __version__, "searches": owned.nearest is not None, "fitted": fitted}
-        wire.send(Frame("welcome", {**facts, "models": owned.described(), "choices": self._choices}))
-        if hello.values.get("protocol") != VERSION or hello.values.get("version") != __version__:
-            return None  # it was told which they are, and uses its own models
-        return f"{user}:{str(hello.values.get('user', process))[:LONGEST_NAME]}"
-
-    def _followed(self, wire: Wire, name: str) -> None:
-        """Answer one after another what a client asks."""
-        while not self._ending.is_set():
-            self._idle.add(wire)
-            request = wire.receive(None)
-            self._idle.discard(wire)
-            if request is not None:
-                self._answer(wire, name, request)
-
-    def _answer(self, wire: Wire, user: str, request: Frame) -> None:
-        if request.kind == "status":
-            return wire.send(Frame("status", asdict(self.status())))
-        if request.kind == "cancel":  # it crossed the answer
-            return None
+    def _answer(self, wire: Wire, process: str, request: Call) -> None:
+        if not request.role and request.method == "welcome":
+            models = {
+                role: {name: getattr(model, name) for name in facts(role)} for role, model in self._models.items()
+            }
+            return wire.send(["done", Welcome(__version__, models, self._choices)])
+        if request.version != __version__ or request.choices != self._choices:
+            return wire.send(["other"])
+        if not request.role and request.method == "status":
+            return wire.send(["done", self.status()])
+        known = request.role in PORTS and request.method in methods(request.role)
+        user = request.user[:LONGEST_NAME] or process
         try:
-            owner, job = job_of(self._owned, request)
-            answer = _Turn(wire, self._ending).taken(self._owners[owner], user, job, request.values.get("low") is True)
+            answer = self._taken(wire, user, request) if known else failure(_refused())
         except LocalmedError as error:
-            answer = error_frame(error)
-        self._counts.note(request.kind if request.kind in JOBS else "unknown", answer.kind == "error")
+            answer = failure(error)
+        with self._counting:
+            (self._failed if answer[0] == "error" else self._served)[request.method if known else "unknown"] += 1
         try:
             wire.send(answer)
         except LocalmedError as error:  # too large
-            wire.send(error_frame(error))
+            wire.send(failure(error))
         return None
 
+    def _taken(self, wire: Wire, user: str, request: Call) -> list[Any]:
+        """The answer to ``request``, an error too; raise ``Busy`` where too many wait, ``Broken`` if nobody listens.
 
-class _Turn:
-    """One request while it waits and runs: what the owner's thread says is passed on by the connection's thread."""
-
-    def __init__(self, wire: Wire, ending: threading.Event) -> None:
-        self._wire, self._ending = wire, ending
-        self._passing: deque[Frame] = deque()  # bounded by the length of a reply
-        self._gone, self._over = threading.Event(), threading.Event()
-
-    def taken(self, worker: Worker, user: str, job: Job, low: bool) -> Frame:
-        """The answer to ``job``, an ``error`` too; raise ``Busy`` where too many wait, ``Broken`` if nobody listens."""
-        wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        What the owner's thread says is passed on by this thread, which a client that does not read holds up alone.
+        """
+        said, gone = SimpleQueue[Any](), threading.Event()
+        watch = Watch(
+            (lambda text: said.put(["token", text])) if request.heard else UNWATCHED.token,
+            lambda: gone.is_set() or self._ending.is_set(),
+            lambda done, total: said.put(["progress", done, total]),
+        )
+        work, worker = self._work(request, watch), self._owners[PORTS[request.role][0]]
+        future = worker.submit(user, work, request.low)
+        future.add_done_callback(lambda _: said.put(None))
+        last_sign = time.monotonic()
         try:
-            future = worker.submit(user, lambda: self._done(job, wake), low)
-            try:
-                self._followed(future, wake)
-            finally:
-                self._gone.set()
-                future.cancel()
-                answer = _outcome(future)  # before the number of ``wake`` is anybody else's
+            while True:
+                try:
+                    message = said.get(timeout=LOOK)
+                except Empty:
+                    if wire.receive(0) is not None:  # Broken where it is closed
+                        raise Broken from None
+                    if time.monotonic() - last_sign < BEAT:
+                        continue
+                    message = ["beat"]
+                if message is None:
+                    return _outcome(future)
+                wire.send(message)
+                last_sign = time.monotonic()
         finally:
-            os.close(wake)
-        self._pass_on()
-        return answer
+            gone.set()
+            future.cancel()  # one that runs is cancelled by its model, which watches
 
-    def _done(self, job: Job, wake: int) -> Frame:
-        def token(text: str) -> None:
-            self._passing.append(Frame("token", {"text": text}))
-            os.eventfd_write(wake, 1)
-
-        def progress(done: int, total: int) -> None:
-            self._passing.append(Frame("progress", {"done": done, "total": total}))
-            os.eventfd_write(wake, 1)
-
+    def _work(self, request: Call, watch: Watch) -> Callable[[], Any]:
+        """What the owner of the model does; raise ``ModelError`` where something is missing, or is too much."""
+        call = methods(request.role)[request.method]
         try:
-            return job(Watch(token, lambda: self._gone.is_set() or self._ending.is_set(), progress))
-        finally:
-            self._over.set()
-            os.eventfd_write(wake, 1)
-
-    def _followed(self, future: Future[Frame], wake: int) -> None:
-        poll = select.poll()
-        poll.register(wake, select.POLLIN)
-        poll.register(self._wire, select.POLLIN)
-        while not self._over.is_set() and not future.done():
-            ready = {number for number, _ in poll.poll(BEAT * 1000)}
-            if wake in ready:
-                os.eventfd_read(wake)
-            self._pass_on()
-            if self._wire.fileno() in ready:
-                frame = self._wire.receive(0)
-                if frame is not None and frame.kind != "cancel":
-                    raise Broken
-                self._gone.set()
-                future.cancel()  # one that runs is cancelled by its model, which watches
-            elif not ready:
-                self._wire.send(Frame("beat", {}))
-
-    def _pass_on(self) -> None:
-        while self._passing:
-            self._wire.send(self._passing.popleft())
+            method = getattr(self._models[request.role], request.method)
+            given = {name: read(value, call.types[name], MOST_ITEMS) for name, value in request.arguments.items()}
+            if "watch" in call.types:
+                given["watch"] = watch
+            if given.keys() != call.types.keys():
+                raise ValueError
+        except MALFORMED:
+            raise _refused() from None
+        return lambda: method(**given)
 
 
-def _outcome(future: Future[Frame]) -> Frame:
+def _refused() -> ModelError:
+    return ModelError("host.not_its_work")
+
+
+def _outcome(future: Future[Any]) -> list[Any]:
     try:
-        return future.result()
+        return ["done", future.result()]
     except CancelledError:
-        return error_frame(Cancelled("model.cancelled_waiting"))
+        return failure(Cancelled("model.cancelled_waiting"))
     except LocalmedError as error:
-        return error_frame(error)
+        return failure(error)
     except Exception as error:
         _note(error)
-        return error_frame(error)
+        return failure(error)
 
 
 def _note(error: Exception) -> None:
@@ -286,10 +257,11 @@ def _note(error: Exception) -> None:
     print(f"localmed host: a request failed ({confined.place(error)})", file=sys.stderr, flush=True)
 
 
-def _name(described: Any) -> str:
-    if isinstance(described, str):
-        return described
-    return " ".join(str(described[key]) for key in ("name", "version") if key in described)
+def _name(model: Any) -> str:
+    identity = getattr(model, "identity", None)
+    if identity is None:
+        return str(model.name)
+    return " ".join(str(getattr(identity, key)) for key in ("name", "version") if hasattr(identity, key))
 
 
 def _memory() -> int:
@@ -303,3 +275,71 @@ def _memory() -> int:
         except psutil.Error:  # it has ended meanwhile
             continue
     return total
+
+
+# --- being the host of a data folder ------------------------------------------------------------------------------
+
+
+def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], None], stop: int) -> None:
+    """Be the host until something can be read from the file number ``stop``; ``ready`` is told once it answers.
+
+    ``made`` makes the host when no other one is there. Raise ``Busy`` if there is, ``ModelError`` if a model cannot be
+    loaded.
+    """
+    few_arenas()
+    with claimed(data) as folder, closing(made()) as host:
+        host.warm()
+        with _listening(folder) as listener:
+            ready(host.status(), folder / SOCKET)
+            host.serve(listener, stop)
+
+
+def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, nearest: Any) -> Host:
+    """The host of the models that ``chosen`` (``config.chosen_models``) names; nothing is loaded yet."""
+    encoder = choice.encoder(chosen, registry)
+    fitted = choice.FITTED
+    models = {
+        "encoder": encoder,
+        "reranker": choice.reranker(chosen, registry, encoder),
+        "entailment": choice.entailment(chosen, registry),
+        "chat": choice.chat(settings.chat, chosen, registry),
+        "nearest": nearest,
+        "fitted": encoder if chosen["encoder"] == fitted else choice.encoder({"encoder": fitted}, registry),
+    }
+    selected = choice.choices(chosen, registry.registrations, settings.chat)
+    return Host(models, selected, settings.host, (settings.chat.waiting, settings.chat.waiting_each))
+
+
+@contextmanager
+def claimed(data: Path) -> Iterator[Path]:
+    """The host's folder, claimed for this process; raise ``Busy`` if another one has it."""
+    folder = data / FOLDER
+    for path in (data, folder):  # the data folder may be made here: for its owner only
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.chmod(0o700)
+    except PermissionError:
+        raise UsageError("host.folder", folder=str(folder)) from None
+    with (folder / LOCK).open("a") as lock:
+        if not files.lock(lock):
+            raise Busy("host.running", data=str(data))
+        yield folder
+
+
+@contextmanager
+def _listening(folder: Path) -> Iterator[socket.socket]:
+    """The socket, readable and writable by its owner from the first moment; gone afterwards."""
+    path = folder / SOCKET
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        os.fchmod(listener.fileno(), OWNER_ONLY)  # Linux gives the file these rights when it is bound
+        with address(folder) as name:
+            listener.bind(name)
+        listener.listen(BACKLOG)
+        ours = path.stat().st_ino
+        try:
+            yield listener
+        finally:
+            with suppress(FileNotFoundError):  # of a data folder that was removed and made anew it is another host's
+                if path.stat().st_ino == ours:
+                    path.unlink()

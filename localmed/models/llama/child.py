@@ -1,11 +1,11 @@
 """The child process that owns a chat model: it may crash, hang or run out of memory without harm to anyone else.
 
-Started by ``process.py`` as ``python -m localmed.models.llama.child PARENT_PID``. JSON messages, one a line::
+Started by ``adapter.py`` as ``python -m localmed.models.llama.child PARENT_PID``. JSON messages, one a line::
 
     in    first the settings of ``engine.Setup`` with the limits, then any number of
           ["complete", id, {...}]  ["choose", id, {...}]  ["count", id, {...}]  ["tokens", id, {...}]
           and, while one runs, ["cancel", id]
-    out   ["loading"]*  ["ready", {...}]  and for each request  ["token", text]* where it is heard,  ["beat"]*
+    out   ["loading"]  ["done", {...}]  and for each request  ["token", text]* where it is heard,  ["beat"]*
           ["chosen", of how many branches, of how many] for each batch of a choice
           then one of   ["done", {...}]  ["error", class, what, remedy]
 
@@ -37,13 +37,11 @@ from typing import Any, BinaryIO, cast
 from localmed.domain import errors
 from localmed.domain.errors import Cancelled, ModelError, TooLong
 from localmed.models.llama import decisions, engine
-from localmed.models.llama.process import OUT_OF_MEMORY
+from localmed.models.llama.adapter import OUT_OF_MEMORY
 from localmed.process import children, confined
 
 _READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _BEAT = 1.0  # seconds between two signs of life where nothing else is sent
-
-Message = list[Any]
 
 
 class Line:
@@ -133,7 +131,7 @@ def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
     except Exception as error:
         line.send(*_ending(error))
         os._exit(1)
-    line.send("ready", {"context": model.context, "network": network})
+    line.send("done", {"context": model.context, "network": network})
     return model
 
 
@@ -155,16 +153,13 @@ def serve(model: engine.Engine, line: Line, kind: str, request: int, values: dic
 
 def _complete(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
     prompt = model.tokens(values["parts"])
-    _fits(len(prompt), values["max_tokens"], model.context)
+    if len(prompt) + values["max_tokens"] > model.context:
+        raise TooLong("chat.prompt_too_long", prompt=len(prompt), reply=values["max_tokens"], context=model.context)
     grammar = engine.grammar_of(values["schema"]) if values["schema"] else ""
-    emit = partial(send, "token") if values["heard"] else _unheard
+    emit = partial(send, "token") if values["heard"] else lambda _: None  # ``check`` shows that they come
     with model.sampler(grammar, values["temperature"], values["seed"]) as sampler:
         text, count, finish = model.generate(prompt, values["max_tokens"], sampler, check, emit)
     return {"text": text, "prompt_tokens": len(prompt), "reply_tokens": count, "finish": finish}
-
-
-def _unheard(_piece: str) -> None:
-    """Nobody listens to the tokens; ``check`` shows that they come."""
 
 
 def _choose(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
@@ -195,12 +190,7 @@ _DOES: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def _fits(prompt: int, reply: int, context: int) -> None:
-    if prompt + reply > context:
-        raise TooLong("chat.prompt_too_long", prompt=prompt, reply=reply, context=context)
-
-
-def _ending(error: Exception) -> Message:
+def _ending(error: Exception) -> list[Any]:
     """The closing message of a request or start that failed; never the text of a foreign error."""
     if isinstance(error, ModelError):
         reported = error

@@ -321,7 +321,7 @@ def _mute() -> Any:
 
 
 def grammar_of(schema: str) -> str:
-    """The grammar of a JSON schema, which ``structured.check`` has found to be expressible."""
+    """The grammar of a JSON schema."""
     from llama_cpp.llama_grammar import json_schema_to_gbnf
 
     try:

@@ -1,108 +1,266 @@
-"""What the header of a model file says, the value that the registry keeps; and the header of a safetensors file.
+"""The header of a model file: what it says, and whether the file can be whole. A child process reads it.
 
-That is read without the library: a u64 length (little-endian), that many bytes of JSON (tensor name -> dtype, shape,
-data_offsets), then the data. Rules: the length is bounded before anything is read; the tensors must cover the data
-without gap or overlap, as the library demands. Called in a child process (``inspecting``); messages hold counts, never
-text of the file.
+GGUF (little-endian; version 2 and 3)::
+
+    "GGUF"  version u32  tensors u64  entries u64
+    entries x  (key string, kind u32, value)          a string is a u64 length and its bytes
+    tensors x  (name string, dimensions u32, sizes u64 each, type u32, offset u64)
+    padding to the alignment, then the tensors' data
+
+safetensors: a u64 length, that many bytes of JSON (tensor name -> dtype, shape, data_offsets), then the data.
+
+Rules: no more is read than the file and ``HEADER_BYTES`` hold; the data must end where the file does or before, so that
+a copy that broke off is told here and not by a crash. A chat template in a GGUF is a program: it is never run. At worst
+a hostile header ends its child, which is limited in memory and time: this module, run as ``... FILE PARENT``, prints
+one line of JSON, ``["header", {...}]`` or ``["error", {...}]``. What it sends is checked before it is believed.
+
+Not covered: big-endian files and version 1; whether the weights are any good.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections import Counter
+import os
+import signal
+import struct
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 from typing import Any, BinaryIO
 
-from localmed.domain.errors import InputError, LimitExceeded
+from localmed.domain import errors, message
+from localmed.domain.errors import InputError, LimitExceeded, reason
+from localmed.process import children, confined
+
+SECONDS = 120.0  # wall clock; a large header takes one, on a slow disk some more
+COMMAND = children.command("localmed.models.registry.header")
+MEMORY_BYTES = 512 * 2**20  # address space; a vocabulary of 262,144 takes 60 MiB in all
+CPU_SECONDS = 30  # such a header takes about one
+HEADER_BYTES = 256 * 2**20  # large vocabularies take 20 MiB
+VERSIONS = (2, 3)  # of GGUF
+MOST = 2**30  # of a size or a number of tokens
+MOST_LAYERS = 4_096  # models have up to ~130
+MOST_DIMENSIONS = 4
+STRING, ARRAY = 8, 9
+NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}  # by kind
+BLOCKS = {  # type of a tensor: (weights in a block, bytes of a block); newer versions of GGUF add types one by one
+    0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84),
+    11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 16: (256, 66), 17: (256, 74), 18: (256, 98),
+    19: (256, 50), 20: (32, 18), 21: (256, 110), 22: (256, 82), 23: (256, 136), 24: (1, 1), 25: (1, 2), 26: (1, 4),
+    27: (1, 8), 28: (1, 8), 29: (256, 56), 30: (1, 2), 34: (256, 54), 35: (256, 66), 39: (32, 17),
+}  # fmt: skip
+UNKNOWN_TYPE = (1, 0)
+
+Value = int | float | bytes | tuple[int, ...] | None
+_KINDS = {"int": int, "str": str}
+_ANSWER_BYTES = 2**20  # a header as it is sent has a few hundred
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Facts that a model file states of itself. Text from it is cut short and holds printable characters only.
+    """Facts that a model file states of itself.
 
     ``kv_numbers`` are the numbers that one token adds to the cache of keys and values, over all layers; 0 where the
-    file does not say. Of a chat template only length and sha256 are kept: it is code, and is never run.
+    file does not say.
     """
 
     format: str  # "gguf" or "safetensors"
     architecture: str = ""
-    name: str = ""
-    licence: str = ""
-    quantisation: str = ""  # the kind that most of the weights' bytes have
-    parameters: int = 0
-    tensors: int = 0
     context: int = 0  # tokens that it was trained to read
-    layers: int = 0
     kv_numbers: int = 0
-    vocabulary: int = 0
-    template_characters: int = 0
-    template_sha256: str = ""
 
 
-# --- safetensors ------------------------------------------------------------------------------------------------------
+def inspect(path: Path, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> Header:
+    """What the header of ``path`` says; raise ``InputError`` (``LimitExceeded``) if it cannot be a model."""
+    try:
+        answer = children.answer([*command, str(path.absolute())], b"", seconds, _ANSWER_BYTES)
+        kind, *values = json.loads(answer)
+        if kind == "header":
+            return _header(*values)
+        error = errors.from_json(values[0], InputError)
+    except TimeoutError:
+        error = LimitExceeded("model.header_slow", seconds=seconds)
+    except children.Failed as failure:
+        error = InputError("model.header_crash", how=failure.how)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        error = InputError("model.header_crash", how=message("process.nonsense"))
+    raise error.within(path.name)
 
 
-HEADER_BYTES = 16 * 2**20  # the longest headers of checkpoints in many layers have about 1 MiB
-MOST_DIMENSIONS = 16
-SHOWN = 20  # characters kept of a dtype
+def _header(values: dict[str, Any]) -> Header:
+    """The child's header; raise ``TypeError`` where it is none."""
+    header = Header(**values)
+    for item in dataclasses.fields(header):
+        if type(getattr(header, item.name)) is not _KINDS[str(item.type)]:
+            raise TypeError
+    return header
 
 
-def read(stream: BinaryIO, size: int) -> Header:
+# --- in the child -----------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Answer for one file."""
+    _, replies = confined.take_streams()
+    confined.die_with_parent(int(sys.argv[2]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
+    confined.limit(MEMORY_BYTES, CPU_SECONDS)
+    replies.write(json.dumps(answer(Path(sys.argv[1]))).encode("ascii") + b"\n")
+    replies.flush()
+    os._exit(0)
+
+
+def answer(path: Path) -> list[Any]:
+    """The reply on ``path``."""
+    try:
+        with path.open("rb") as stream:
+            header = READERS[path.suffix.lower()](stream, os.fstat(stream.fileno()).st_size)
+        return ["header", dataclasses.asdict(header)]
+    except InputError as error:
+        refused = error
+    except MemoryError:
+        refused = LimitExceeded("model.header_memory", most=MEMORY_BYTES // 2**20)
+    except OSError as error:
+        refused = InputError("file.unreadable", file=path.name, reason=reason(error))
+    return ["error", errors.as_json(refused)]
+
+
+class _Source:
+    """The file's bytes from the front."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream, self._left, self._begin = stream, min(size, HEADER_BYTES), min(size, HEADER_BYTES)
+
+    @property
+    def position(self) -> int:
+        return self._begin - self._left
+
+    def take(self, count: int) -> bytes:
+        if count > self._left or len(data := self._stream.read(count)) != count:
+            raise InputError("model.header_cut")
+        self._left -= count
+        return data
+
+    def number(self, layout: str) -> Any:
+        return struct.unpack(f"<{layout}", self.take(struct.calcsize(f"<{layout}")))[0]
+
+    def text(self) -> bytes:
+        return self.take(self.number("Q"))
+
+    def value(self, kind: int) -> Value:
+        """A value of ``kind``; of an array its whole numbers, if they may be one a layer."""
+        if kind == STRING:
+            return self.text()
+        if kind in NUMBERS:
+            number: int | float = self.number(NUMBERS[kind])
+            return number
+        inner, count = (self.number("I"), self.number("Q")) if kind == ARRAY else (-1, 0)
+        if inner == STRING:
+            for _ in range(count):
+                self.text()
+        elif inner in NUMBERS:
+            data = self.take(count * struct.calcsize(f"<{NUMBERS[inner]}"))
+            if count <= MOST_LAYERS and NUMBERS[inner] not in "fd":
+                return struct.unpack(f"<{count}{NUMBERS[inner]}", data)
+        else:  # no kind that there is, or an array of arrays
+            raise _damaged()
+        return None
+
+
+def read_gguf(stream: BinaryIO, size: int) -> Header:
     """The header of the file of ``size`` bytes open as ``stream``; raise ``InputError`` if it cannot be a model."""
-    if size < 8:
-        raise InputError("model.header_cut" if size else "model.file_empty")
-    length = int.from_bytes(stream.read(8), "little")
-    if length > HEADER_BYTES:
-        raise LimitExceeded("model.header_claims", length=length, most=HEADER_BYTES)
-    if length > size - 8:
-        raise InputError("model.header_room", length=length)
+    source = _Source(stream, size)
+    if not size or source.take(min(4, size)) != b"GGUF":
+        raise InputError("model.no_gguf" if size else "model.file_empty")
+    version = source.number("I")
+    if version not in VERSIONS:
+        raise InputError("model.gguf_version", version=version, known=VERSIONS)
+    tensors, entries = source.number("Q"), source.number("Q")
+    values: dict[bytes, Value] = {}
+    for _ in range(entries):
+        key = source.text()
+        if key in values:
+            raise _damaged()
+        values[key] = source.value(source.number("I"))
+    alignment = values.get(b"general.alignment", 32)
+    if not isinstance(alignment, int) or not 8 <= alignment <= 2**16 or alignment & (alignment - 1):
+        raise _damaged()
+    end = max((_end_of_tensor(source, alignment) for _ in range(tensors)), default=0)
+    missing = -(-source.position // alignment) * alignment + end - size
+    if not tensors or missing > 0:
+        raise InputError("model.ends_early", count=missing) if tensors else InputError("model.no_tensors")
+    named = values.get(b"general.architecture")
+    architecture = named.decode("utf-8", "replace") if isinstance(named, bytes) else ""
+    if not architecture and not values.get(b"split.no"):  # of a model in several files only the first describes it
+        raise InputError("model.gguf_architecture")
+    sizes = {name: _sizes(values, f"{architecture}.{name}".encode()) for name in SIZES}
+    printable = "".join(filter(str.isprintable, architecture[:100]))
+    return Header("gguf", printable, max(sizes["context_length"], default=0), _kv_numbers(sizes))
+
+
+def _end_of_tensor(source: _Source, alignment: int) -> int:
+    """Where the next tensor ends, from the beginning of the data."""
+    source.text()
+    if (dimensions := source.number("I")) > MOST_DIMENSIONS:
+        raise _damaged()
+    sizes = [source.number("Q") for _ in range(dimensions)]
+    block, block_bytes = BLOCKS.get(source.number("I"), UNKNOWN_TYPE)
+    offset = source.number("Q")
+    if offset % alignment or not all(sizes) or (sizes and sizes[0] % block):
+        raise _damaged()
+    end: int = offset + prod(sizes) // block * block_bytes
+    return end
+
+
+SIZES = ("block_count", "context_length", "embedding_length", "attention.head_count", "attention.head_count_kv",
+         "attention.key_length", "attention.value_length")  # fmt: skip
+
+
+def _sizes(values: dict[bytes, Value], key: bytes) -> tuple[int, ...]:
+    """A size, or one a layer."""
+    value = values.get(key, ())
+    numbers = (value,) if isinstance(value, int) else value if isinstance(value, tuple) else (-1,)
+    if not all(0 <= number <= MOST for number in numbers):
+        raise _damaged()
+    return numbers
+
+
+def _kv_numbers(sizes: dict[str, tuple[int, ...]]) -> int:
+    """Key and value numbers of one token over all layers; 0 where a size is missing.
+
+    An upper bound: layers that look back over a window only, or keep a compressed state, keep less.
+    """
+    layers, _, width, heads, kept, key, value = sizes.values()
+    usual = max(width, default=0) // max(heads) if any(heads) else 0
+    kept = kept or heads
+    total = kept[0] * max(layers, default=0) if len(kept) == 1 else sum(kept)
+    return total * sum(max(given, default=0) or usual for given in (key, value))
+
+
+def read_safetensors(stream: BinaryIO, size: int) -> Header:
+    """See ``read_gguf``."""
+    if not size:
+        raise InputError("model.file_empty")
+    source = _Source(stream, size)
     try:
-        entries = json.loads(stream.read(length), object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        raise InputError("model.header_json") from None
-    return _added_up(entries, size - 8 - length)
+        entries = json.loads(source.text())
+        ends = [int(entry["data_offsets"][1]) for name, entry in entries.items() if name != "__metadata__"]
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise _damaged() from None
+    if not ends or max(ends) != size - source.position:
+        missing = max(ends, default=0) - size + source.position
+        raise InputError("model.ends_early", count=missing) if missing > 0 else _damaged()
+    return Header("safetensors")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) != len(pairs):
-        raise ValueError
-    return entries
+def _damaged() -> InputError:
+    return InputError("model.header_damaged")
 
 
-def _added_up(entries: Any, data: int) -> Header:
-    """The header's sums; raise ``InputError`` if the tensors are not exactly the ``data`` bytes that follow."""
-    if not isinstance(entries, dict):
-        raise InputError("model.header_table")
-    entries.pop("__metadata__", None)
-    weights: Counter[str] = Counter()
-    places, parameters = [], 0
-    for number, entry in enumerate(entries.values(), 1):
-        dtype, shape, (start, end) = _tensor(entry, number)
-        weights[dtype] += end - start
-        parameters += prod(shape)
-        places.append((start, end))
-    position = 0
-    for start, end in sorted(places):
-        if start != position or end < start:
-            raise InputError("model.tensor_gap")
-        position = end
-    if not places or position != data:
-        if not places:
-            raise InputError("model.no_tensors")
-        raise InputError("model.tensor_bytes", taken=position, count=data)
-    kind = weights.most_common(1)[0][0]
-    return Header("safetensors", quantisation=kind, parameters=parameters, tensors=len(places))
+READERS = {".gguf": read_gguf, ".safetensors": read_safetensors}  # by the ends of files' names
 
-
-def _tensor(entry: Any, number: int) -> tuple[str, list[int], tuple[int, int]]:
-    try:
-        dtype, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-    except (KeyError, TypeError, ValueError):
-        raise InputError("model.header_tensor", number=number) from None
-    numbers = [*shape, start, end] if isinstance(shape, list) else [None]
-    whole = all(type(number_) is int and 0 <= number_ < 2**63 for number_ in numbers)
-    if not isinstance(dtype, str) or not dtype.isalnum() or not whole or len(numbers) > MOST_DIMENSIONS + 2:
-        raise InputError("model.header_tensor", number=number)
-    return dtype[:SHOWN], shape, (start, end)
+if __name__ == "__main__":
+    main()

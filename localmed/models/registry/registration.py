@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,7 @@ def _digest(content: Any) -> str:
 
 def _model(values: dict[str, Any]) -> Model:
     files = tuple(StoredFile(**{**stored, "stamp": Stamp(**stored["stamp"])}) for stored in values["files"])
-    header = Header(**values["header"]) if values["header"] else None
+    said = values["header"]  # an earlier version kept more of it
+    header = Header(**{item.name: said[item.name] for item in fields(Header)}) if said else None
     languages = tuple(values.get("languages", ()))
     return Model(**{**values, "files": files, "header": header, "languages": languages})

@@ -24,20 +24,34 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
+import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from localmed.config import DEFAULT
+from localmed.config import BUILT_IN, DEFAULT
 from localmed.domain import Message, digest, message
-from localmed.domain.errors import Busy, InputError, ModelError, UnknownName, UsageError
-from localmed.models.registry import offered, registration, tested
-from localmed.models.registry.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
+from localmed.domain.errors import Busy, InputError, LimitExceeded, ModelError, UnknownName, UsageError, reason
+from localmed.models import templates
+from localmed.models.registry import registration, tested
+from localmed.models.registry.header import READERS, Header, inspect
+from localmed.models.registry.manifests import (
+    FOLDER,
+    LIBRARIES,
+    NAME,
+    ROLES,
+    WRITERS,
+    FileSpec,
+    Footprint,
+    ModelManifest,
+    load_all,
+)
 from localmed.models.registry.registration import Model, Registrations, Stamp, StoredFile
 from localmed.process.files import lock, sync
 
@@ -45,6 +59,9 @@ SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library'
 # An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
 SERVED_BY = {"reranker": ("reranker", "encoder"), "planner": ("planner", "chat")}
 WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # decide on a model's output
+RESERVED = {DEFAULT, *(name for names in BUILT_IN.values() for name in names)}  # mean something in models use
+MOST_FILES = 1_000  # of one model; a spaCy pipeline has about 30
+MOST_NAME = 200  # characters of a file's path within its model
 PIECE = 4 * 2**20  # bytes read at a time: 4 ms of hashing, so that Ctrl-C and the progress bar are prompt
 
 Progress = Callable[[float, str], object]  # bytes done since the last call, and with which file
@@ -183,7 +200,7 @@ class Registry:
     def _stranger(self, model: Model) -> str:
         """A file in the model's folder that is not registered: a library that loads the folder could take it."""
         folder, known = self.folder / model.name, {file.name for file in model.files}
-        there = (path.relative_to(folder).as_posix() for path in offered.walk(folder))
+        there = (path.relative_to(folder).as_posix() for path in walk(folder))
         return next((name for name in there if name not in known), "")
 
     def _changed_size(self, path: Path, file: StoredFile) -> Message | None:
@@ -212,12 +229,12 @@ class Registry:
         ``Busy`` while another process changes the registry, ``OSError`` (ENOSPC) if there is no room for the copy.
         """
         stays = source.is_dir() and source.resolve().parent == self.folder.resolve()
-        choice = offered.choose(source, self.manifests, name, role, stays)
+        choice = choose(source, self.manifests, name, role, stays)
         with self._changing() as before:
             inside = (self.folder / choice.name).resolve() == source.resolve()
             left = () if inside or choice.name in before.models else self._left(choice)
             self._free(choice.name, before, inside or bool(left))
-            header, template = offered.inspected(choice), offered.template_of(choice, template)
+            header, template = inspected(choice), template_of(choice, template)
             if started:
                 started(sum(path.stat().st_size for path in choice.files.values()))
             files = left or (self._hashed(choice, progress) if inside else self._copied(choice, progress))
@@ -232,7 +249,7 @@ class Registry:
         if not inside and (self.folder / name).exists():
             raise UsageError("model.folder_there", folder=str(self.folder / name))
 
-    def _left(self, choice: offered.Choice) -> tuple[StoredFile, ...]:
+    def _left(self, choice: Choice) -> tuple[StoredFile, ...]:
         """The copy of ``choice`` that a call made and was cut off before it recorded it; () if there is none."""
         folder = self.folder / choice.name
         paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if not path.is_dir()}
@@ -241,16 +258,16 @@ class Registry:
         files = tuple(hashed(path, name) for name, path in sorted(paths.items()))
         same = all(file.sha256 == hashed(choice.files[file.name], file.name).sha256 for file in files)
         for file in files:
-            offered.check_hash(file, choice.manifest)
+            check_hash(file, choice.manifest)
         return files if same and not folder.is_symlink() else ()
 
-    def _hashed(self, choice: offered.Choice, progress: Progress) -> tuple[StoredFile, ...]:
+    def _hashed(self, choice: Choice, progress: Progress) -> tuple[StoredFile, ...]:
         files = tuple(hashed(path, name, progress) for name, path in sorted(choice.files.items()))
         for file in files:
-            offered.check_hash(file, choice.manifest)
+            check_hash(file, choice.manifest)
         return files
 
-    def _copied(self, choice: offered.Choice, progress: Progress) -> tuple[StoredFile, ...]:
+    def _copied(self, choice: Choice, progress: Progress) -> tuple[StoredFile, ...]:
         """Copy the files beside their place and move them there together; nothing is left of a copy that fails."""
         needed = sum(path.stat().st_size for path in choice.files.values()) + SPARE_BYTES
         if shutil.disk_usage(self.folder).free < needed:
@@ -260,7 +277,7 @@ class Registry:
             files = []
             for name, path in sorted(choice.files.items()):
                 files.append(copied(path, adding / name, name, progress))
-                offered.check_hash(files[-1], choice.manifest)
+                check_hash(files[-1], choice.manifest)
             for folder in (adding, *(path for path in adding.rglob("*") if path.is_dir())):
                 sync(folder)
             adding.rename(self.folder / choice.name)
@@ -317,7 +334,7 @@ class Registry:
             yield self.registrations
 
 
-def _described(choice: offered.Choice, files: tuple[StoredFile, ...], by: str, template: str) -> Model:
+def _described(choice: Choice, files: tuple[StoredFile, ...], by: str, template: str) -> Model:
     manifest, now = choice.manifest, datetime.now(UTC).isoformat(timespec="seconds")
     usual = LIBRARIES.get(choice.role, ("",))[0]
     if choice.role == "entailment" and template:
@@ -342,6 +359,154 @@ def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) 
     weighty = [file for file in files if file.name.endswith(WEIGHTY) and any(spec.matches(file.name) for spec in specs)]
     prefixes = [manifest.query_prefix, manifest.passage_prefix] if manifest else []
     return digest(json.dumps([sorted(file.sha256 for file in weighty), prefixes]))[:12]
+
+
+# --- what is offered --------------------------------------------------------------------------------------------------
+
+# Regular files only, hidden ones left out; of a model with a manifest exactly the files that it names, but all of a
+# folder that stays where it is, since a library might load any of them; a file whose hash is known must have it; a file
+# that states another architecture than its manifest is another model.
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What will be registered: the files by their name in the model's folder, and under which name and role."""
+
+    name: str
+    role: str
+    files: Mapping[str, Path]
+    manifest: ModelManifest | None
+
+
+def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role: str, stays: bool) -> Choice:
+    """Decide what ``source`` is; ``name`` and ``role`` as asked for, or "". All files of a folder that ``stays`` count.
+
+    Raise ``InputError`` for files that cannot be taken, ``UsageError`` where a name or a role is missing or wrong.
+    """
+    files = _files_of(source)
+    manifest = manifests.get(name) if name else _recognised(source, manifests)
+    if manifest and manifest.name in RESERVED:
+        raise UsageError("model.built_in", name=manifest.name)
+    if manifest:
+        if role not in ("", manifest.role):
+            raise UsageError("model.other_role", name=manifest.name, role=manifest.role)
+        named = _named(files, manifest, source)
+        return Choice(manifest.name, manifest.role, files if stays else named, manifest)
+    chosen = name or _plain(source.stem if source.is_file() else source.resolve().name)
+    if not NAME.fullmatch(chosen) or chosen in RESERVED:
+        raise UsageError("model.name_taken" if chosen in RESERVED else "model.bad_name", name=chosen)
+    if role not in ROLES:
+        raise UsageError("model.no_manifest", roles=tuple(ROLES), name=chosen)
+    return Choice(chosen, role, files, None)
+
+
+def inspected(choice: Choice) -> Header | None:
+    """What the files' headers say: that of the largest file that describes the model.
+
+    Raise ``InputError`` for a damaged file, for another architecture than the manifest's, and for a chat model without
+    a GGUF.
+    """
+    paths = [path for path in choice.files.values() if path.suffix.lower() in READERS]
+    headers = {path: inspect(path) for path in paths}
+    described = [path for path, header in headers.items() if header.architecture] or paths
+    header = headers[max(described, key=lambda path: path.stat().st_size)] if paths else None
+    if choice.role in WRITERS and (not header or header.format != "gguf"):
+        raise InputError("model.no_gguf_for_chat", name=choice.name)
+    architecture = choice.manifest.shape.architecture if choice.manifest else ""
+    if header and architecture and header.architecture != architecture:
+        raise InputError("model.other_architecture", name=choice.name, architecture=architecture)
+    return header
+
+
+def template_of(choice: Choice, template: str) -> str:
+    """The chat template: ``template``, else the manifest's; "" of a model that does not chat.
+
+    A GGUF that judges entailment is asked as one that chats. Raise ``BadSettings`` for one that there is not,
+    ``UsageError`` for a chat model without one.
+    """
+    judges = choice.role == "entailment" and any(name.lower().endswith(".gguf") for name in choice.files)
+    if choice.role not in WRITERS and not judges:
+        return ""
+    name = template or (choice.manifest.template if choice.manifest else "")
+    if not name:
+        raise UsageError("model.no_chat_template", name=choice.name, known=tuple(templates.TEMPLATES))
+    templates.named(name)
+    return name
+
+
+def check_hash(file: StoredFile, manifest: ModelManifest | None) -> None:
+    """Raise ``InputError`` if the manifest knows the size or the hash of ``file`` and it has another."""
+    for spec in manifest.files if manifest else ():
+        if not spec.matches(file.name):
+            continue
+        if spec.bytes and spec.bytes != file.stamp.bytes:
+            raise InputError("model.manifest_size", name=file.name, size=file.stamp.bytes, listed=spec.bytes)
+        if spec.sha256 and spec.sha256 != file.sha256:
+            raise InputError("model.manifest_hash", name=file.name)
+
+
+def _recognised(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelManifest | None:
+    """The manifest that names this file, or a folder called as its model."""
+    if source.is_dir():
+        return manifests.get(_plain(source.resolve().name))
+    alone = (manifest for manifest in manifests.values() if len(manifest.files) == 1)
+    return next((manifest for manifest in alone if manifest.files[0].matches(source.name)), None)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:60]
+
+
+def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> dict[str, Path]:
+    """Those of ``files`` that the manifest names; a single file given by name may be called otherwise."""
+    if source.is_file() and len(manifest.files) == 1:
+        return dict(files)
+    missing = [file.name for file in manifest.files if not file.optional and not any(map(file.matches, files))]
+    if missing:
+        raise InputError("model.incomplete", name=manifest.name, missing=missing[0])
+    return {name: path for name, path in files.items() if any(spec.matches(name) for spec in manifest.files)}
+
+
+def _files_of(source: Path) -> dict[str, Path]:
+    """The files of ``source``, a file or a folder, by their path within it."""
+    paths = [source] if not source.is_dir() else list(walk(source))
+    root = source if source.is_dir() else source.parent
+    files = {path.relative_to(root).as_posix(): path for path in paths}
+    for name, path in files.items():
+        _admit(name, path)
+    if not files:
+        raise InputError("model.no_files", name=source.name)
+    return files
+
+
+def walk(root: Path) -> Iterator[Path]:
+    """Every file below ``root`` but hidden ones, in order; links to folders are not followed."""
+    count = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(_shown(folders))
+        for name in sorted(_shown(names)):
+            count += 1
+            if count > MOST_FILES:
+                raise LimitExceeded("model.many_files", name=root.name, most=MOST_FILES)
+            yield Path(folder) / name
+
+
+def _shown(names: Iterable[str]) -> list[str]:
+    return [name for name in names if not name.startswith((".", "__pycache__"))]
+
+
+def _admit(name: str, path: Path) -> None:
+    """Refuse what is no regular file with something in it."""
+    if not name.isprintable() or len(name) > MOST_NAME:
+        raise InputError("model.file_name")
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise InputError("file.unreadable", file=name, reason=reason(error)) from None
+    if not stat.S_ISREG(state.st_mode):
+        raise InputError("model.no_regular_file", name=name)
+    if not state.st_size and path.suffix.lower() in READERS:
+        raise InputError("model.empty", name=name)
 
 
 # --- large files, in pieces -------------------------------------------------------------------------------------------

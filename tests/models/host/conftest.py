@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localmed.models.host.adapters import Hosted
+from localmed.models.host.client import Hosted
 from tests.models.host.house import House
 
 Start = Callable[..., House]
@@ -34,7 +34,5 @@ def house(start: Start) -> House:
 
 
 @pytest.fixture
-def hosted(house: House) -> Iterator[Hosted]:
-    hosted_ = house.hosted()
-    yield hosted_
-    hosted_.close()
+def hosted(house: House) -> Hosted:
+    return house.hosted()

@@ -6,22 +6,22 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from localmed import __version__
 from localmed.config import HostSettings
 from localmed.domain import SearchFilter
 from localmed.domain.ports import UNWATCHED, Reply, Request, Stance, Watch
-from localmed.models.host import hosting
-from localmed.models.host.adapters import Hosted, connect
-from localmed.models.host.protocol import FOLDER, SOCKET, VERSION, Frame, Wire
+from localmed.models.host import server
+from localmed.models.host.client import Hosted, connect
+from localmed.models.host.protocol import FOLDER, SOCKET, Call, Wire
 from localmed.models.host.server import Host
-from localmed.models.host.work import Owned
 from localmed.text.language import words
 from tests.fakes import HashedWords, WeighedWords
 from tests.scripted import ScriptedChat
@@ -79,7 +79,7 @@ class Numbers:
     def warm(self) -> None:
         self.warmed = True
 
-    def __call__(
+    def search(
         self, generation: str, vector: npt.NDArray[np.float32], limit: int, filters: SearchFilter
     ) -> list[tuple[str, str, float]]:
         self.asked.append((generation, vector.tolist(), filters))
@@ -102,6 +102,13 @@ class Speaker(ScriptedChat):
         return ScriptedChat([answer], context=2000).complete(request, watch)
 
 
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 @dataclass
 class House:
     """A host for the data folder ``data``; ``start`` it, connect to it, ``stop`` it."""
@@ -119,10 +126,11 @@ class House:
     def start(self) -> House:
         self._stop = os.eventfd(0)
         ready = threading.Event()
-        owned = Owned(self.encoder, Overlap(), Same(), self.chat, self.numbers, {"hashed": HashedWords()})
-        self.host = Host(owned, self.choices, self.settings, (self.waiting, self.per_user))
+        models = {"encoder": self.encoder, "reranker": Overlap(), "entailment": Same(), "chat": self.chat}
+        others = {"nearest": self.numbers, "fitted": HashedWords()}
+        self.host = Host(models | others, self.choices, self.settings, (self.waiting, self.per_user))
         self._thread = threading.Thread(
-            target=hosting.serve, args=(self.data, lambda: self.host, lambda *_: ready.set(), self._stop), daemon=True
+            target=server.serve, args=(self.data, lambda: self.host, lambda *_: ready.set(), self._stop), daemon=True
         )
         self._thread.start()
         self.running = True
@@ -149,11 +157,8 @@ class House:
         connection.connect(str(self.data / FOLDER / SOCKET))
         return connection
 
-    def wire(self, version: str) -> Wire:
-        """A connection that has said hello and was welcomed."""
+    def asked(self, role: str, method: str, arguments: Mapping[str, Any]) -> Wire:
+        """A connection over which something was asked."""
         wire = Wire(self.dialled(), self.settings.message_bytes, 10)
-        wire.send(Frame("hello", {"protocol": VERSION, "version": version, "user": "bare"}))
-        welcome = wire.receive(10)
-        assert welcome is not None
-        assert welcome.kind == "welcome"
+        wire.send(Call(__version__, "bare", role, method, arguments, self.choices))
         return wire

@@ -6,13 +6,13 @@ import json
 import os
 import socket
 import stat
-import struct
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,47 +21,43 @@ import pytest
 from localmed import __version__
 from localmed.config import HostSettings
 from localmed.domain.errors import Busy, ModelError
-from localmed.models.host import hosting, protocol
-from localmed.models.host.adapters import NOTHING, Hosted, connect
-from localmed.models.host.client import Client, listens
-from localmed.models.host.protocol import FOLDER, SOCKET, VERSION, Broken, Frame, Wire
+from localmed.domain.ports import encode_both
+from localmed.models.host.client import NOTHING, Client, Hosted, connect, listens, status
+from localmed.models.host.protocol import FOLDER, SOCKET, Broken, Call, Welcome, Wire
 from tests.models.host.conftest import Start
-from tests.models.host.house import CHOICES, House
+from tests.models.host.house import CHOICES, House, until
 
 SHORT = HostSettings(connect_seconds=0.5, silent_seconds=0.6)
 
 
-def head(body: int, blob: int, magic: bytes = b"LMh1") -> bytes:
-    return struct.pack(">4sII", magic, body, blob)
+def line(**changes: Any) -> bytes:
+    """A request as it is sent."""
+    arguments = {"texts": ["a"], "kind": "query"}
+    asked = Call(__version__, "", "encoder", "encode", arguments, CHOICES)
+    return json.dumps({**asdict(asked), **changes}).encode() + b"\n"
 
 
-def framed(message: Any) -> bytes:
-    body = json.dumps(message).encode()
-    return head(len(body), 0) + body
-
-
-HELLO = framed({"kind": "hello", "values": {"protocol": VERSION, "version": __version__}})
 GARBAGE = {
     "nothing of ours": b"GET / HTTP/1.1\r\n\r\n",
     "zeros": bytes(4096),
-    "too large": head(2**31, 2**31),
-    "large after hello": HELLO + head(2**30, 2**30),
-    "no JSON": head(5, 0) + b"{{{{{",
-    "nested": head(200_000, 0) + b"[" * 200_000,
-    "no object": framed(["hello"]),
-    "kind is a number": framed({"kind": 1, "values": {}}),
-    "no hello": framed({"kind": "encode", "values": {"texts": ["a"], "kind": "query", "sparse": False, "fitted": ""}}),
-    "other protocol": framed({"kind": "hello", "values": {"protocol": 99, "version": __version__}}),
-    "other version": framed({"kind": "hello", "values": {"protocol": VERSION, "version": "9"}}),
-    "half a frame": HELLO + head(100, 0) + b"{",
-    "hello and gone": HELLO,
+    "too large": b"1" * 3000,
+    "no JSON": b"{{{{{\n",
+    "nested": b"[" * 1900 + b"\n",
+    "no object": b'["encode"]\n',
+    "a name is a number": line(role=1),
+    "a field too many": line(password=""),
+    "a field missing": b'{"version": "1"}\n',
+    "other version": line(version="9"),
+    "other models": line(choices={}),
+    "half a line": line()[:-9],
+    "asked and gone": line(),
 }
 
 
 @pytest.fixture
 def patient(start: Start) -> House:
     """A host that waits for a third of a second."""
-    return start(settings=HostSettings(message_seconds=0.3))
+    return start(settings=HostSettings(message_seconds=0.3, message_bytes=2000))
 
 
 @pytest.mark.parametrize("name", GARBAGE)
@@ -74,8 +70,7 @@ def test_garbage_ends_its_own_connection_only(patient: House, name: str) -> None
         ended(bad)
     assert hosted.encoder is not None
     assert len(hosted.encoder.encode(["others go on"], "query")) == 1
-    assert patient.host.status().connections == 1
-    hosted.close()
+    until(lambda: not patient.host.status().connections)
 
 
 def ended(connection: socket.socket) -> None:
@@ -88,72 +83,73 @@ def ended(connection: socket.socket) -> None:
 def test_silent_connections_are_closed_and_a_slow_one_waits_alone(start: Start) -> None:
     house = start(settings=HostSettings(message_seconds=3.0))
     with house.dialled() as silent, house.dialled() as slow:
-        slow.sendall(HELLO[:3])
+        slow.sendall(line()[:3])
         began = time.monotonic()
         hosted = house.hosted()
         assert hosted.encoder is not None
         assert len(hosted.encoder.encode(["others go on"], "query")) == 1
         assert time.monotonic() - began < 3
         assert silent.recv(1) == slow.recv(1) == b""
-        hosted.close()
+
+
+USER = {"role": "user", "content": "a"}
+ASKED = {"max_tokens": 1, "schema": None, "temperature": 0.0, "seed": 0}
 
 
 @pytest.mark.parametrize(
-    ("kind", "values"),
+    ("role", "method", "arguments"),
     [
-        ("dance", {}), ("encode", {}), ("encode", {"texts": ["a", 1], "kind": "query", "sparse": False, "fitted": ""}),
-        ("encode", {"texts": ["a"] * 1025, "kind": "query", "sparse": False, "fitted": ""}),
-        ("encode", {"texts": ["a"], "kind": "query", "sparse": False, "fitted": "another"}),
-        ("score", {"question": 1, "passages": []}), ("complete", {"roles": ["judge"], "contents": ["a"]}),
-        ("complete", {"roles": ["user"], "contents": ["a"], "max_tokens": 1, "temperature": "hot", "seed": 0}),
-        ("nearest", {"generation": "1", "limit": 0})
+        ("dancer", "dance", {}), ("encoder", "dance", {}), ("encoder", "identity", {}), ("encoder", "__init__", {}),
+        ("encoder", "encode", {}), ("encoder", "encode", {"texts": ["a", 1], "kind": "query"}),
+        ("encoder", "encode", {"texts": ["a"] * 1025, "kind": "query"}),
+        ("encoder", "encode", {"texts": ["a"], "kind": "another"}),
+        ("encoder", "encode", {"texts": ["a"], "kind": "query", "low": True}),
+        ("fitted", "encode_both", {"texts": ["a"], "kind": "query"}),
+        ("reranker", "score", {"question": 1, "passages": [], "keep": False}),
+        ("chat", "complete", {"request": ASKED | {"messages": [{**USER, "role": "judge"}]}}),
+        ("chat", "complete", {"request": ASKED | {"messages": [USER], "temperature": "hot"}}),
+        ("nearest", "search", {"generation": "1", "vector": {"shape": [3], "float32": "AAAA"}, "limit": 1,
+                               "filters": {}}),
+        ("nearest", "warm", {}),
     ],
 )  # fmt: skip
-def test_a_request_that_is_none_is_refused_and_the_next_one_served(house: House, kind: str, values: Any) -> None:
+def test_a_request_that_is_none_is_refused_and_the_next_one_served(
+    house: House, role: str, method: str, arguments: Any
+) -> None:
     client = Client(house.data / FOLDER, house.settings, "")
-    with pytest.raises(ModelError, match=r"cannot serve|unexpected reply"):
-        client.ask(kind, values)
-    assert client.ask("count", {"texts": ["a b"]}).values == {"counts": [2]}
-    assert set(house.host.status().failed) <= {kind, "unknown"} - {"dance"}
-    client.close()
+    client.greet()
+    with pytest.raises(ModelError, match="cannot serve"):
+        client.ask(role, method, arguments, Any)
+    assert client.ask("chat", "count", {"texts": ["a b"]}, list[int]) == [2]
+    assert set(house.host.status().failed) <= {method, "unknown"} - {"dance"}
 
 
 def test_connections_are_bounded(start: Start) -> None:
     running = start(settings=HostSettings(connections=2))
-    first, second = running.wire(__version__), running.wire(__version__)
-    with pytest.raises(Busy, match=r"host\.connections"):
-        Client(running.data / FOLDER, running.settings, "").greet()
-    assert connect(running.data, running.settings, CHOICES) is NOTHING  # and the command loads its own
-    for wire in (first, second):
-        wire.close()
+    with running.dialled(), running.dialled():
+        with pytest.raises(Busy, match=r"host\.connections"):
+            Client(running.data / FOLDER, running.settings, "").greet()
+        assert connect(running.data, running.settings, CHOICES) is NOTHING  # and the command loads its own
     running.stop()
 
 
-def _all_of(wire: Wire) -> None:
-    while wire.receive(10):
-        continue
-
-
 def test_a_client_that_asks_while_it_is_answered_is_dropped(house: House) -> None:
-    wire = house.wire(__version__)
-    wire.send(Frame("encode", {"texts": ["wait"], "kind": "query", "sparse": False, "fitted": ""}))
+    wire = house.asked("encoder", "encode", {"texts": ["wait"], "kind": "query"})
     assert house.encoder.reached.wait(10)
-    wire.send(Frame("encode", {"texts": ["more"], "kind": "query", "sparse": False, "fitted": ""}))
-    house.encoder.go_on.set()
+    wire.send("more")
     with pytest.raises(Broken):
-        _all_of(wire)
-    assert "more" not in house.encoder.encoded
+        wire.receive(10)
+    house.encoder.go_on.set()
     wire.close()
 
 
-def test_a_client_that_never_reads_harms_nobody(patient: House) -> None:
-    wire = patient.wire(__version__)
-    wire.send(Frame("encode", {"texts": ["many different words here"] * 1000, "kind": "query", "sparse": True}))
+def test_a_client_that_never_reads_harms_nobody(start: Start) -> None:
+    patient = start(settings=HostSettings(message_seconds=0.3))
+    wire = patient.asked("encoder", "encode_both", {"texts": ["many different words here"] * 1000, "kind": "query"})
     hosted = patient.hosted()
     assert hosted.encoder is not None
     for number in range(5):
         assert len(hosted.encoder.encode([f"others go on {number}"], "query")) == 1
-    hosted.close()
     wire.close()
 
 
@@ -177,7 +173,7 @@ def test_another_user_is_not_answered(house: House) -> None:
     folder = house.data / FOLDER
 
     def stranger() -> str:
-        command = [sys.executable, "-c", STRANGER, str(folder), HELLO.hex()]
+        command = [sys.executable, "-c", STRANGER, str(folder), line().hex()]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
 
     folder.chmod(0o711)
@@ -197,26 +193,18 @@ def test_the_socket_is_its_owners(house: House) -> None:
 
 
 @contextmanager
-def impostor(data: Path, behave: Callable[[Wire], object]) -> Iterator[Client]:
-    """A client of something that listens where a host would, and greets as one, and then does as it likes."""
-    models = {"encoder": {"name": "x", "version": "1", "dimensions": 2, "languages": ["en"]}}
-    greeting = {
-        "protocol": VERSION,
-        "version": __version__,
-        "models": models,
-        "choices": CHOICES,
-        "searches": True,
-        "fitted": {},
-    }
+def impostor(data: Path, behave: Callable[[Wire], object]) -> Iterator[Hosted]:
+    """Something that listens where a host would, and greets as one, and then does as it likes, as a command sees it."""
+    identity = {"name": "x", "version": "1", "dimensions": 2, "languages": ["en"], "sparse": True}
+    greeting = Welcome(__version__, {"encoder": {"identity": identity}}, CHOICES)
 
     def serve(listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        wire = Wire(connection, 10**6, 10)
-        wire.receive(10)
-        wire.send(Frame("welcome", greeting))
-        with suppress(Broken):  # the client has given up
-            behave(wire)
-        wire.close()
+        for act in (lambda wire: wire.send(["done", greeting]), behave):
+            wire = Wire(listener.accept()[0], 10**6, 10)
+            wire.receive(10)
+            with suppress(Broken):  # the client has given up
+                act(wire)
+            wire.close()
 
     folder = data / FOLDER
     folder.mkdir(parents=True, mode=0o700)
@@ -225,50 +213,53 @@ def impostor(data: Path, behave: Callable[[Wire], object]) -> Iterator[Client]:
         listener.listen(1)
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()
-        client = Client(folder, SHORT, "")
-        yield client
-        client.close()
+        yield connect(data, SHORT, CHOICES)
         thread.join(10)
 
 
-def hang(wire: Wire) -> None:
-    wire.receive(10)
-    wire.receive(10)  # until the client gives up
-
-
-def lie(answer: Frame) -> Callable[[Wire], object]:
-    def behave(wire: Wire) -> None:
-        wire.receive(10)
-        wire.send(answer)
-        wire.receive(10)
-
-    return behave
-
-
-@pytest.mark.parametrize("behave", [hang, lambda wire: wire.receive(10)], ids=["hangs", "ends"])
+@pytest.mark.parametrize("behave", [lambda wire: wire.receive(10), lambda _: None], ids=["hangs", "ends"])
 def test_a_host_that_does_not_answer_is_an_error_in_time(tmp_path: Path, behave: Callable[[Wire], object]) -> None:
     began = time.monotonic()
-    with impostor(tmp_path / "data", behave) as client, pytest.raises(ModelError, match=r"no activity|in the middle"):
-        client.ask("encode", {"texts": ["a"]})
+    with impostor(tmp_path / "data", behave) as hosted:
+        assert hosted.encoder is not None
+        with pytest.raises(ModelError, match=r"no activity|in the middle"):
+            hosted.encoder.encode(["a"], "query")
     assert time.monotonic() - began < 5
+
+
+ONE = {"shape": [1, 2], "float32": "AAAAAAAAAAA="}
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        Frame("vectors", {"shape": [1, 2]}, b"abc"),
-        Frame("vectors", {"shape": [1, 2], "weights": [[], []]}, bytes(8)),
-        Frame("vectors", {"shape": [1, 2], "weights": ["ab"]}, bytes(8)),
-        Frame("scores", {"scores": [1.0]}),
-        Frame("error", {}),
-        Frame("dance", {}),
+        ["done", [{"shape": [1, 2], "float32": "AAAA"}, [{}]]],
+        ["done", [{"shape": [2, 2], "float32": "AAAAAAAAAAA="}, [{}]]],
+        ["done", [{"shape": [1, 2], "float32": "?"}, [{}]]],
+        ["done", [ONE, [{}, {}]]],
+        ["done", [ONE, [{"a": 1.0}]]],
+        ["done", [1.0]],
+        ["done"],
+        ["error", {}],
+        ["dance"],
+        {},
+        7,
     ],
+    ids=str,
 )
-def test_an_answer_that_is_none_is_an_error(tmp_path: Path, answer: Frame) -> None:
-    with impostor(tmp_path / "data", lie(answer)) as client:
-        with pytest.raises(ModelError):
-            protocol.vectors_of(client.ask("encode", {"texts": ["a"]}), 1, 2)
-        client.close()
+def test_an_answer_that_is_none_is_an_error(tmp_path: Path, answer: Any) -> None:
+    with impostor(tmp_path / "data", lambda wire: wire.send(answer)) as hosted:
+        assert hosted.encoder is not None
+        with pytest.raises(ModelError, match="unexpected reply"):
+            encode_both(hosted.encoder, ["a"], "query")
+
+
+def test_a_host_that_came_back_with_other_models_is_lost(tmp_path: Path) -> None:
+    with impostor(tmp_path / "data", lambda wire: wire.send(["other"])) as hosted:
+        assert hosted.encoder is not None
+        with pytest.raises(ModelError, match=r"host\.restarted|other models"):
+            hosted.encoder.encode(["a"], "query")
+        assert hosted.lost
 
 
 def test_a_host_that_never_greets_is_not_used(tmp_path: Path) -> None:
@@ -282,9 +273,9 @@ def test_a_host_that_never_greets_is_not_used(tmp_path: Path) -> None:
         assert time.monotonic() - began < 3
         assert listens(tmp_path)
         with pytest.raises(ModelError, match=r"within 0\.5 seconds"):
-            hosting.status(tmp_path, SHORT, CHOICES)
+            status(tmp_path, SHORT, CHOICES)
     assert not listens(tmp_path)  # what a killed host leaves behind
-    assert hosting.status(tmp_path, SHORT, CHOICES) is None
+    assert status(tmp_path, SHORT, CHOICES) is None
     assert connect(tmp_path, SHORT, CHOICES) is NOTHING
 
 
@@ -293,6 +284,5 @@ def test_a_path_too_long_for_a_socket(tmp_path: Path, start: Start) -> None:
     hosted: Hosted = running.hosted()
     assert hosted.encoder is not None
     assert len(hosted.encoder.encode(["well"], "query")) == 1
-    hosted.close()
     running.stop()
     assert not (running.data / FOLDER / SOCKET).exists()

@@ -5,17 +5,16 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
 
 from localmed.domain.errors import Busy, Cancelled, ModelError
 from localmed.domain.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
-from localmed.models.host.adapters import Hosted, HostEncoder, unhurried
+from localmed.models.host.client import Hosted, Remote, unhurried
 from tests.models.host.conftest import Start
-from tests.models.host.house import WAIT, House
+from tests.models.host.house import WAIT, House, until
 from tests.scripted import ScriptedChat
 from tests.words import pattern
 
@@ -46,16 +45,9 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def encoder_of(hosted: Hosted) -> HostEncoder:
-    assert isinstance(hosted.encoder, HostEncoder)
+def encoder_of(hosted: Hosted) -> Remote:
+    assert isinstance(hosted.encoder, Remote)
     return hosted.encoder
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def held(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> Future[object]:
@@ -96,8 +88,6 @@ def test_too_many_are_refused_and_the_others_served(start: Start, threads: Threa
     assert all(len(future.result(10)) == 1 for future in waiting)
     assert first.result(10) is not None
     assert "refused" not in running.encoder.encoded
-    for connected in (mine, other):
-        connected.close()
     running.stop()
 
 
@@ -109,9 +99,8 @@ def test_cancelling_frees_the_model(start: Start) -> None:
     tokens: list[str] = []
     with pytest.raises(Cancelled):
         hosted.chat.complete(ASK, Watch(tokens.append, lambda: len(tokens) > 3))
-    assert chat.cancelled.is_set()
+    assert chat.cancelled.wait(5)
     assert hosted.chat.count(["the queue goes on"]) == [4]
-    hosted.close()
     running.stop()
 
 
@@ -127,7 +116,6 @@ def test_who_goes_away_frees_the_model(start: Start, threads: ThreadPoolExecutor
     with pytest.raises(InterruptedError):
         hosted.chat.complete(ASK, Watch(leave))
     assert chat.cancelled.wait(5)
-    hosted.close()
     running.stop()
 
 
@@ -147,7 +135,6 @@ def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadP
             future.result(10)
     with pytest.raises(ModelError, match=pattern("host.has_ended.what")):
         hosted.chat.complete(ASK)
-    hosted.close()
 
 
 def test_a_host_whose_folder_is_gone_leaves_the_next_ones_socket(start: Start) -> None:
@@ -155,8 +142,7 @@ def test_a_host_whose_folder_is_gone_leaves_the_next_ones_socket(start: Start) -
     shutil.rmtree(first.data)
     second = start()  # nobody else is there, as far as the folder tells
     first.stop()
-    with closing(second.hosted()) as hosted:
-        assert encoder_of(hosted).identity == second.encoder.identity
+    assert encoder_of(second.hosted()).identity == second.encoder.identity
     shutil.rmtree(second.data)
     second.stop()
 
@@ -169,5 +155,4 @@ def test_a_host_that_was_started_again_is_used_without_a_word(start: Start) -> N
     running.start()
     assert len(encoder_of(hosted).encode(["again"], "query")) == 1
     assert running.host.status().served == {"encode": 1}
-    hosted.close()
     running.stop()
