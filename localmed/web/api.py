@@ -8,7 +8,7 @@ those that no check takes back any more; a list takes the place of the one befor
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -26,7 +26,7 @@ from localmed.domain.findings import ALL
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.people import feedback, history, tokens
 from localmed.people.feedback import Opinion
-from localmed.people.history import Kept
+from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation.answer import view
 from localmed.presentation.finding import finding_value
 from localmed.presentation.plain import plain
@@ -34,7 +34,7 @@ from localmed.site import lookups, orders, records
 from localmed.site.session import Session, caller_of
 from localmed.text.language import clean
 from localmed.web import pages, sources, streams
-from localmed.web.ask import EVENT_STREAM, admitted, kept_answer, question_of
+from localmed.web.ask import EVENT_STREAM, admitted, asking, kept_answer, question_of
 from localmed.web.search import TYPED
 from localmed.web.streams import Event, Work
 from localmed.web.visits import Visit, anybody
@@ -83,7 +83,7 @@ class _Read(_Body):
 
 
 class AskBody(_Read):
-    """A question. ``after`` is the id of the answer that it follows; readings left out there are left out here."""
+    """A question. ``after`` is the id of the answer that it follows: what was chosen or left out there holds here."""
 
     collection: Name = ""
     preset: Name = ""
@@ -167,12 +167,12 @@ def answer_value(kept: Kept, language: str) -> dict[str, Any]:
     }
 
 
-def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier: tuple[str, ...] = ()) -> Response:
+def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_with: AskedWith = ALONE) -> Response:
     """The answer of ``work`` as JSON, or as events."""
     queued, id_ = admitted(visit, work)
 
     def value_of(answer: Answer) -> dict[str, Any]:
-        return answer_value(kept_answer(visit, asked_text, answer, id_, earlier), visit.language)
+        return answer_value(kept_answer(visit, asked_text, answer, id_, asked_with), visit.language)
 
     def shown(event: Event) -> Any:
         if event.kind == "answer":
@@ -186,21 +186,19 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
     return JSONResponse(value_of(streams.finish(queued)))
 
 
-def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, tuple[str, ...]]:
-    """The question, the work that answers it and the questions before it."""
-    text, session = question_of(visit, body.question), visit.session
-    earlier, before = history.followed(session, body.after)
-    left_out = (*before, *body.names)
-    filters = SearchFilter((body.collection,) if body.collection else ())
-    preset, check, thorough = body.preset or None, body.check, body.thorough
-    return text, lambda hooks: session.ask(text, filters, preset, earlier, hooks, check, thorough, left_out), earlier
+def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, AskedWith]:
+    """The question, the work that answers it and what it is asked with."""
+    chosen = AskedWith((), body.collection, body.preset, body.check, body.names)
+    carried = history.carried(visit.session, chosen, body.after)
+    carried = replace(carried, check=body.check) if body.thorough else carried  # they exclude each other
+    text = question_of(visit, body.question)
+    return text, asking(visit.session, text, carried, body.thorough), carried
 
 
 @router.post("/ask")
 def ask(visit: Program, request: Request, body: AskBody) -> Response:
     """The sections that speak of a question; with a chat model an answer, every sentence of it cited and checked."""
-    text, work, earlier = ask_work(visit, body)
-    return respond(visit, request, text, work, earlier)
+    return respond(visit, request, *ask_work(visit, body))
 
 
 @router.post("/records")

@@ -20,7 +20,7 @@ from localmed.domain.errors import LimitExceeded, UsageError
 from localmed.nightly import nights
 from localmed.people import feedback, history
 from localmed.people.feedback import Opinion
-from localmed.people.history import Kept
+from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation import finding, neutral, order, verify
 from localmed.presentation.answer import view
 from localmed.presentation.plain import copied, stated
@@ -28,6 +28,7 @@ from localmed.presentation.views import AnswerView
 from localmed.process.hooks import Hooks
 from localmed.retrieval.suggesting import suggestions
 from localmed.site import lookups, orders, page_images, uploads
+from localmed.site.session import Session
 from localmed.text.identifiers import MASK, identifiers
 from localmed.text.language import clean, words
 from localmed.web import pages, sources, streams
@@ -43,9 +44,9 @@ LAST = 3  # answers of before that stand below the empty box
 TYPED = 100  # characters of what is being typed; a longer text is a question, and suggests nothing
 
 
-def form_page(visit: Visit, typed: str = "", fault: Message | None = None) -> Response:
-    """The page with the form to ask, with what was ``typed`` and not asked for ``fault``."""
-    box = box_of(visit, typed)
+def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked_with: AskedWith = ALONE) -> Response:
+    """The page with the form to ask, with what was ``typed`` and chosen and not asked for ``fault``."""
+    box = box_of(visit, typed, asked_with)
     if not box["collections"]:
         return pages.page(visit, "no_library.html")
     text = pages.texts(visit.language)
@@ -69,10 +70,17 @@ def _morning(visit: Visit) -> dict[str, Any]:
     return {"morning": night, "waiting": len(uploads.listing(visit.session)), "due": due}
 
 
-def box_of(visit: Visit, asked_text: str = "") -> dict[str, Any]:
-    """What ``ask_form.html`` is filled with."""
+def box_of(visit: Visit, asked_text: str = "", asked_with: AskedWith = ALONE) -> dict[str, Any]:
+    """What ``ask_form.html`` is filled with: what was asked, and with what."""
     names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
-    return {"collections": names, "presets": tuple(visit.site.settings.tiers.presets), "asked_text": asked_text}
+    presets = tuple(visit.site.settings.tiers.presets)
+    return {"collections": names, "presets": presets, "asked_text": asked_text, "asked_with": asked_with}
+
+
+def box_of_kept(visit: Visit, kept: Kept) -> dict[str, Any]:
+    """As ``box_of``, above a kept answer; nothing where it is no question's."""
+    asks = kept.answer.workflow == "ask"
+    return box_of(visit, "" if MASK in kept.asked_text else kept.asked_text, kept.asked_with) if asks else {}
 
 
 def _ways_beside(visit: Visit) -> list[pages.Place]:
@@ -96,23 +104,24 @@ def ask(
 ) -> Response:
     """Answer ``question``; ``after`` names the answer that it follows, ``again`` the answer that is asked for anew.
 
-    ``left_out`` names readings that are not searched for; a follow-up keeps those of the question before it.
+    ``left_out`` names readings that are not searched for.
     """
-    session = visit.session
+    chosen = AskedWith((), collection, preset, check, left_out)
     try:
         text = question_of(visit, question)
     except UsageError as error:
         if wants_json(request):
             raise
-        return form_page(visit, question, error.full_message)
-    earlier, before = history.followed(session, after)
-    earlier = history.kept(session, again).earlier if again else earlier
-    filters = SearchFilter((collection,) if collection else ())
+        return form_page(visit, question, error.full_message, chosen)
+    carried = history.carried(visit.session, chosen, after, again)
+    return respond(visit, request, text, asking(visit.session, text, carried), carried)
 
-    def work(hooks: Hooks) -> Answer:
-        return session.ask(text, filters, preset or None, earlier, hooks, check, left_out=(*before, *left_out))
 
-    return respond(visit, request, text, work, earlier)
+def asking(session: Session, text: str, asked_with: AskedWith, thorough: bool = False) -> Work:
+    """The work that answers ``text``. For the API too."""
+    filters = SearchFilter((asked_with.collection,) if asked_with.collection else ())
+    preset, earlier, check, left_out = asked_with.preset, asked_with.earlier, asked_with.check, asked_with.left_out
+    return lambda hooks: session.ask(text, filters, preset or None, earlier, hooks, check, thorough, left_out)
 
 
 @router.post("/ask/suggestions")
@@ -140,7 +149,7 @@ def question_of(visit: Visit, typed: str) -> str:
     return text
 
 
-def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier: tuple[str, ...] = ()) -> Response:
+def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_with: AskedWith = ALONE) -> Response:
     """The answer of ``work``: events for a browser with the script, else its page. For every page that asks."""
 
     def shown(event: Event) -> Any:
@@ -148,16 +157,17 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
             notes = pages.lines(event.value.notes, visit)
             return pages.fragment(visit, "passages.html", notes=notes, **found_in(visit, event.value))
         if event.kind == "answer":
-            kept = kept_answer(visit, asked_text, event.value, id_, earlier)
-            values = values_of(visit, kept)
+            kept = kept_answer(visit, asked_text, event.value, id_, asked_with)
+            values, box = values_of(visit, kept), box_of_kept(visit, kept)
             html = pages.fragment(visit, "answer_body.html", **values)
-            return {"html": html, "path": path_of(kept), "said": ended(values["view"])}
+            above = pages.fragment(visit, "ask_form.html", **box) if box else ""
+            return {"html": html, "box": above, "path": path_of(kept), "said": ended(values["view"])}
         return streams.in_words(event, visit)
 
     queued, id_ = admitted(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
-    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(queued), id_, earlier)))
+    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(queued), id_, asked_with)))
 
 
 def ended(shown: AnswerView) -> str:
@@ -177,10 +187,10 @@ def admitted(visit: Visit, work: Work) -> tuple[Work, str]:
     return queued, id_
 
 
-def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, earlier: tuple[str, ...] = ()) -> Kept:
+def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, asked_with: AskedWith = ALONE) -> Kept:
     """``answer``, kept for the visitor; its pages are drawn ahead. For every page that shows an answer."""
     login = visit.login.id if visit.login else ""
-    kept = history.keep(visit.session, login, asked_text, answer, earlier, id_)
+    kept = history.keep(visit.session, login, asked_text, answer, asked_with, id_)
     page_images.draw_ahead(visit.session, answer)
     return kept
 
@@ -236,9 +246,8 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
 def answer_page(visit: Asking, answer_id: str) -> Response:
     """A kept answer."""
     kept = history.kept(visit.session, answer_id)
-    asks = kept.answer.workflow == "ask"
-    box = box_of(visit, "" if MASK in kept.asked_text else kept.asked_text) if asks else {}
-    return pages.page(visit, "answer.html", **values_of(visit, kept), **box, asks=asks)
+    box = box_of_kept(visit, kept)
+    return pages.page(visit, "answer.html", **values_of(visit, kept), **box, asks=bool(box))
 
 
 @router.get("/answers/{answer_id}/sheet")
