@@ -109,21 +109,16 @@ class Kept:
     answer: Answer
 
 
-def carried(session: Session, chosen: AskedWith, after: str = "", again: str = "") -> AskedWith:
-    """``chosen``, and where it says nothing what the answer had that it comes ``after``, or is asked for ``again``.
-
-    Asked again, a question has just those readings left out that are ``chosen``.
-    """
-    if not after and not again:
-        return chosen
-    before = kept(session, after or again)
-    was, asked_text = before.asked_with, () if again else (before.asked_text,)
+def carried(session: Session, chosen: AskedWith, after: str) -> AskedWith:
+    """``chosen`` of a question that comes ``after`` an answer: where it says nothing, what that was asked with."""
+    before = kept(session, after)
+    was = before.asked_with
     return AskedWith(
-        (*was.earlier, *asked_text),
+        (*was.earlier, before.asked_text),
         chosen.collection or was.collection,
         chosen.preset or was.preset,
         chosen.check or was.check,
-        (*(() if again else was.left_out), *chosen.left_out),
+        (*was.left_out, *chosen.left_out),
     )
 
 
@@ -268,8 +263,8 @@ def _forget_citations(state: sqlite3.Connection) -> None:
     state.execute("DELETE FROM cited WHERE answer NOT IN (SELECT id FROM answers)")
 
 
-def withdrawals(session: Session, sources: Iterable[Evidence]) -> tuple[Message, ...]:
-    """Which of the documents that ``sources`` are of are withdrawn now, when and why; nothing of what is hidden."""
+def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Message]:
+    """By its id each document of ``sources`` that is withdrawn now, when and why; nothing of what is hidden."""
     hidden = session.hidden()
     titles = {
         source.passage.document_id: source.document_title
@@ -277,15 +272,15 @@ def withdrawals(session: Session, sources: Iterable[Evidence]) -> tuple[Message,
         if source.passage.collection not in hidden
     }
     with suppress(NoLibrary), session.workspace() as workspace:
-        named = (workspace.withdrawal(document, title) for document, title in titles.items())
-        return tuple(line for line in named if line)
-    return ()
+        named = ((document, workspace.withdrawal(document, title)) for document, title in titles.items())
+        return {document: line for document, line in named if line}
+    return {}
 
 
 def with_withdrawals(session: Session, answer: Answer) -> Answer:
     """``answer`` with a note of each document that it cites and that was withdrawn since."""
     since = withdrawals(session, _in_force_then(answer))
-    return replace(answer, notes=(*since, *answer.notes)) if since else answer
+    return replace(answer, notes=(*since.values(), *answer.notes)) if since else answer
 
 
 def _in_force_then(answer: Answer) -> list[Evidence]:
@@ -296,7 +291,11 @@ def require_held(session: Session, answer: Answer) -> None:
     """Raise ``UsageError``, naming what was withdrawn, unless ``answer`` still ``holds``."""
     if not holds(session, answer):
         since = withdrawals(session, _in_force_then(answer))
-        raise UsageError("web.answer.gone_named", documents=since) if since else UsageError("web.answer.gone")
+        raise (
+            UsageError("web.answer.gone_named", documents=tuple(since.values()))
+            if since
+            else UsageError("web.answer.gone")
+        )
 
 
 def holds(session: Session, answer: Answer) -> bool:

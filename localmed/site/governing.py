@@ -1,19 +1,20 @@
-"""Changing what is set of documents (title, edition, tags, governance), and the chains that they stand in.
+"""Changing what is set of documents (title, edition, tags, governance, headings), and the chains they stand in.
 
 Rules: a collection's manifest has the last word, so a field that it states is refused here, with where to change it.
 All changes of one call are published together or not at all. A new title or edition is written into the indexes, which
-find and filter by it; the text is not read again. A new title is encoded with each passage, since it says what "it" is.
+find and filter by it; the text is not read again. A new title is encoded with each passage, since it says what "it" is;
+a heading likewise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import Document, Message, Status, is_date, message
+from localmed.domain import Document, Message, Passage, Status, is_date, message
 from localmed.domain.errors import UsageError
 from localmed.domain.ports import Embedder
 from localmed.ingest.governance import Fault, Row, differs, named
@@ -21,7 +22,19 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.catalogue import Catalogue
-from localmed.library.governed import DATES, FIELDS, GOVERNANCE, KEPT, known, tags_of
+from localmed.library.governed import (
+    DATES,
+    FIELDS,
+    GOVERNANCE,
+    HEADING,
+    KEPT,
+    NO_HEADING,
+    heading_field,
+    known,
+    of_heading,
+    paths_of,
+    tags_of,
+)
 from localmed.library.library import Builder, Library
 from localmed.library.vectors import VectorCache
 
@@ -46,19 +59,43 @@ class Change:
     @property
     def fields(self) -> str:
         """The names of what is set, for the audit log; never the values, which are names of staff."""
-        return " ".join(sorted(self.values))
+        return " ".join(sorted({name.split()[0] for name in self.values}))
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading, at the end of its ``path``, on a page; ``value`` is what was set of it, "" where nothing was."""
+
+    path: tuple[str, ...]
+    page: int
+    value: str
+
+    @property
+    def field(self) -> str:
+        """Its field."""
+        return heading_field(self.path)
+
+    @property
+    def removed(self) -> bool:
+        """Whether it was said to be no heading."""
+        return self.value == NO_HEADING
+
+    def set_to(self, name: str, none: bool) -> str:
+        """What is set of one that is called ``name``, or ``none``."""
+        return NO_HEADING if none else "" if name == self.path[-1] else name
 
 
 def problem(field: str, value: str) -> Message | None:
     """Why ``value`` cannot be set, None if it can."""
-    if field not in FIELDS:
+    name = HEADING if of_heading(field) else field
+    if name not in (*FIELDS, HEADING):
         return message("governance.no_field", field=field)
     if field in KEPT and not value:
         return message(f"governance.{field}")
     if field in DATES and value and not is_date(value):
         return message("governance.no_date", field=message(f"column.{field}"))
     if len(value) > LONGEST or not value.isprintable():
-        return message("governance.long", field=field, most=LONGEST)
+        return message("governance.long", field=name, most=LONGEST)
     return None
 
 
@@ -136,16 +173,25 @@ def apply(
 def _apply(builder: Builder, document: Document, values: Mapping[str, str], cache: VectorCache, batch: int) -> None:
     before = [known(document, name) for name in KEPT]
     title, edition = kept = [values.get(name, known(document, name)) for name in KEPT]
-    passages = builder.lexical.of_document(document.id) if kept != before else []
+    again = kept != before or any(map(of_heading, values))
+    passages = builder.lexical.of_document(document.id) if again else []
     if passages:
         builder.remove([document.id])
     builder.catalogue.governed.set(document, values)
     changed = replace(document.governance, **{name: value for name, value in values.items() if name in GOVERNANCE})
     tags = tags_of(values["tags"]) if "tags" in values else document.tags
     builder.put(replace(document, title=title, edition=edition, tags=tags, governance=changed))
-    for start in range(0, len(passages), batch):
-        part = builder.catalogue.governed.over_passages(passages[start : start + batch])
+    over = builder.catalogue.governed.over_passages(passages)
+    for start in range(0, len(over), batch):
+        part = over[start : start + batch]
         builder.add(part, cache.encode_passages(part))
+
+
+def headings(catalogue: Catalogue, document: Document, passages: Iterable[Passage]) -> list[Heading]:
+    """The headings of ``document`` as they were read, in order, and what was set of them."""
+    set_ = catalogue.governed.headings(document.id)
+    paths = {path: it for path, it in paths_of(passages).items() if path != (document.title,)}
+    return [Heading(path, it.page, set_.get(heading_field(path), "")) for path, it in paths.items()]
 
 
 # --- chains of editions -----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ sources and a follow-up are found by its id.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
-from localmed.domain.errors import LimitExceeded, UsageError
+from localmed.domain.errors import LimitExceeded, UnknownName, UsageError
 from localmed.nightly import nights
 from localmed.people import feedback, history
 from localmed.people.feedback import Opinion
@@ -74,13 +75,14 @@ def box_of(visit: Visit, asked_text: str = "", asked_with: AskedWith = ALONE) ->
     """What ``ask_form.html`` is filled with: what was asked, and with what."""
     names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
     presets = tuple(visit.site.settings.tiers.presets)
-    return {"collections": names, "presets": presets, "asked_text": asked_text, "asked_with": asked_with}
+    return {"collections": names, "presets": presets, "asked_text": asked_text, "asked_with": asked_with, "again": ""}
 
 
 def box_of_kept(visit: Visit, kept: Kept) -> dict[str, Any]:
     """As ``box_of``, above a kept answer; nothing where it is no question's."""
-    asks = kept.answer.workflow == "ask"
-    return box_of(visit, "" if MASK in kept.asked_text else kept.asked_text, kept.asked_with) if asks else {}
+    if kept.answer.workflow != "ask":
+        return {}
+    return box_of(visit, "" if MASK in kept.asked_text else kept.asked_text, kept.asked_with) | {"again": kept.id}
 
 
 def _ways_beside(visit: Visit) -> list[pages.Place]:
@@ -102,7 +104,7 @@ def ask(
     again: Annotated[str, Form()] = "",
     left_out: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """Answer ``question``; ``after`` names the answer that it follows, ``again`` the answer that is asked for anew.
+    """Answer ``question``; ``after`` names the answer that it follows, ``again`` one to the same question.
 
     ``left_out`` names readings that are not searched for.
     """
@@ -113,8 +115,11 @@ def ask(
         if wants_json(request):
             raise
         return form_page(visit, question, error.full_message, chosen)
-    carried = history.carried(visit.session, chosen, after, again)
-    return respond(visit, request, text, asking(visit.session, text, carried), carried)
+    with suppress(UnknownName):  # it is forgotten since
+        if again and (before := history.kept(visit.session, again)).asked_text == text:
+            chosen = replace(chosen, earlier=before.asked_with.earlier)
+    chosen = history.carried(visit.session, chosen, after) if after else chosen
+    return respond(visit, request, text, asking(visit.session, text, chosen), chosen)
 
 
 def asking(session: Session, text: str, asked_with: AskedWith, thorough: bool = False) -> Work:
@@ -235,7 +240,7 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
         "copied": copied(shown, kept.asked_text, answer.provenance.day),
         "masked": MASK in kept.asked_text,
         "holds": holds,
-        "withdrawals": () if holds else history.withdrawals(visit.session, answer.evidence),
+        "withdrawals": () if holds else history.withdrawals(visit.session, answer.evidence).values(),
         "votes": verify.votes(answer.parts, visit.language),
     }
     found = found_in(visit, answer, path_of(kept))

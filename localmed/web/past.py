@@ -19,12 +19,11 @@ def listing(visit: Asking) -> Response:
     """The visitor's answers, the newest first."""
     listed, unopened = history.listing(visit.session)
     since = history.withdrawals(visit.session, (evidence for kept in listed for evidence in kept.answer.evidence))
-    by_document = {dict(line.parameters)["document"]: line for line in since}
     answers = [
         (
             kept,
             datetime.fromtimestamp(kept.time).strftime("%Y-%m-%d %H:%M"),
-            [by_document[name] for name in _cited(kept) if name in by_document],
+            [since[name] for name in _cited(kept) if name in since],
         )
         for kept in listed
     ]
@@ -38,8 +37,8 @@ def listing(visit: Asking) -> Response:
 
 
 def _cited(kept: history.Kept) -> list[str]:
-    """The documents of an answer, as messages name them."""
-    return list(dict.fromkeys(evidence.passage.document_id[:12] for evidence in kept.answer.evidence))
+    """The documents of an answer."""
+    return list(dict.fromkeys(evidence.passage.document_id for evidence in kept.answer.evidence))
 
 
 @router.post("/history/{answer_id}/forget")

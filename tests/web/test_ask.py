@@ -162,7 +162,7 @@ def test_what_a_question_was_asked_with_holds_for_all_that_is_asked_from_its_pag
     first = asked("max dose of panadol in DKA", left_out="Panadol", collection="ward", check="true")
     without = asked("and in children?", after=Path(first).name)
     second = asked(after=Path(without).name)
-    again = asked(again=Path(second).name)
+    again = asked(again=Path(second).name, collection="ward", check="true")
     for path, shown in ((first, ([DKA], [PANADOL])), (second, ([DKA], [PANADOL])), (again, ([PANADOL, DKA], []))):
         assert readings(reader.get(path).text) == shown
         assert phrase("finding.read_as") in re.sub(
@@ -171,6 +171,9 @@ def test_what_a_question_was_asked_with_holds_for_all_that_is_asked_from_its_pag
     assert {str(chosen(path)) for path in (first, without, second, again)} == {"(['ward'], True)"}
     assert 'name="left_out" value="Panadol"' in reader.get(without).text, "though nothing there is read so"
     assert said("finding.following", question="max dose of panadol in DKA") in reader.get(again).text
+    other = asked("what is sepsis?", again=Path(second).name)
+    assert phrase("finding.following") not in reader.get(other).text, "another question in the box follows none"
+    assert chosen(other) == ([], False)
 
 
 def test_while_the_models_are_away_sections_are_found_by_words_and_that_is_told(copied_clients: Clients) -> None:
@@ -337,7 +340,7 @@ def test_an_answer_disappears_once_its_document_is_withdrawn(copied_clients: Cli
     page = reader.get(path).text
     assert "25 mg/kg" not in page
     today = datetime.now(UTC).date().isoformat()
-    named = f"{document.title} ({document.id[:12]}) was withdrawn on {today}: by the manufacturer"
+    named = f"{document.title} was withdrawn on {today}: by the manufacturer"
     assert named in page
     assert named in reader.get("/history").text
     leaflet = reader.form(f"{path}/leaflet", released_by="Dr Wu")
