@@ -15,7 +15,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 
@@ -28,6 +28,29 @@ DATES = ("edition", "effective_from", "review_by")
 APPROVED = "approved"  # the row beside an approver
 HEADING = "heading"  # begins the field of a heading: the path to it follows, as it was read
 NO_HEADING = "-"  # set of what was read as a heading and is text
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading, at the end of its ``path``, on a page; ``value`` is what was set of it, "" where nothing was."""
+
+    path: tuple[str, ...]
+    page: int
+    value: str
+
+    @property
+    def field(self) -> str:
+        """Its field."""
+        return heading_field(self.path)
+
+    @property
+    def removed(self) -> bool:
+        """Whether it was said to be no heading."""
+        return self.value == NO_HEADING
+
+    def set_to(self, name: str, none: bool) -> str:
+        """What is set of one that is called ``name``, or ``none``."""
+        return NO_HEADING if none else "" if name == self.path[-1] else name
 
 
 class Governed:
@@ -111,9 +134,15 @@ class Governed:
             made += own
         return made
 
-    def headings(self, document: str) -> dict[str, str]:
-        """What was set of the headings of a document, by field."""
-        return {field: value for field, value in self._set(document).items() if of_heading(field)}
+    def headings(self, document: Document, passages: Iterable[Passage]) -> list[Heading]:
+        """The headings of a document as they were read, in the order of its ``passages``; its title is none."""
+        set_, first = self._set(document.id), dict[tuple[str, ...], Passage]()
+        for passage in passages:
+            path = passage.found or passage.headings
+            for level in range(1, len(path) + 1):
+                first.setdefault(path[:level], passage)
+        first.pop((document.title,), None)
+        return [Heading(path, passage.page, set_.get(heading_field(path), "")) for path, passage in first.items()]
 
     def _set(self, document: str) -> dict[str, str]:
         return dict(self._database.execute("SELECT field, value FROM governed WHERE document = ?", (document,)))
@@ -132,16 +161,6 @@ def heading_field(path: Sequence[str]) -> str:
 def of_heading(field: str) -> bool:
     """Whether ``field`` is a heading's."""
     return field.startswith(f"{HEADING} ")
-
-
-def paths_of(passages: Iterable[Passage]) -> dict[tuple[str, ...], Passage]:
-    """The paths of the headings that were read, in order, each with the first passage below it."""
-    found: dict[tuple[str, ...], Passage] = {}
-    for passage in passages:
-        path = passage.found or passage.headings
-        for level in range(1, len(path) + 1):
-            found.setdefault(path[:level], passage)
-    return found
 
 
 def _under(passages: Iterable[Passage], set_: Mapping[str, str]) -> Iterator[Passage]:

@@ -8,13 +8,13 @@ a heading likewise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import Document, Message, Passage, Status, is_date, message
+from localmed.domain import Document, Message, Status, is_date, message
 from localmed.domain.errors import UsageError
 from localmed.domain.ports import Embedder
 from localmed.ingest.governance import Fault, Row, differs, named
@@ -22,19 +22,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.catalogue import Catalogue
-from localmed.library.governed import (
-    DATES,
-    FIELDS,
-    GOVERNANCE,
-    HEADING,
-    KEPT,
-    NO_HEADING,
-    heading_field,
-    known,
-    of_heading,
-    paths_of,
-    tags_of,
-)
+from localmed.library.governed import DATES, FIELDS, GOVERNANCE, HEADING, KEPT, known, of_heading, tags_of
 from localmed.library.library import Builder, Library
 from localmed.library.vectors import VectorCache
 
@@ -60,29 +48,6 @@ class Change:
     def fields(self) -> str:
         """The names of what is set, for the audit log; never the values, which are names of staff."""
         return " ".join(sorted({name.split()[0] for name in self.values}))
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading, at the end of its ``path``, on a page; ``value`` is what was set of it, "" where nothing was."""
-
-    path: tuple[str, ...]
-    page: int
-    value: str
-
-    @property
-    def field(self) -> str:
-        """Its field."""
-        return heading_field(self.path)
-
-    @property
-    def removed(self) -> bool:
-        """Whether it was said to be no heading."""
-        return self.value == NO_HEADING
-
-    def set_to(self, name: str, none: bool) -> str:
-        """What is set of one that is called ``name``, or ``none``."""
-        return NO_HEADING if none else "" if name == self.path[-1] else name
 
 
 def problem(field: str, value: str) -> Message | None:
@@ -185,13 +150,6 @@ def _apply(builder: Builder, document: Document, values: Mapping[str, str], cach
     for start in range(0, len(over), batch):
         part = over[start : start + batch]
         builder.add(part, cache.encode_passages(part))
-
-
-def headings(catalogue: Catalogue, document: Document, passages: Iterable[Passage]) -> list[Heading]:
-    """The headings of ``document`` as they were read, in order, and what was set of them."""
-    set_ = catalogue.governed.headings(document.id)
-    paths = {path: it for path, it in paths_of(passages).items() if path != (document.title,)}
-    return [Heading(path, it.page, set_.get(heading_field(path), "")) for path, it in paths.items()]
 
 
 # --- chains of editions -----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from localmed.domain import Collection, Document, Evidence, Hit, Kind, Message, 
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName
 from localmed.library import generations, originals
 from localmed.library.candidate import Pair, document_changes
-from localmed.library.governed import FIELDS, known
+from localmed.library.governed import FIELDS, Heading, known
 from localmed.library.originals import KEPT
 from localmed.library.remarks import Remark
 from localmed.library.sketches import ALIKE, likeness, sketch
@@ -56,7 +56,7 @@ class DocumentDetails:
     passages: Sequence[Passage]
     chain: governing.Chain
     overdue: str
-    headings: Sequence[governing.Heading]
+    headings: Sequence[Heading]
 
 
 def documents(session: Session, collection: str = "") -> list[Document]:
@@ -84,9 +84,7 @@ def document_details(session: Session, prefix: str) -> DocumentDetails:
         library, stored = workspace.library, _document(workspace, prefix)
         passages = library.lexical.of_document(stored.id)
         chain, overdue = governing.chain(library, stored.id), library.holding.overdue(stored.id)
-        return DocumentDetails(
-            stored, passages, chain, overdue, governing.headings(library.catalogue, stored, passages)
-        )
+        return DocumentDetails(stored, passages, chain, overdue, library.catalogue.governed.headings(stored, passages))
 
 
 def headings_named(

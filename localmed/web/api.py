@@ -2,8 +2,8 @@
 
 A program sends ``Authorization: Bearer TOKEN`` (``people/tokens.py``); a browser's login does not count here: no
 page of another site can use it. An answer comes whole, or as server-sent events for whoever accepts
-``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, ``sentences`` (of a question:
-those that no check takes back any more; a list takes the place of the one before), then ``answer`` or ``error``.
+``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, ``sections`` (of a question, while a
+chat model reads them), then ``answer`` or ``error``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation.answer import view
 from localmed.presentation.finding import finding_value
 from localmed.presentation.plain import plain
+from localmed.process.hooks import SILENT
 from localmed.site import lookups, orders, records
 from localmed.site.session import Session, caller_of
 from localmed.text.language import clean
@@ -183,7 +184,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
 
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
-    return JSONResponse(value_of(streams.finish(queued)))
+    return JSONResponse(value_of(queued(SILENT)))
 
 
 def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, AskedWith]:

@@ -1,4 +1,4 @@
-"""Ask: the steps, the sections as soon as a model reads them, then the answer; its own page, follow-ups and reports.
+"""Ask: the steps, the sections as soon as a model reads them, then the answer; its page, follow-ups, reports; history.
 
 The question comes by POST. A browser with the script gets events in the reply (``streams``); one without waits for the
 answer and is led to its page. Every answer is kept sealed for whoever asked (``people/history.py``): its page, its
@@ -26,7 +26,7 @@ from localmed.presentation import finding, neutral, order, verify
 from localmed.presentation.answer import view
 from localmed.presentation.plain import copied, stated
 from localmed.presentation.views import AnswerView
-from localmed.process.hooks import Hooks
+from localmed.process.hooks import SILENT, Hooks
 from localmed.retrieval.suggesting import suggestions
 from localmed.site import lookups, orders, page_images, uploads
 from localmed.site.session import Session
@@ -59,7 +59,7 @@ def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked
         "newest": [(f"/documents/{it.id}", it.title, it.edition) for it in newest],
         "beside_ways": [(place.path, text(place.code), "") for place in _ways_beside(visit)],
     }
-    return pages.page(visit, "ask.html", 400 if fault else 200, fault=fault, **box, **lists, **_morning(visit))
+    return pages.page(visit, "ask.html", fault=fault, **box, **lists, **_morning(visit))
 
 
 def _morning(visit: Visit) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def ask(
             raise
         return form_page(visit, question, error.full_message, chosen)
     with suppress(UnknownName):  # it is forgotten since
-        if again and (before := history.kept(visit.session, again)).asked_text == text:
+        if again and (before := history.kept(visit.session, again)).asked_text.split() == text.split():
             chosen = replace(chosen, earlier=before.asked_with.earlier)
     chosen = history.carried(visit.session, chosen, after) if after else chosen
     return respond(visit, request, text, asking(visit.session, text, chosen), chosen)
@@ -172,7 +172,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
     queued, id_ = admitted(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
-    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(queued), id_, asked_with)))
+    return pages.redirect(path_of(kept_answer(visit, asked_text, queued(SILENT), id_, asked_with)))
 
 
 def ended(shown: AnswerView) -> str:
@@ -281,3 +281,21 @@ def report(
     kept = history.kept(visit.session, answer_id)
     feedback.report(visit.session, kept, opinion, clean(comment))
     return pages.redirect(path_of(kept), notice="reported")
+
+
+@router.get("/history")
+def listing(visit: Asking) -> Response:
+    """The visitor's answers, the newest first, for as many days as the site keeps them."""
+    listed, unopened = history.listing(visit.session)
+    since = history.withdrawals(visit.session, (piece for kept in listed for piece in kept.answer.evidence))
+    cited = [dict.fromkeys(piece.passage.document_id for piece in kept.answer.evidence) for kept in listed]
+    gone = [[since[document] for document in documents if document in since] for documents in cited]
+    days = visit.site.settings.web.history_days
+    return pages.page(visit, "history.html", answers=list(zip(listed, gone, strict=True)), unopened=unopened, days=days)
+
+
+@router.post("/history/{answer_id}/forget")
+def forget(visit: Asking, answer_id: str) -> Response:
+    """Delete one of them; "all": all."""
+    history.forget(visit.session, "" if answer_id == "all" else answer_id)
+    return pages.redirect("/history", notice="forgotten")

@@ -26,7 +26,7 @@ from localmed.domain.errors import LocalmedError, UsageError
 from localmed.people.history import AskedWith, Kept
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
-from localmed.process.hooks import Hooks
+from localmed.process.hooks import SILENT, Hooks
 from localmed.text.language import clean
 from localmed.web import streams
 from localmed.web.api import LONGEST, Program, answer_value, words_of
@@ -95,7 +95,7 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
         pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, asked_with=asked_with))
         lines = streams.to_its_end(pieces, partial(_error_line, visit))
         return StreamingResponse(lines, media_type="text/event-stream", headers=streams.HEADERS)
-    kept = kept_answer(visit, text, streams.finish(queued), answer_id, asked_with)
+    kept = kept_answer(visit, text, queued(SILENT), answer_id, asked_with)
     spoken = {"role": "assistant", "content": content_of(kept, visit.language), "refusal": None}
     choice = {"index": 0, "message": spoken, "finish_reason": "stop", "logprobs": None}
     usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # nothing is counted

@@ -150,7 +150,6 @@ def _listed(
     return pages.page(
         visit,
         "documents.html",
-        400 if fault else 200,
         values={name: (typed or {}).get(name, "") for name in SHARED},
         marked=marked,
         fault=fault,
@@ -196,7 +195,7 @@ def _shown(
     return pages.page(
         visit,
         "document.html",
-        400 if fault or reason_fault else 200,
+        400 if reason_fault else 0,
         details=details,
         successors=lookups.successors(visit.session, details.document)[:SHOWN],
         reason=reason,

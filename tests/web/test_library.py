@@ -395,3 +395,19 @@ def test_headings_that_were_read_wrongly_are_corrected_and_undone(copied_clients
     for name in (wrong, spelt):
         librarian.form(f"{path}/headings", undo=name, **form())
     assert stored() == [*as_read, (("Later",), "More.")]
+
+
+def test_no_hash_and_no_path_of_the_server_is_shown_but_under_details(copied_clients: Clients) -> None:
+    librarian, old = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    librarian.form(f"/library/documents/{old}/supersede", successor=document_id(copied_clients, "Paracetamol"))
+    librarian.form("/library/refreshes/begin")
+    for path in (
+        f"/library/documents/{old}",
+        "/library/generations",
+        "/library/quarantine",
+        "/library/refreshes/1/report",
+    ):
+        page = librarian.get(path).text
+        seen = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<details>.*?</details>|<style>.*?</style>", "", page))
+        assert re.findall(r"\b[0-9a-f]{12,}\b|\s/\w+/\S+", seen) == [], path
+    assert old in librarian.get(f"/library/documents/{old}").text
