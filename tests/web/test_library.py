@@ -14,6 +14,7 @@ import pytest
 from localmed.domain import Collection, Message
 from localmed.domain.accounts import SessionRole
 from localmed.ingest.manifest import Manifest
+from localmed.library.governed import heading_field
 from localmed.library.withdrawals import Withdrawals
 from localmed.process.hooks import Hooks
 from localmed.site import changes, importing, jobs, lookups
@@ -395,6 +396,15 @@ def test_headings_that_were_read_wrongly_are_corrected_and_undone(copied_clients
     for name in (wrong, spelt):
         librarian.form(f"{path}/headings", undo=name, **form())
     assert stored() == [*as_read, (("Later",), "More.")]
+
+
+def test_the_page_of_what_is_no_heading_is_shown(copied_clients: Clients) -> None:
+    librarian, id_ = copied_clients("librarian"), document_id(copied_clients, "Vancomycin")
+    field = heading_field(("Vancomycin",))
+    librarian.form(f"/library/documents/{id_}/headings", **{field: "Vancomycin", f"no {field}": "1"})
+    passage = lookups.document_details(session_of(copied_clients), id_).passages[-1]
+    assert (passage.text[: passage.lead], passage.headings) == ("Vancomycin\n", ("Introduction",))
+    assert librarian.get(f"/passages/{passage.id}/image?start=0&end=10").content[:4] == b"\x89PNG"
 
 
 def test_no_hash_and_no_path_of_the_server_is_shown_but_under_details(copied_clients: Clients) -> None:
