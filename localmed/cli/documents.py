@@ -308,8 +308,17 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
 @click.option("--approver", metavar="NAME", help="Person who approved it.")
 @click.option("--effective-from", metavar="DATE", help="It is used from this day on, not before.")
 @click.option("--review-by", metavar="DATE", help="After this day it is shown as overdue for review.")
+@click.option("--heading", "called", nargs=2, multiple=True, metavar="READ NEW", help="Correct a heading read wrongly.")
+@click.option("--no-heading", multiple=True, metavar="READ", help="What was read as a heading is text.")
 @click.pass_context
-def set_fields(ctx: click.Context, /, documents: tuple[str, ...], **options: str | None) -> None:
+def set_fields(
+    ctx: click.Context,
+    /,
+    documents: tuple[str, ...],
+    called: tuple[tuple[str, str], ...],
+    no_heading: tuple[str, ...],
+    **options: str | None,
+) -> None:
     """Set details of DOCUMENTS, for all of them or none; an empty value ("") clears a field.
 
     Later imports of the file keep these values. Values in the collection's manifest can only be changed there.
@@ -318,13 +327,17 @@ def set_fields(ctx: click.Context, /, documents: tuple[str, ...], **options: str
     from localmed.site.governing import Change
 
     values = {name: value.strip() for name, value in options.items() if value is not None}
-    if not values:
+    headings = bool(called or no_heading)
+    if not values and not headings:
         raise UsageError("documents.nothing_to_set")
     with opened(ctx) as session:
         before = tuple({it.id: it for it in (lookups.document(session, name) for name in documents)}.values())
-        changes.govern(session, [Change(before, values)])
+        planned = [
+            Change((it,), lookups.headings_named(session, it, dict(called), no_heading)) for it in before if headings
+        ]
+        changes.govern(session, [*([Change(before, values)] if values else ()), *planned])
         after = [lookups.document(session, it.id) for it in before]
-    fields = tuple(message(f"column.{name}") for name in values)
+    fields = tuple(message(f"column.{name}") for name in (*values, *(["heading"] if headings else ())))
     for it in after:
         say("documents.fields_set", title=it.title, fields=fields, status=status_message(it.status))
 

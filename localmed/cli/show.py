@@ -49,7 +49,7 @@ def command(
             evidence, removed = session.kept_evidence(answer, passage)
         else:
             evidence, removed = lookups.evidence_of(session, passage), False
-        since = history.withdrawals(session, [evidence]) if answer else ()
+        since = history.withdrawals(session, [evidence]).values() if answer else ()
         marked = _span(span, evidence.passage)
         if image:
             lookups.draw_page(session, evidence, image, page, marked)

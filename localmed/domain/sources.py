@@ -152,6 +152,8 @@ class Passage:
     stable across re-imports of the same content. ``headings`` is the path from the title down. ``page`` is the first
     page, 0 where the source has none. ``ocr`` is the OCR engine's mean confidence by characters, from 0 to 1; None
     where the text is the file's own. ``doubtful``: its table was not read with certainty; its picture is to be read.
+    ``found`` are the headings that were read, where a librarian has corrected some; the first ``lead`` characters of
+    the text are those that are none.
     """
 
     id: str
@@ -168,6 +170,8 @@ class Passage:
     spans: tuple[Span, ...] = ()
     ocr: float | None = None
     doubtful: bool = False
+    found: tuple[str, ...] = ()
+    lead: int = 0
 
     @property
     def in_context(self) -> str:

@@ -54,7 +54,7 @@ def cited(
         seen = around(passage, document())
         end = min(end, len(passage.text))
         return text(passage.title, seen.text, seen.start + start, seen.start + end, image)
-    marked = passage.boxes(start, end)
+    marked = passage.boxes(start, end) or (passage.boxes() if end <= passage.lead else ())  # its lead has no box
     chosen = page_number or (marked[0].page if marked else passage.page)
     boxes = [box for box in marked if box.page == chosen]
     if not boxes:

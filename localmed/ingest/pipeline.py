@@ -244,7 +244,7 @@ class Importer:
         path, recipe, size = str(source.path), self._recipe(source), source.bytes
         try:
             reading = read(opened.content, source, context)
-            over = builder.catalogue.governed.over_passages  # encoders read the title with each passage
+            over = builder.catalogue.governed.over_passages  # encoders read title and headings with each passage
             reading.documents = [(document, tuple(over(cut))) for document, cut in reading.documents]
             before = builder.catalogue.file(self._name, path)
             if worse := refusal(reading, before, builder.catalogue.of_file(self._name, path), sha256):
@@ -288,7 +288,8 @@ class Importer:
         self._waiting = []
         while len(self._begun) > ahead:
             pairs = _passages([taken for taken in self._begun.popleft() if self._replace(builder, taken)])
-            for part in hooks.pieces(pairs, batch):
+            over = builder.catalogue.governed.over_passages([passage for passage, _ in pairs])  # what was moved, too
+            for part in hooks.pieces(list(zip(over, (taken for _, taken in pairs), strict=True)), batch):
                 passages = [passage for passage, _ in part]
                 builder.add(passages, cache.encode_passages(passages))
                 share = sum(taken.bytes / taken.passages for _, taken in part)

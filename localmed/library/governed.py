@@ -1,4 +1,5 @@
-"""What a librarian has set of documents, in ``library.sqlite``: title, edition, tags, owner, approver and two dates.
+"""What a librarian has set of documents, in ``library.sqlite``: title, edition, tags, owner, approver and two dates,
+and what a heading is called that was read wrongly, or that it is none.
 
 Like a mark it outlives re-imports: it lies over what the file says. What the collection's manifest states comes last:
 an import that finds a field there drops what had been set of it (``yield_to``), and setting such a field is refused.
@@ -10,11 +11,13 @@ read in another way, or moved within a larger one, stays approved.
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import groupby
 
 from localmed.domain import Document, Governance, Message, Passage, message
 
@@ -23,6 +26,31 @@ FIELDS = ("title", "edition", *GOVERNANCE, "tags")
 KEPT = ("title", "edition")  # also kept with each passage, which the indexes find and filter by
 DATES = ("edition", "effective_from", "review_by")
 APPROVED = "approved"  # the row beside an approver
+HEADING = "heading"  # begins the field of a heading: the path to it follows, as it was read
+NO_HEADING = "-"  # set of what was read as a heading and is text
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading, at the end of its ``path``, on a page; ``value`` is what was set of it, "" where nothing was."""
+
+    path: tuple[str, ...]
+    page: int
+    value: str
+
+    @property
+    def field(self) -> str:
+        """Its field."""
+        return heading_field(self.path)
+
+    @property
+    def removed(self) -> bool:
+        """Whether it was said to be no heading."""
+        return self.value == NO_HEADING
+
+    def set_to(self, name: str, none: bool) -> str:
+        """What is set of one that is called ``name``, or ``none``."""
+        return NO_HEADING if none else "" if name == self.path[-1] else name
 
 
 class Governed:
@@ -56,8 +84,7 @@ class Governed:
 
     def of(self, document: Document) -> dict[str, str]:
         """What was set of a document and holds for its text, by field."""
-        query = "SELECT field, value FROM governed WHERE document = ?"
-        values = dict(self._database.execute(query, (document.id,)))
+        values = {field: value for field, value in self._set(document.id).items() if not of_heading(field)}
         approved = values.pop(APPROVED, document.content).split()
         if document.content not in approved and document.file_sha256 not in approved:
             values.pop("approver", None)
@@ -94,23 +121,75 @@ class Governed:
         return replace(document, title=title, edition=edition, tags=tags, governance=changed)
 
     def over_passages(self, passages: Sequence[Passage]) -> Sequence[Passage]:
-        """``passages`` with the titles and editions that were set of their documents."""
-        query = "SELECT document, field, value FROM governed WHERE field IN ('title', 'edition')"
-        said: dict[str, dict[str, str]] = {}
-        for document, field, value in self._database.execute(query):
-            said.setdefault(document, {})[field] = value
-        if not said:
-            return passages
-        pairs = [(passage, said.get(passage.document_id, {})) for passage in passages]
-        return [
-            replace(passage, title=set_.get("title", passage.title), edition=set_.get("edition", passage.edition))
-            for passage, set_ in pairs
-        ]
+        """``passages``, whole documents in order, with the titles, editions and headings set of their documents."""
+        said = {document: self._set(document) for document in {passage.document_id for passage in passages}}
+        made: list[Passage] = []
+        for document, together in groupby(passages, key=lambda passage: passage.document_id):
+            set_, own = said[document], list(together)
+            if set_ or any(passage.found for passage in own):
+                own = [
+                    replace(it, title=set_.get("title", it.title), edition=set_.get("edition", it.edition))
+                    for it in _under(own, set_)
+                ]
+            made += own
+        return made
+
+    def headings(self, document: Document, passages: Iterable[Passage]) -> list[Heading]:
+        """The headings of a document as they were read, in the order of its ``passages``; its title is none."""
+        set_, first = self._set(document.id), dict[tuple[str, ...], Passage]()
+        for passage in passages:
+            path = passage.found or passage.headings
+            for level in range(1, len(path) + 1):
+                first.setdefault(path[:level], passage)
+        first.pop((document.title,), None)
+        return [Heading(path, passage.page, set_.get(heading_field(path), "")) for path, passage in first.items()]
+
+    def _set(self, document: str) -> dict[str, str]:
+        return dict(self._database.execute("SELECT field, value FROM governed WHERE document = ?", (document,)))
 
     def _drop(self, document: str, field: str) -> None:
         self._database.execute("DELETE FROM governed WHERE document = ? AND field = ?", (document, field))
         if field == "approver":
             self._drop(document, APPROVED)
+
+
+def heading_field(path: Sequence[str]) -> str:
+    """The field of the heading at the end of ``path``, as it was read."""
+    return f"{HEADING} {json.dumps(path, ensure_ascii=False)}"
+
+
+def of_heading(field: str) -> bool:
+    """Whether ``field`` is a heading's."""
+    return field.startswith(f"{HEADING} ")
+
+
+def _under(passages: Iterable[Passage], set_: Mapping[str, str]) -> Iterator[Passage]:
+    """``passages`` of one document under its headings as they are called.
+
+    What is no heading begins the text of the first passage below it, which goes on with the section above.
+    """
+    above: tuple[str, ...] = ()
+    names: list[str] = []  # in the places of those that were read
+    for passage in passages:
+        found, before, names, text = passage.found or passage.headings, names, [], ""
+        for level, heading in enumerate(found):
+            path = found[: level + 1]
+            name = set_.get(heading_field(path), heading)
+            if name != NO_HEADING:
+                names.append(name)
+                continue
+            text += "" if above[: level + 1] == path else f"{heading}\n"
+            section = before[level : None if path == found else level + 1] if above[:level] == found[:level] else []
+            names += section or [""]
+        above, headings, moved = found, tuple(filter(None, names)), len(text) - passage.lead
+        yield replace(
+            passage,
+            headings=headings,
+            found=() if headings == found else found,
+            text=text + passage.text[passage.lead :],
+            lead=len(text),
+            spans=tuple(replace(span, start=span.start + moved, end=span.end + moved) for span in passage.spans),
+        )
 
 
 def tags_of(text: str) -> tuple[str, ...]:

@@ -284,6 +284,8 @@ def dump(passage: Passage) -> bytes:
     values = asdict(passage)
     if not passage.doubtful:
         del values["doubtful"]  # so passages of before and of now are stored alike
+    if not passage.found:
+        del values["found"], values["lead"]
     values["spans"] = [
         (span.start, span.end, span.box.page, span.box.x0, span.box.y0, span.box.x1, span.box.y1)
         for span in passage.spans
@@ -314,7 +316,7 @@ def undumped(stored: bytes) -> Passage:
             raise ValueError("the digest does not match")
     values: dict[str, Any] = json.loads(stored.decode("utf-8", "surrogatepass"))
     values["spans"] = tuple(Span(start, end, Box(*box)) for start, end, *box in values["spans"])
-    values["headings"] = tuple(values["headings"])
+    values |= {name: tuple(values[name]) for name in ("headings", "found") if name in values}
     return Passage(**values)
 
 

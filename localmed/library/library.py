@@ -295,7 +295,6 @@ class Builder:
     def add(self, passages: Sequence[Passage], encoded: Encoded) -> None:
         """Add passages of documents that were ``put``, as they were ``encoded``."""
         self._delete()
-        passages = self.catalogue.governed.over_passages(passages)
         self._writer.add(passages)
         self.add_vectors(passages, encoded)
 

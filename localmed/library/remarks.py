@@ -59,13 +59,18 @@ remarks = Remembered(_read)  # by passage
 
 def about(passage: Passage) -> Remark:
     """A remark on ``passage`` that says nothing yet."""
-    return Remark(passage.id, passage.document_id, digest(passage.text))
+    return Remark(passage.id, passage.document_id, _text(passage))
+
+
+def _text(passage: Passage) -> str:
+    """The digest of its own text: what a librarian says of its heading changes no remark."""
+    return digest(passage.text[passage.lead :])
 
 
 def carry(data: Path, cut: Iterable[Passage], before: str) -> None:
     """``cut`` takes the place of the document ``before``: what is said of a passage holds for the same text."""
     said = {remark.text: remark for remark in remarks(data).values() if remark.document == before}
-    made = [replace(about(it), **_said(said[key])) for it in cut if said and (key := digest(it.text)) in said]
+    made = [replace(about(it), **_said(said[key])) for it in cut if said and (key := _text(it)) in said]
     for remark in made:
         put(data, remark)
 

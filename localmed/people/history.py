@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, Evidence, Message, Origin, Status
 from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
+from localmed.domain.findings import ALL
 from localmed.library.state import rows, selected
 from localmed.people.sealing import seal, unseal
 from localmed.site import stops
@@ -40,14 +41,32 @@ if TYPE_CHECKING:
 OWN = ("question", "parts", "notes", "verification")  # fields of an answer that may repeat what was asked
 
 
-def masked(asked_text: str, earlier: Sequence[str], answer: Answer) -> tuple[str, tuple[str, ...], Answer]:
-    """What was asked, what was asked before, and the answer, as they may be kept."""
-    typed = (asked_text, *earlier, answer.question)
+@dataclass(frozen=True, slots=True)
+class AskedWith:
+    """What a question was asked with, and what is asked from its answer's page is asked with too.
+
+    ``earlier`` are the questions before it; ``left_out`` names every reading that was left out on the way to it.
+    """
+
+    earlier: tuple[str, ...] = ()
+    collection: str = ""
+    preset: str = ""
+    check: bool = False
+    left_out: tuple[str, ...] = ()
+
+
+ALONE = AskedWith()
+
+
+def masked(asked_text: str, asked_with: AskedWith, answer: Answer) -> tuple[str, AskedWith, Answer]:
+    """What was asked, what it was asked with, and the answer, as they may be kept."""
+    typed = (asked_text, *asked_with.earlier, answer.question)
     words = {word for text in typed for word in identifiers(text)}
     if not words:
-        return asked_text, tuple(earlier), answer
+        return asked_text, asked_with, answer
     hide = hiding(words)
-    return hide(asked_text), tuple(map(hide, earlier)), _answer(answer, hide)
+    earlier, left_out = (tuple(map(hide, texts)) for texts in (asked_with.earlier, asked_with.left_out))
+    return hide(asked_text), replace(asked_with, earlier=earlier, left_out=left_out), _answer(answer, hide)
 
 
 def _answer(answer: Answer, hide: Callable[[str], str]) -> Answer:
@@ -81,20 +100,26 @@ EARLIER = 5  # questions kept for a follow-up
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A kept answer: what was asked, the questions before it, and when (seconds since 1970)."""
+    """A kept answer: what was asked, with what, and when (seconds since 1970)."""
 
     id: str
     asked_text: str
-    earlier: tuple[str, ...]
+    asked_with: AskedWith
     time: float
     answer: Answer
 
 
-def followed(session: Session, id_: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The questions before one that follows the answer ``id_`` ("": none), and the names of readings left out there."""
-    before = kept(session, id_) if id_ else None
-    found = before.answer.receipts if before else None
-    return (*before.earlier, before.asked_text) if before else (), found.left_out if found else ()
+def carried(session: Session, chosen: AskedWith, after: str) -> AskedWith:
+    """``chosen`` of a question that comes ``after`` an answer: where it says nothing, what that was asked with."""
+    before = kept(session, after)
+    was = before.asked_with
+    return AskedWith(
+        (*was.earlier, before.asked_text),
+        chosen.collection or was.collection,
+        chosen.preset or was.preset,
+        chosen.check or was.check,
+        (*was.left_out, *chosen.left_out),
+    )
 
 
 def new_id() -> str:
@@ -103,15 +128,18 @@ def new_id() -> str:
 
 
 def keep(
-    session: Session, login: str, asked_text: str, answer: Answer, earlier: Sequence[str] = (), id_: str = ""
+    session: Session, login: str, asked_text: str, answer: Answer, asked_with: AskedWith = ALONE, id_: str = ""
 ) -> Kept:
     """Keep ``answer`` for the session's user, names and numbers of patients masked; return what is kept.
 
     ``login`` is where it was asked ("": by a program).
     """
     user, id_, now = session.caller.user, id_ or new_id(), time.time()
-    asked_text, earlier, answer = masked(asked_text, earlier[-EARLIER:], answer)
-    made = Kept(id_, asked_text, tuple(earlier), now, answer)
+    left_out = dict.fromkeys((*asked_with.left_out, *(answer.receipts.left_out if answer.receipts else ())))
+    left_out.pop(ALL, None)  # those that there were, by their names
+    asked_with = replace(asked_with, earlier=asked_with.earlier[-EARLIER:], left_out=tuple(left_out))
+    asked_text, asked_with, answer = masked(asked_text, asked_with, answer)
+    made = Kept(id_, asked_text, asked_with, now, answer)
     documents = {evidence.passage.document_id for evidence in answer.evidence}
     with rows(session.data) as state:
         state.execute("BEGIN IMMEDIATE")
@@ -133,7 +161,7 @@ def keep_anew(session: Session, kept: Kept) -> None:
 
 
 def _sealed(session: Session, kept: Kept) -> bytes:
-    values = {"asked": kept.asked_text, "earlier": list(kept.earlier), "answer": answer_json(kept.answer)}
+    values = {"asked": kept.asked_text, **asdict(kept.asked_with), "answer": answer_json(kept.answer)}
     plain = json.dumps(values, ensure_ascii=False).encode()
     return seal(session.data, plain, "answer", kept.id, session.caller.user)
 
@@ -206,7 +234,9 @@ def unanswered(session: Session) -> list[Kept]:
 def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:
     try:
         values = json.loads(unseal(data, sealed, "answer", id_, user))
-        return Kept(id_, values["asked"], tuple(values["earlier"]), moment, answer_of(values["answer"], authentic=True))
+        asked_text, answer = values.pop("asked"), answer_of(values.pop("answer"), authentic=True)
+        chosen: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in values.items()}
+        return Kept(id_, asked_text, AskedWith(**chosen), moment, answer)
     except (ValueError, LookupError, TypeError):  # of another version
         raise UnknownName("history.gone") from None
 
@@ -245,8 +275,8 @@ def _forget_citations(state: sqlite3.Connection) -> None:
     state.execute("DELETE FROM cited WHERE answer NOT IN (SELECT id FROM answers)")
 
 
-def withdrawals(session: Session, sources: Iterable[Evidence]) -> tuple[Message, ...]:
-    """Which of the documents that ``sources`` are of are withdrawn now, when and why; nothing of what is hidden."""
+def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Message]:
+    """By its id each document of ``sources`` that is withdrawn now, when and why; nothing of what is hidden."""
     hidden = session.hidden()
     titles = {
         source.passage.document_id: source.document_title
@@ -254,15 +284,15 @@ def withdrawals(session: Session, sources: Iterable[Evidence]) -> tuple[Message,
         if source.passage.collection not in hidden
     }
     with suppress(NoLibrary), session.workspace() as workspace:
-        named = (workspace.withdrawal(document, title) for document, title in titles.items())
-        return tuple(line for line in named if line)
-    return ()
+        named = ((document, workspace.withdrawal(document, title)) for document, title in titles.items())
+        return {document: line for document, line in named if line}
+    return {}
 
 
 def with_withdrawals(session: Session, answer: Answer) -> Answer:
     """``answer`` with a note of each document that it cites and that was withdrawn since."""
     since = withdrawals(session, _in_force_then(answer))
-    return replace(answer, notes=(*since, *answer.notes)) if since else answer
+    return replace(answer, notes=(*since.values(), *answer.notes)) if since else answer
 
 
 def _in_force_then(answer: Answer) -> list[Evidence]:
@@ -273,7 +303,11 @@ def require_held(session: Session, answer: Answer) -> None:
     """Raise ``UsageError``, naming what was withdrawn, unless ``answer`` still ``holds``."""
     if not holds(session, answer):
         since = withdrawals(session, _in_force_then(answer))
-        raise UsageError("web.answer.gone_named", documents=since) if since else UsageError("web.answer.gone")
+        raise (
+            UsageError("web.answer.gone_named", documents=tuple(since.values()))
+            if since
+            else UsageError("web.answer.gone")
+        )
 
 
 def holds(session: Session, answer: Answer) -> bool:

@@ -106,9 +106,7 @@ def mark(session: Session, document: Document, status: Status, replaced_by: str 
     with _building(session, "mark", document.id) as (builder, change):
         governing.mark(builder, document.id, status, replaced_by, reason)
         change.generation = builder.publish(
-            message(
-                "generation.made.mark", document=document.id[:12], status=message(f"documents.status_{status.value}")
-            )
+            message("generation.made.mark", document=document.title, status=message(f"documents.status_{status.value}"))
         )
         change.outcome = status.value
     return change.generation

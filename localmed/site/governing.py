@@ -1,8 +1,9 @@
-"""Changing what is set of documents (title, edition, tags, governance), and the chains that they stand in.
+"""Changing what is set of documents (title, edition, tags, governance, headings), and the chains they stand in.
 
 Rules: a collection's manifest has the last word, so a field that it states is refused here, with where to change it.
 All changes of one call are published together or not at all. A new title or edition is written into the indexes, which
-find and filter by it; the text is not read again. A new title is encoded with each passage, since it says what "it" is.
+find and filter by it; the text is not read again. A new title is encoded with each passage, since it says what "it" is;
+a heading likewise.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.catalogue import Catalogue
-from localmed.library.governed import DATES, FIELDS, GOVERNANCE, KEPT, known, tags_of
+from localmed.library.governed import DATES, FIELDS, GOVERNANCE, HEADING, KEPT, known, of_heading, tags_of
 from localmed.library.library import Builder, Library
 from localmed.library.vectors import VectorCache
 
@@ -46,19 +47,20 @@ class Change:
     @property
     def fields(self) -> str:
         """The names of what is set, for the audit log; never the values, which are names of staff."""
-        return " ".join(sorted(self.values))
+        return " ".join(sorted({name.split()[0] for name in self.values}))
 
 
 def problem(field: str, value: str) -> Message | None:
     """Why ``value`` cannot be set, None if it can."""
-    if field not in FIELDS:
+    name = HEADING if of_heading(field) else field
+    if name not in (*FIELDS, HEADING):
         return message("governance.no_field", field=field)
     if field in KEPT and not value:
         return message(f"governance.{field}")
     if field in DATES and value and not is_date(value):
         return message("governance.no_date", field=message(f"column.{field}"))
     if len(value) > LONGEST or not value.isprintable():
-        return message("governance.long", field=field, most=LONGEST)
+        return message("governance.long", field=name, most=LONGEST)
     return None
 
 
@@ -136,15 +138,17 @@ def apply(
 def _apply(builder: Builder, document: Document, values: Mapping[str, str], cache: VectorCache, batch: int) -> None:
     before = [known(document, name) for name in KEPT]
     title, edition = kept = [values.get(name, known(document, name)) for name in KEPT]
-    passages = builder.lexical.of_document(document.id) if kept != before else []
+    again = kept != before or any(map(of_heading, values))
+    passages = builder.lexical.of_document(document.id) if again else []
     if passages:
         builder.remove([document.id])
     builder.catalogue.governed.set(document, values)
     changed = replace(document.governance, **{name: value for name, value in values.items() if name in GOVERNANCE})
     tags = tags_of(values["tags"]) if "tags" in values else document.tags
     builder.put(replace(document, title=title, edition=edition, tags=tags, governance=changed))
-    for start in range(0, len(passages), batch):
-        part = builder.catalogue.governed.over_passages(passages[start : start + batch])
+    over = builder.catalogue.governed.over_passages(passages)
+    for start in range(0, len(over), batch):
+        part = over[start : start + batch]
         builder.add(part, cache.encode_passages(part))
 
 

@@ -7,7 +7,7 @@ still what they saw: two people with the same table open do not undo each other'
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -19,7 +19,7 @@ from localmed.domain import Collection, Document, Evidence, Hit, Kind, Message, 
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName
 from localmed.library import generations, originals
 from localmed.library.candidate import Pair, document_changes
-from localmed.library.governed import FIELDS, known
+from localmed.library.governed import FIELDS, Heading, known
 from localmed.library.originals import KEPT
 from localmed.library.remarks import Remark
 from localmed.library.sketches import ALIKE, likeness, sketch
@@ -47,12 +47,16 @@ TERMS_SEARCHED = 64  # of each, the rarest
 
 @dataclass(frozen=True, slots=True)
 class DocumentDetails:
-    """All that is known of a document; ``overdue`` is the date by which it was to be reviewed, if that has passed."""
+    """All that is known of a document; ``overdue`` is the date by which it was to be reviewed, if that has passed.
+
+    ``headings`` are as they were read, with what was set of them.
+    """
 
     document: Document
     passages: Sequence[Passage]
     chain: governing.Chain
     overdue: str
+    headings: Sequence[Heading]
 
 
 def documents(session: Session, collection: str = "") -> list[Document]:
@@ -78,12 +82,26 @@ def document_details(session: Session, prefix: str) -> DocumentDetails:
     """All that is known of the document whose id starts with ``prefix``."""
     with session.workspace() as workspace:
         library, stored = workspace.library, _document(workspace, prefix)
-        return DocumentDetails(
-            stored,
-            library.lexical.of_document(stored.id),
-            governing.chain(library, stored.id),
-            library.holding.overdue(stored.id),
-        )
+        passages = library.lexical.of_document(stored.id)
+        chain, overdue = governing.chain(library, stored.id), library.holding.overdue(stored.id)
+        return DocumentDetails(stored, passages, chain, overdue, library.catalogue.governed.headings(stored, passages))
+
+
+def headings_named(
+    session: Session, document: Document, names: Mapping[str, str], none: Sequence[str]
+) -> dict[str, str]:
+    """What to set of headings of ``document``, by field: their ``names``, or that they are ``none``.
+
+    Raise ``UnknownName`` for a heading that was not read.
+    """
+    known_headings, fields = document_details(session, document.id).headings, dict[str, str]()
+    for read, name in {**names, **dict.fromkeys(none, "")}.items():
+        known_as = (one for one in known_headings if read in (one.path[-1], one.value))
+        own = {one.field: one.set_to(name.strip(), read in none) for one in known_as}
+        if not own:
+            raise UnknownName("documents.no_heading", heading=read, document=document.id[:12], title=document.title)
+        fields |= own
+    return fields
 
 
 def named_by(document: Document, text: str) -> bool:

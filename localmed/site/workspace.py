@@ -116,10 +116,8 @@ class Workspace:
         stored = self.library.catalogue.by_ids([document]).get(document)
         entry = self.library.holding.withdrawal(document, stored.content if stored else "")
         if entry is None:
-            return message("answer.withdrawn_by_source", title=title, document=document[:12])
-        return message(
-            "answer.withdrawn_since", title=title, document=document[:12], date=entry.time[:10], reason=entry.reason
-        )
+            return message("answer.withdrawn_by_source", title=title)
+        return message("answer.withdrawn_since", title=title, date=entry.time[:10], reason=entry.reason)
 
     def standing(self, documents: Iterable[str]) -> dict[str, tuple[Status, str]]:
         """The status of each document now, and the date by which it was to be reviewed if that has passed."""

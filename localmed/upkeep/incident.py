@@ -67,7 +67,7 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
             "user": user,
             "time": _moment(kept.time),
             "question": kept.asked_text if open_question else None,
-            "earlier": list(kept.earlier) if open_question else None,
+            "earlier": list(kept.asked_with.earlier) if open_question else None,
             "reports": [_report(report) for report in reports],
             "versions": _versions(answer),
             "exported": {"by": session.caller.user, "time": _moment(datetime.now(UTC).timestamp())},
@@ -88,7 +88,7 @@ def _answer_and_reports(session: Session, id_: str) -> tuple[str, Kept, list[Rep
         if not reports:
             raise
     first = reports[0]
-    return first.user, history.Kept(id_, first.asked_text, (), first.time, first.answer), reports
+    return first.user, history.Kept(id_, first.asked_text, history.ALONE, first.time, first.answer), reports
 
 
 # --- what is left without the question --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Accounts, for administrators: make them, give roles and groups, disable them, set a password."""
+"""Accounts, for administrators: make them, give roles and groups, disable them, set a password; one's own tokens."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from starlette.responses import Response
 from localmed.domain import Message
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import UsageError
-from localmed.people import accounts
+from localmed.people import accounts, tokens
 from localmed.web import pages
-from localmed.web.visits import Accounts
+from localmed.web.visits import Accounts, Asking, Visit
 
-router = APIRouter(prefix="/admin/accounts")
+router = APIRouter()
 PATH = "/admin/accounts"
 
 
-@router.get("")
+@router.get(PATH)
 def listing(visit: Accounts) -> Response:
     """All accounts, and the form for another."""
     return _listed(visit, Account("", SessionRole.READER))
@@ -27,11 +27,10 @@ def listing(visit: Accounts) -> Response:
 def _listed(visit: Accounts, typed: Account, fault: Message | None = None) -> Response:
     """All accounts, and the form for another, as it was ``typed`` and not made for ``fault``."""
     known, roles = accounts.accounts(visit.site.data), tuple(SessionRole)
-    status = 400 if fault else 200
-    return pages.page(visit, "accounts.html", status, accounts=known, roles=roles, typed=typed, fault=fault)
+    return pages.page(visit, "accounts.html", accounts=known, roles=roles, typed=typed, fault=fault)
 
 
-@router.post("")
+@router.post(PATH)
 def create(
     visit: Accounts,
     user: Annotated[str, Form()] = "",
@@ -48,7 +47,7 @@ def create(
     return pages.redirect(PATH, notice="saved")
 
 
-@router.post("/{user}")
+@router.post(PATH + "/{user}")
 def change(
     visit: Accounts,
     user: str,
@@ -61,8 +60,35 @@ def change(
     return pages.redirect(PATH, notice="saved")
 
 
-@router.post("/{user}/password")
+@router.post(PATH + "/{user}/password")
 def set_password(visit: Accounts, user: str, password: Annotated[str, Form()] = "") -> Response:
     """Give an account a new password: it was forgotten, or is to be void."""
     accounts.set_password(visit.session, user, password)
     return pages.redirect(PATH, notice="saved")
+
+
+# --- tokens of one's own account --------------------------------------------------------------------------------------
+
+
+@router.get("/account/tokens")
+def tokens_held(visit: Asking) -> Response:
+    """The tokens that hold."""
+    return _tokens(visit, "")
+
+
+@router.post("/account/tokens")
+def make_token(visit: Asking, name: Annotated[str, Form()] = "", days: Annotated[int, Form()] = 0) -> Response:
+    """Make one, shown this once."""
+    return _tokens(visit, tokens.make(visit.session, visit.session.caller.user, name, days))
+
+
+@router.post("/account/tokens/{token_id}/revoke")
+def revoke_token(visit: Asking, token_id: str) -> Response:
+    """End one."""
+    tokens.revoke(visit.session, token_id)
+    return pages.redirect("/account/tokens", notice="revoked")
+
+
+def _tokens(visit: Visit, made: str) -> Response:
+    rows = [(token, pages.day(token.expires)) for token in tokens.listing(visit.site.data, visit.session.caller.user)]
+    return pages.page(visit, "tokens.html", made=made, rows=rows, most=tokens.MOST_DAYS)

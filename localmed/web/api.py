@@ -2,13 +2,13 @@
 
 A program sends ``Authorization: Bearer TOKEN`` (``people/tokens.py``); a browser's login does not count here: no
 page of another site can use it. An answer comes whole, or as server-sent events for whoever accepts
-``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, ``sentences`` (of a question:
-those that no check takes back any more; a list takes the place of the one before), then ``answer`` or ``error``.
+``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, ``sections`` (of a question, while a
+chat model reads them), then ``answer`` or ``error``.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -26,15 +26,16 @@ from localmed.domain.findings import ALL
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.people import feedback, history, tokens
 from localmed.people.feedback import Opinion
-from localmed.people.history import Kept
+from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation.answer import view
 from localmed.presentation.finding import finding_value
 from localmed.presentation.plain import plain
+from localmed.process.hooks import SILENT
 from localmed.site import lookups, orders, records
 from localmed.site.session import Session, caller_of
 from localmed.text.language import clean
 from localmed.web import pages, sources, streams
-from localmed.web.ask import EVENT_STREAM, admitted, kept_answer, question_of
+from localmed.web.ask import EVENT_STREAM, admitted, asking, kept_answer, question_of
 from localmed.web.search import TYPED
 from localmed.web.streams import Event, Work
 from localmed.web.visits import Visit, anybody
@@ -83,7 +84,7 @@ class _Read(_Body):
 
 
 class AskBody(_Read):
-    """A question. ``after`` is the id of the answer that it follows; readings left out there are left out here."""
+    """A question. ``after`` is the id of the answer that it follows: what was chosen or left out there holds here."""
 
     collection: Name = ""
     preset: Name = ""
@@ -167,12 +168,12 @@ def answer_value(kept: Kept, language: str) -> dict[str, Any]:
     }
 
 
-def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier: tuple[str, ...] = ()) -> Response:
+def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_with: AskedWith = ALONE) -> Response:
     """The answer of ``work`` as JSON, or as events."""
     queued, id_ = admitted(visit, work)
 
     def value_of(answer: Answer) -> dict[str, Any]:
-        return answer_value(kept_answer(visit, asked_text, answer, id_, earlier), visit.language)
+        return answer_value(kept_answer(visit, asked_text, answer, id_, asked_with), visit.language)
 
     def shown(event: Event) -> Any:
         if event.kind == "answer":
@@ -183,24 +184,22 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
 
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
-    return JSONResponse(value_of(streams.finish(queued)))
+    return JSONResponse(value_of(queued(SILENT)))
 
 
-def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, tuple[str, ...]]:
-    """The question, the work that answers it and the questions before it."""
-    text, session = question_of(visit, body.question), visit.session
-    earlier, before = history.followed(session, body.after)
-    left_out = (*before, *body.names)
-    filters = SearchFilter((body.collection,) if body.collection else ())
-    preset, check, thorough = body.preset or None, body.check, body.thorough
-    return text, lambda hooks: session.ask(text, filters, preset, earlier, hooks, check, thorough, left_out), earlier
+def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, AskedWith]:
+    """The question, the work that answers it and what it is asked with."""
+    chosen = AskedWith((), body.collection, body.preset, body.check, body.names)
+    carried = history.carried(visit.session, chosen, body.after) if body.after else chosen
+    carried = replace(carried, check=body.check) if body.thorough else carried  # they exclude each other
+    text = question_of(visit, body.question)
+    return text, asking(visit.session, text, carried, body.thorough), carried
 
 
 @router.post("/ask")
 def ask(visit: Program, request: Request, body: AskBody) -> Response:
     """The sections that speak of a question; with a chat model an answer, every sentence of it cited and checked."""
-    text, work, earlier = ask_work(visit, body)
-    return respond(visit, request, text, work, earlier)
+    return respond(visit, request, *ask_work(visit, body))
 
 
 @router.post("/records")

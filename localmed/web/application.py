@@ -29,7 +29,6 @@ from localmed.web import (
     login,
     orders,
     pages,
-    past,
     practice,
     refreshes,
     reviews,
@@ -37,7 +36,6 @@ from localmed.web import (
     search,
     sources,
     start,
-    token_pages,
     uploads,
 )
 from localmed.web.admission import Queue
@@ -48,9 +46,9 @@ ROUTERS = (
     home.router, login.router, start.router,
     uploads.router, safety.router, health.router,
     collections.router, documents.router, governance.router, generations.router, refreshes.router,
-    ask.router, sources.router, search.router, past.router,
+    ask.router, sources.router, search.router,
     practice.router, orders.router,
-    api.router, chat_completions.router, token_pages.router,
+    api.router, chat_completions.router,
     job_pages.router, account_pages.router, reviews.router,
 )  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content

@@ -1,4 +1,4 @@
-"""Ask: the steps, the sections as soon as a model reads them, then the answer; its own page, follow-ups and reports.
+"""Ask: the steps, the sections as soon as a model reads them, then the answer; its page, follow-ups, reports; history.
 
 The question comes by POST. A browser with the script gets events in the reply (``streams``); one without waits for the
 answer and is led to its page. Every answer is kept sealed for whoever asked (``people/history.py``): its page, its
@@ -7,6 +7,7 @@ sources and a follow-up are found by its id.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -16,19 +17,20 @@ from starlette.responses import PlainTextResponse, Response
 
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
-from localmed.domain.errors import LimitExceeded, UsageError
+from localmed.domain.errors import LimitExceeded, UnknownName, UsageError
 from localmed.messages import LANGUAGES
 from localmed.nightly import nights
 from localmed.people import feedback, history
 from localmed.people.feedback import Opinion
-from localmed.people.history import Kept
+from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation import finding, neutral, order, verify
 from localmed.presentation.answer import view
 from localmed.presentation.plain import copied, stated
 from localmed.presentation.views import AnswerView
-from localmed.process.hooks import Hooks
+from localmed.process.hooks import SILENT, Hooks
 from localmed.retrieval.suggesting import suggestions
 from localmed.site import lookups, orders, page_images, uploads
+from localmed.site.session import Session
 from localmed.text.identifiers import MASK, identifiers
 from localmed.text.language import clean, words
 from localmed.web import pages, sources, streams
@@ -44,9 +46,9 @@ LAST = 3  # answers of before that stand below the empty box
 TYPED = 100  # characters of what is being typed; a longer text is a question, and suggests nothing
 
 
-def form_page(visit: Visit, typed: str = "", fault: Message | None = None) -> Response:
-    """The page with the form to ask, with what was ``typed`` and not asked for ``fault``."""
-    box = box_of(visit, typed)
+def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked_with: AskedWith = ALONE) -> Response:
+    """The page with the form to ask, with what was ``typed`` and chosen and not asked for ``fault``."""
+    box = box_of(visit, typed, asked_with)
     if not box["collections"]:
         return pages.page(visit, "no_library.html")
     text = pages.texts(visit.language)
@@ -58,7 +60,7 @@ def form_page(visit: Visit, typed: str = "", fault: Message | None = None) -> Re
         "newest": [(f"/documents/{it.id}", it.title, it.edition) for it in newest],
         "beside_ways": [(place.path, text(place.code), "") for place in _ways_beside(visit)],
     }
-    return pages.page(visit, "ask.html", 400 if fault else 200, fault=fault, **box, **lists, **_morning(visit))
+    return pages.page(visit, "ask.html", fault=fault, **box, **lists, **_morning(visit))
 
 
 def _morning(visit: Visit) -> dict[str, Any]:
@@ -70,10 +72,18 @@ def _morning(visit: Visit) -> dict[str, Any]:
     return {"morning": night, "waiting": len(uploads.listing(visit.session)), "due": due}
 
 
-def box_of(visit: Visit, asked_text: str = "") -> dict[str, Any]:
-    """What ``ask_form.html`` is filled with."""
+def box_of(visit: Visit, asked_text: str = "", asked_with: AskedWith = ALONE) -> dict[str, Any]:
+    """What ``ask_form.html`` is filled with: what was asked, and with what."""
     names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
-    return {"collections": names, "presets": tuple(visit.site.settings.tiers.presets), "asked_text": asked_text}
+    presets = tuple(visit.site.settings.tiers.presets)
+    return {"collections": names, "presets": presets, "asked_text": asked_text, "asked_with": asked_with, "again": ""}
+
+
+def box_of_kept(visit: Visit, kept: Kept) -> dict[str, Any]:
+    """As ``box_of``, above a kept answer; nothing where it is no question's."""
+    if kept.answer.workflow != "ask":
+        return {}
+    return box_of(visit, "" if MASK in kept.asked_text else kept.asked_text, kept.asked_with) | {"again": kept.id}
 
 
 def _ways_beside(visit: Visit) -> list[pages.Place]:
@@ -95,25 +105,29 @@ def ask(
     again: Annotated[str, Form()] = "",
     left_out: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """Answer ``question``; ``after`` names the answer that it follows, ``again`` the answer that is asked for anew.
+    """Answer ``question``; ``after`` names the answer that it follows, ``again`` one to the same question.
 
-    ``left_out`` names readings that are not searched for; a follow-up keeps those of the question before it.
+    ``left_out`` names readings that are not searched for.
     """
-    session = visit.session
+    chosen = AskedWith((), collection, preset, check, left_out)
     try:
         text = question_of(visit, question)
     except UsageError as error:
         if wants_json(request):
             raise
-        return form_page(visit, question, error.full_message)
-    earlier, before = history.followed(session, after)
-    earlier = history.kept(session, again).earlier if again else earlier
-    filters = SearchFilter((collection,) if collection else ())
+        return form_page(visit, question, error.full_message, chosen)
+    with suppress(UnknownName):  # it is forgotten since
+        if again and (before := history.kept(visit.session, again)).asked_text.split() == text.split():
+            chosen = replace(chosen, earlier=before.asked_with.earlier)
+    chosen = history.carried(visit.session, chosen, after) if after else chosen
+    return respond(visit, request, text, asking(visit.session, text, chosen), chosen)
 
-    def work(hooks: Hooks) -> Answer:
-        return session.ask(text, filters, preset or None, earlier, hooks, check, left_out=(*before, *left_out))
 
-    return respond(visit, request, text, work, earlier)
+def asking(session: Session, text: str, asked_with: AskedWith, thorough: bool = False) -> Work:
+    """The work that answers ``text``. For the API too."""
+    filters = SearchFilter((asked_with.collection,) if asked_with.collection else ())
+    preset, earlier, check, left_out = asked_with.preset, asked_with.earlier, asked_with.check, asked_with.left_out
+    return lambda hooks: session.ask(text, filters, preset or None, earlier, hooks, check, thorough, left_out)
 
 
 @router.post("/ask/suggestions")
@@ -141,7 +155,7 @@ def question_of(visit: Visit, typed: str) -> str:
     return text
 
 
-def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier: tuple[str, ...] = ()) -> Response:
+def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_with: AskedWith = ALONE) -> Response:
     """The answer of ``work``: events for a browser with the script, else its page. For every page that asks."""
 
     def shown(event: Event) -> Any:
@@ -149,16 +163,17 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, earlier
             notes = pages.lines(event.value.notes, visit)
             return pages.fragment(visit, "passages.html", notes=notes, **found_in(visit, event.value))
         if event.kind == "answer":
-            kept = kept_answer(visit, asked_text, event.value, id_, earlier)
-            values = values_of(visit, kept)
+            kept = kept_answer(visit, asked_text, event.value, id_, asked_with)
+            values, box = values_of(visit, kept), box_of_kept(visit, kept)
             html = pages.fragment(visit, "answer_body.html", **values)
-            return {"html": html, "path": path_of(kept), "said": ended(values["view"])}
+            above = pages.fragment(visit, "ask_form.html", **box) if box else ""
+            return {"html": html, "box": above, "path": path_of(kept), "said": ended(values["view"])}
         return streams.in_words(event, visit)
 
     queued, id_ = admitted(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
-    return pages.redirect(path_of(kept_answer(visit, asked_text, streams.finish(queued), id_, earlier)))
+    return pages.redirect(path_of(kept_answer(visit, asked_text, queued(SILENT), id_, asked_with)))
 
 
 def ended(shown: AnswerView) -> str:
@@ -178,10 +193,10 @@ def admitted(visit: Visit, work: Work) -> tuple[Work, str]:
     return queued, id_
 
 
-def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, earlier: tuple[str, ...] = ()) -> Kept:
+def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, asked_with: AskedWith = ALONE) -> Kept:
     """``answer``, kept for the visitor; its pages are drawn ahead. For every page that shows an answer."""
     login = visit.login.id if visit.login else ""
-    kept = history.keep(visit.session, login, asked_text, answer, earlier, id_)
+    kept = history.keep(visit.session, login, asked_text, answer, asked_with, id_)
     page_images.draw_ahead(visit.session, answer)
     return kept
 
@@ -228,7 +243,7 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
         "copied": copied(shown, kept.asked_text, answer.provenance.day),
         "masked": MASK in kept.asked_text,
         "holds": holds,
-        "withdrawals": () if holds else history.withdrawals(visit.session, answer.evidence),
+        "withdrawals": () if holds else history.withdrawals(visit.session, answer.evidence).values(),
         "votes": verify.votes(answer.parts, visit.language),
     }
     found = found_in(visit, answer, path_of(kept))
@@ -239,9 +254,8 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
 def answer_page(visit: Asking, answer_id: str) -> Response:
     """A kept answer."""
     kept = history.kept(visit.session, answer_id)
-    asks = kept.answer.workflow == "ask"
-    box = box_of(visit, "" if MASK in kept.asked_text else kept.asked_text) if asks else {}
-    return pages.page(visit, "answer.html", **values_of(visit, kept), **box, asks=asks)
+    box = box_of_kept(visit, kept)
+    return pages.page(visit, "answer.html", **values_of(visit, kept), **box, asks=bool(box))
 
 
 @router.get("/answers/{answer_id}/sheet")
@@ -270,3 +284,21 @@ def report(
     kept = history.kept(visit.session, answer_id)
     feedback.report(visit.session, kept, opinion, clean(comment))
     return pages.redirect(path_of(kept), notice="reported")
+
+
+@router.get("/history")
+def listing(visit: Asking) -> Response:
+    """The visitor's answers, the newest first, for as many days as the site keeps them."""
+    listed, unopened = history.listing(visit.session)
+    since = history.withdrawals(visit.session, (piece for kept in listed for piece in kept.answer.evidence))
+    cited = [dict.fromkeys(piece.passage.document_id for piece in kept.answer.evidence) for kept in listed]
+    gone = [[since[document] for document in documents if document in since] for documents in cited]
+    days = visit.site.settings.web.history_days
+    return pages.page(visit, "history.html", answers=list(zip(listed, gone, strict=True)), unopened=unopened, days=days)
+
+
+@router.post("/history/{answer_id}/forget")
+def forget(visit: Asking, answer_id: str) -> Response:
+    """Delete one of them; "all": all."""
+    history.forget(visit.session, "" if answer_id == "all" else answer_id)
+    return pages.redirect("/history", notice="forgotten")

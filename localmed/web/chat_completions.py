@@ -23,10 +23,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.errors import LocalmedError, UsageError
-from localmed.people.history import Kept
+from localmed.people.history import AskedWith, Kept
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
-from localmed.process.hooks import Hooks
+from localmed.process.hooks import SILENT, Hooks
 from localmed.text.language import clean
 from localmed.web import streams
 from localmed.web.api import LONGEST, Program, answer_value, words_of
@@ -85,17 +85,17 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
     typed = [clean(one.words).strip() for one in body.messages if one.role == "user"]
     if not typed or body.messages[-1].role != "user":
         raise UsageError("workflow.no_words")
-    text, earlier = question_of(visit, typed[-1]), tuple(question for question in typed[:-1] if question)
+    text, asked_with = question_of(visit, typed[-1]), AskedWith(tuple(filter(None, typed[:-1])))
 
     def work(hooks: Hooks) -> Answer:
-        return visit.session.ask(text, SearchFilter(), None, earlier, hooks)
+        return visit.session.ask(text, SearchFilter(), None, asked_with.earlier, hooks)
 
     (queued, answer_id), id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
-        pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, earlier=earlier))
+        pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, asked_with=asked_with))
         lines = streams.to_its_end(pieces, partial(_error_line, visit))
         return StreamingResponse(lines, media_type="text/event-stream", headers=streams.HEADERS)
-    kept = kept_answer(visit, text, streams.finish(queued), answer_id, earlier)
+    kept = kept_answer(visit, text, queued(SILENT), answer_id, asked_with)
     spoken = {"role": "assistant", "content": content_of(kept, visit.language), "refusal": None}
     choice = {"index": 0, "message": spoken, "finish_reason": "stop", "logprobs": None}
     usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # nothing is counted

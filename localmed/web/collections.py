@@ -86,8 +86,7 @@ def _listed(visit: Librarian, typed: CollectionForm, fault: Message | None = Non
     rows: list[CollectionRow] = []
     with suppress(NoLibrary):
         rows = lookups.collections(visit.session)
-    status = 400 if fault else 200
-    return pages.page(visit, "collections.html", status, rows=rows, kinds=list(Kind), typed=typed, fault=fault)
+    return pages.page(visit, "collections.html", rows=rows, kinds=list(Kind), typed=typed, fault=fault)
 
 
 @router.post("")
@@ -111,8 +110,7 @@ def one(visit: Librarian, name: str) -> Response:
 
 
 def _shown(visit: Librarian, row: CollectionRow, typed: CollectionForm, fault: Message | None = None) -> Response:
-    status = 400 if fault else 200
-    return pages.page(visit, "collection.html", status, row=row, kinds=list(Kind), typed=typed, fault=fault)
+    return pages.page(visit, "collection.html", row=row, kinds=list(Kind), typed=typed, fault=fault)
 
 
 @router.post("/{name}")

@@ -25,11 +25,12 @@ from localmed.site.governing import Change
 from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.job_pages import change
-from localmed.web.visits import Librarian
+from localmed.web.visits import Librarian, Visit
 
 router = APIRouter(prefix="/library/documents")
 SHOWN = 200  # rows of the list
 PASSAGES = 60  # shown of a document
+HEADINGS = 300  # shown of a document, to be corrected
 FIELDS = ("title", "edition", "owner", "approver", "effective_from", "review_by", "tags")
 SHARED = FIELDS[1:]  # set of many documents at once
 CLEAR = "-"
@@ -149,7 +150,6 @@ def _listed(
     return pages.page(
         visit,
         "documents.html",
-        400 if fault else 200,
         values={name: (typed or {}).get(name, "") for name in SHARED},
         marked=marked,
         fault=fault,
@@ -186,6 +186,7 @@ def _shown(
     passage that a question was to find.
     """
     details = lookups.document_details(visit.session, document_id)
+    headings = details.headings[:HEADINGS]
     answers = cited.answers_citing(visit.session, details.document.id)
     shown = details.passages[:PASSAGES]
     more = len(details.passages) - len(shown)
@@ -194,7 +195,7 @@ def _shown(
     return pages.page(
         visit,
         "document.html",
-        400 if fault or reason_fault else 200,
+        400 if reason_fault else 0,
         details=details,
         successors=lookups.successors(visit.session, details.document)[:SHOWN],
         reason=reason,
@@ -202,6 +203,8 @@ def _shown(
         passages=shown,
         remarks=remarks,
         remarked=remarked,
+        headings=headings,
+        more_headings=len(details.headings) - len(headings),
         more=more,
         answers=answers,
         values=lookups.set_of(details.document) | (typed or {}),
@@ -258,14 +261,35 @@ def _governed(visit: Librarian, document_id: str, values: dict[str, str]) -> Res
     document = lookups.document(visit.session, document_id)
     stored = lookups.set_of(document)
     changed = {name: value for name, value in values.items() if value != stored[name]}
+    try:
+        return _set(visit, document, changed)
+    except UsageError as error:
+        return _shown(visit, document_id, values, error.full_message)
+
+
+def _set(visit: Visit, document: Document, changed: dict[str, str]) -> Response:
     if not changed:
         return _back(document, "saved")
     planned = Change((document,), changed)
-    try:
-        changes.require_governable(visit.session, planned)
-    except UsageError as error:
-        return _shown(visit, document_id, values, error.full_message)
+    changes.require_governable(visit.session, planned)
     return change(visit, "govern", _page_of(document), changes.govern, [planned])
+
+
+@router.post("/{document_id}/headings")
+async def correct_headings(visit: Librarian, document_id: str, request: Request) -> Response:
+    """Set what headings are called, or that they are none; ``undo`` names one that is to be as it was read."""
+    form = {name: value.strip() for name, value in (await request.form()).items() if isinstance(value, str)}
+    return await run_in_threadpool(_corrected, visit, document_id, form)
+
+
+def _corrected(visit: Visit, document_id: str, form: dict[str, str]) -> Response:
+    details, changed = lookups.document_details(visit.session, document_id), {}
+    for heading in details.headings:
+        value = heading.set_to(form.get(heading.field, ""), f"no {heading.field}" in form)
+        value = "" if form.get("undo") == heading.field else value
+        if heading.field in form and value != heading.value:
+            changed[heading.field] = value
+    return _set(visit, details.document, changed)
 
 
 @router.post("/{document_id}/passages/{passage_id}")

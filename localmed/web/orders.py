@@ -8,12 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import HTMLResponse, Response
 
-from localmed.domain import Answer, SearchFilter
+from localmed.domain import SearchFilter
 from localmed.domain.parts import QuestionPart
 from localmed.messages import LANGUAGES
 from localmed.people import history
 from localmed.presentation.pages import Window, leaflets
-from localmed.process.hooks import Hooks
 from localmed.site import orders
 from localmed.text.language import clean
 from localmed.web import pages
@@ -47,11 +46,7 @@ def explain(
     text = orders.text_of(given(order, file))
     asked_texts = tuple(line.strip() for line in clean(questions).splitlines() if line.strip())
     task = ExplainInput(text, uploaded_record(record, None), asked_texts)
-
-    def work(hooks: Hooks) -> Answer:
-        return visit.session.explain(task, SearchFilter(), hooks)
-
-    return respond(visit, request, text, work)
+    return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks))
 
 
 @router.post("/answers/{answer_id}/leaflet")
@@ -96,8 +91,4 @@ def departments_form(visit: Asking) -> Response:
 def departments(visit: Asking, request: Request, question: Annotated[str, Form()] = "") -> Response:
     """Where to go with a complaint."""
     text = question_of(visit, question)
-
-    def work(hooks: Hooks) -> Answer:
-        return visit.session.departments(text, hooks)
-
-    return respond(visit, request, text, work)
+    return respond(visit, request, text, lambda hooks: visit.session.departments(text, hooks))

@@ -66,9 +66,9 @@ NAVIGATION = (
 )
 
 
-def page(visit: Visit, template: str, status: int = 200, **values: Any) -> Response:
-    """The page that ``template`` makes of ``values`` for ``visit``."""
-    return HTMLResponse(fragment(visit, template, **values), status)
+def page(visit: Visit, template: str, status: int = 0, **values: Any) -> Response:
+    """The page that ``template`` makes of ``values`` for ``visit``; a ``fault`` among them makes it one of 400."""
+    return HTMLResponse(fragment(visit, template, **values), status or (400 if values.get("fault") else 200))
 
 
 def fragment(visit: Visit, template: str, **values: Any) -> str:

@@ -12,13 +12,12 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.formparsers import MultiPartParser
 from starlette.responses import Response
 
-from localmed.domain import Answer, Message, SearchFilter
+from localmed.domain import Message, SearchFilter
 from localmed.domain.errors import UsageError
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.messages import LANGUAGES
 from localmed.presentation.neutral import words as words_of
 from localmed.presentation.practice import CODED
-from localmed.process.hooks import Hooks
 from localmed.site import records
 from localmed.text.language import clean
 from localmed.web import pages
@@ -106,11 +105,8 @@ def ask(
     text = question_of(visit, question)
     entries = corrections(kind, entry, before, words)
     known = records.corrected(entries, language if language in LANGUAGES else "en", as_of[:10], none_of)
-
-    def work(hooks: Hooks) -> Answer:
-        return visit.session.ebm(text, SearchFilter(), known if entries or none_of else None, pico, hooks)
-
-    return respond(visit, request, text, work)
+    patient = known if entries or none_of else None
+    return respond(visit, request, text, lambda hooks: visit.session.ebm(text, SearchFilter(), patient, pico, hooks))
 
 
 def corrections(kinds: Lines, texts: Lines, before: Lines, words: Lines) -> list[RecordEntry]:

@@ -2,8 +2,7 @@
 
 ``follow`` runs the work in a thread and yields what happens; a browser that goes away cancels it. Sections and answer
 are handed on only if the login still holds when they are there. ``events`` writes them as server-sent events in the
-reply to a POST (a question never stands in an address, which an ``EventSource`` would need). ``finish`` runs it at
-once, for a page without JavaScript.
+reply to a POST (a question never stands in an address, which an ``EventSource`` would need).
 """
 
 from __future__ import annotations
@@ -100,11 +99,6 @@ async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
             yield event
     finally:
         run.cancel.cancel()
-
-
-def finish(work: Work) -> Answer:
-    """The answer of ``work``, waited for."""
-    return work(Hooks())
 
 
 async def to_its_end(pieces: AsyncGenerator[str, None], last: Callable[[LocalmedError], str]) -> AsyncIterator[str]:

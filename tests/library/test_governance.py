@@ -24,11 +24,14 @@ from localmed.library import generations, intact
 from localmed.library.access import Access, groups_of
 from localmed.library.catalogue import FILE
 from localmed.library.dense import Nearest
+from localmed.library.governed import NO_HEADING, Governed, heading_field
+from localmed.library.lexical import dump, undumped
 from localmed.library.library import Library, build
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.retrieval import studies
 from localmed.retrieval.search import HybridSearch
 from tests.fakes import HashedWords, WeighedWords, import_into, opened, restrict, write
+from tests.values import passage
 
 COLLECTIONS = ("ward", "icu", "pharmacy")
 GROUPS = ("doctors", "nurses", "pharmacists")
@@ -338,3 +341,24 @@ def test_a_generation_of_the_schema_before_answers_and_is_carried_on(tmp_path: P
     with Library.open(settings.data) as library:
         assert library.status(ids["a"]) is Status.SUPERSEDED
         assert library.manifest.number == 2
+
+
+def test_corrected_headings_are_the_same_again_and_every_character_keeps_its_box(tmp_path: Path) -> None:
+    first, second, third = (
+        replace(passage(text), id=text, headings=("Title", *headings))
+        for text, *headings in (("One.", "Dose", "Adults"), ("Two.", "Never."), ("Three.", "Never.", "Chidren"))
+    )
+    with closing(open_database(tmp_path / FILE, LIBRARY)) as database:
+        governed = Governed(database)
+        for path, value in ((second.headings, NO_HEADING), (third.headings, "Children")):
+            database.execute(
+                "INSERT INTO governed VALUES (?, ?, ?, '')", (first.document_id, heading_field(path), value)
+            )
+        made = governed.over_passages([first, second, third])
+        assert [it.headings[1:] for it in made] == [("Dose", "Adults"), ("Dose", "Adults"), ("Dose", "Children")]
+        assert [it.text for it in made] == ["One.", "Never.\nTwo.", "Three."]
+        assert [made[1].text[span.start : span.end] for span in made[1].spans] == ["Two."]
+        assert [undumped(dump(it)) for it in made] == made
+        assert governed.over_passages(made) == made
+        database.execute("DELETE FROM governed")
+        assert governed.over_passages(made) == [first, second, third]

@@ -147,7 +147,7 @@ def test_each_reading_is_left_out_by_itself_and_all_come_back(client: Clients, p
 
     def press(page: str, button: str) -> str:
         """The page after a press of ``button``: a form sends its hidden fields and what the button is called."""
-        rows = re.findall(rf'<form method="post" action="{path}" class="row">(.*?)</form>', page, re.DOTALL)
+        rows = re.findall(rf'<form method="post" action="{path}" data-ask class="row">(.*?)</form>', page, re.DOTALL)
         (row,) = (one for one in rows if button in one)
         fields = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', row)
         fields += re.findall(rf'<button class="quiet" name="(left_out)" value="([^"]*)"[^<]*{re.escape(button)}', row)
@@ -168,17 +168,37 @@ def test_each_reading_is_left_out_by_itself_and_all_come_back(client: Clients, p
     assert readings(press(page, said("finding.as_written"))) == ([], [PANADOL, DKA])
 
 
-def test_what_was_left_out_stays_so_in_a_follow_up_and_on_the_kept_page(client: Clients) -> None:
-    reader, follow = client("reader"), "and panadol in children with DKA?"
-    first = reader.form("/ask", question="max dose of panadol in DKA", left_out="Panadol").url.path
-    second = reader.form("/ask", question=follow, after=Path(first).name).url.path
-    again = reader.form("/ask", question=follow, again=Path(second).name).url.path
+def test_what_a_question_was_asked_with_holds_for_all_that_is_asked_from_its_page(client: Clients) -> None:
+    reader, both = client("reader"), "and panadol in children with DKA?"
+
+    def asked(question: str = both, **fields: str) -> str:
+        return reader.form("/ask", question=question, **fields).url.path
+
+    def chosen(path: str) -> tuple[list[str], bool]:
+        """What the box above an answer is set to."""
+        box = re.search(
+            '<form method="post" action="/ask" data-ask class="screen ask">(.*?)</form>',
+            reader.get(path).text,
+            re.DOTALL,
+        )
+        assert box
+        return re.findall(r"<option(?: [^>]*)? selected>([^<]*)", box[1]), " checked" in box[1]
+
+    first = asked("max dose of panadol in DKA", left_out="Panadol", collection="ward", check="true")
+    without = asked("and in children?", after=Path(first).name)
+    second = asked(after=Path(without).name)
+    again = asked(again=Path(second).name, collection="ward", check="true")
     for path, shown in ((first, ([DKA], [PANADOL])), (second, ([DKA], [PANADOL])), (again, ([PANADOL, DKA], []))):
         assert readings(reader.get(path).text) == shown
         assert phrase("finding.read_as") in re.sub(
             "(?s)<form.*?</form>|<textarea.*?</textarea>", "", reader.get(f"{path}/sheet").text
         )
+    assert {str(chosen(path)) for path in (first, without, second, again)} == {"(['ward'], True)"}
+    assert 'name="left_out" value="Panadol"' in reader.get(without).text, "though nothing there is read so"
     assert said("finding.following", question="max dose of panadol in DKA") in reader.get(again).text
+    other = asked("what is sepsis?", again=Path(second).name)
+    assert phrase("finding.following") not in reader.get(other).text, "another question in the box follows none"
+    assert chosen(other) == ([], False)
 
 
 def test_while_the_models_are_away_sections_are_found_by_words_and_that_is_told(copied_clients: Clients) -> None:
@@ -345,7 +365,7 @@ def test_an_answer_disappears_once_its_document_is_withdrawn(copied_clients: Cli
     page = reader.get(path).text
     assert "25 mg/kg" not in page
     today = datetime.now(UTC).date().isoformat()
-    named = f"{document.title} ({document.id[:12]}) was withdrawn on {today}: by the manufacturer"
+    named = f"{document.title} was withdrawn on {today}: by the manufacturer"
     assert named in page
     assert named in reader.get("/history").text
     leaflet = reader.form(f"{path}/leaflet", released_by="Dr Wu")

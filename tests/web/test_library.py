@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import threading
 import time
@@ -10,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from localmed.domain import Message
+from localmed.domain import Collection, Message
 from localmed.domain.accounts import SessionRole
+from localmed.ingest.manifest import Manifest
+from localmed.library.governed import heading_field
 from localmed.library.withdrawals import Withdrawals
 from localmed.process.hooks import Hooks
-from localmed.site import changes, jobs, lookups
+from localmed.site import changes, importing, jobs, lookups
 from localmed.site.session import Session, local_caller
+from tests.fakes import write
 from tests.web.conftest import Client, Clients
 from tests.words import phrase, said
 
@@ -332,3 +336,88 @@ def test_what_supersedes_is_picked_from_the_documents(client: Clients) -> None:
     assert document_id(client, "Paracetamol") in picker
     assert document_id(client, "Sepsis") not in picker
     assert document_id(client, "探视指南") not in picker, "another language"
+
+
+MISREAD = """# Potassium guideline
+
+## Dose
+
+Give 20 mmol of potassium chloride in one hour.
+
+## Never give it undiluted.
+
+It can stop the heart.
+
+### Mintoring
+
+Watch the rhythm on a monitor.
+"""
+
+
+def test_headings_that_were_read_wrongly_are_corrected_and_undone(copied_clients: Clients) -> None:
+    session, reader = session_of(copied_clients), copied_clients("reader")
+    folder = copied_clients.settings.data.parent / "heart"
+    manifest = Manifest(Collection("heart", "Heart"))
+    importing.import_paths(session, [write(folder, {"potassium.md": MISREAD})], manifest)
+    librarian, id_ = copied_clients("librarian"), document_id(copied_clients, "Potassium")
+    path = f"/library/documents/{id_}"
+
+    def form() -> dict[str, str]:
+        """What the page's form says before anything is typed."""
+        rows = re.findall(r'<input name="(heading [^"]*)" value="([^"]*)"', librarian.get(path).text)
+        return {html.unescape(name): html.unescape(value) for name, value in rows}
+
+    def stored() -> list[tuple[tuple[str, ...], str]]:
+        return [(it.headings[1:], it.text) for it in lookups.document_details(session, id_).passages]
+
+    def found() -> list[str]:
+        page = reader.form("/search", question="how much potassium chloride in one hour", collection="heart").text
+        return re.findall(r"<h3><a [^>]*>([^<]*)", page)
+
+    as_read = stored()
+    wrong, spelt = (
+        next(name for name in form() if json.loads(name[8:])[-1] == it)
+        for it in ("Never give it undiluted.", "Mintoring")
+    )
+    librarian.form(f"{path}/headings", **form() | {f"no {wrong}": "1", spelt: "Monitoring"})
+    corrected = stored()
+    assert corrected == [
+        (("Dose",), "Give 20 mmol of potassium chloride in one hour."),
+        (("Dose",), "Never give it undiluted.\nIt can stop the heart."),
+        (("Dose", "Monitoring"), "Watch the rhythm on a monitor."),
+    ]
+    assert found()[0] == "Dose"
+    assert not {"Mintoring", "Never give it undiluted."} & {*found()}
+    changes.reindex(session, again=True)
+    assert stored() == corrected
+    write(folder, {"potassium.md": MISREAD + "\n## Later\n\nMore.\n"})
+    importing.import_paths(session, [folder], manifest)
+    assert stored() == [*corrected, (("Later",), "More.")]
+    for name in (wrong, spelt):
+        librarian.form(f"{path}/headings", undo=name, **form())
+    assert stored() == [*as_read, (("Later",), "More.")]
+
+
+def test_the_page_of_what_is_no_heading_is_shown(copied_clients: Clients) -> None:
+    librarian, id_ = copied_clients("librarian"), document_id(copied_clients, "Vancomycin")
+    field = heading_field(("Vancomycin",))
+    librarian.form(f"/library/documents/{id_}/headings", **{field: "Vancomycin", f"no {field}": "1"})
+    passage = lookups.document_details(session_of(copied_clients), id_).passages[-1]
+    assert (passage.text[: passage.lead], passage.headings) == ("Vancomycin\n", ("Introduction",))
+    assert librarian.get(f"/passages/{passage.id}/image?start=0&end=10").content[:4] == b"\x89PNG"
+
+
+def test_no_hash_and_no_path_of_the_server_is_shown_but_under_details(copied_clients: Clients) -> None:
+    librarian, old = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    librarian.form(f"/library/documents/{old}/supersede", successor=document_id(copied_clients, "Paracetamol"))
+    librarian.form("/library/refreshes/begin")
+    for path in (
+        f"/library/documents/{old}",
+        "/library/generations",
+        "/library/quarantine",
+        "/library/refreshes/1/report",
+    ):
+        page = librarian.get(path).text
+        seen = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<details>.*?</details>|<style>.*?</style>", "", page))
+        assert re.findall(r"\b[0-9a-f]{12,}\b|\s/\w+/\S+", seen) == [], path
+    assert old in librarian.get(f"/library/documents/{old}").text

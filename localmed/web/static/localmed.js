@@ -194,9 +194,10 @@
   }, { capture: true });
 
   // A question: the reply to the form is a stream of events, {kind, value} each.
-  const ask = async (form) => {
+  const ask = async (form, button) => {
     const find = (name) => document.querySelector(`[data-${name}]`);
     const progress = find("progress"), failure = find("failure"), answer = find("answer"), stop = new AbortController();
+    const fields = new FormData(form, button); // before its buttons are disabled
     const sections = (html) => { // what a model reads now; another text than before closes the page that was opened from it
       localmed.put(find("passages"), html);
     };
@@ -211,7 +212,7 @@
     for (const button of form.querySelectorAll("button")) button.disabled = true;
     find("cancel").onclick = () => { stop.abort(); fail(find("cancel").dataset.cancelled); };
     try {
-      const reply = await fetch(form.action, { method: "POST", body: form.enctype.startsWith("multipart") ? new FormData(form) : new URLSearchParams(new FormData(form)), headers: { accept: "text/event-stream" }, signal: stop.signal });
+      const reply = await fetch(form.action, { method: "POST", body: form.enctype.startsWith("multipart") ? fields : new URLSearchParams(fields), headers: { accept: "text/event-stream" }, signal: stop.signal });
       if (reply.status === 401) return window.location.replace("/login?notice=signed_out");
       if (!reply.ok) { const { error } = await reply.json(); return fail(`${error.text}. ${error.remedy}`); }
       let ended = false, rest = "";
@@ -231,6 +232,7 @@
             progress.hidden = true;
             sections("");
             localmed.put(answer, value.html);
+            if (value.box) localmed.put(find("box"), value.box); // as loading the page again would show it
             find("ended").textContent = value.said;
             document.querySelector("[data-before]")?.remove();
             const box = document.querySelector("form.ask");
@@ -253,7 +255,7 @@
       if (document.querySelector("[data-progress]")) form.addEventListener("submit", (event) => {
         if ([...form.querySelectorAll("[data-read-first]")].some((field) => field.value)) return; // what was read of it is shown first, on a page
         event.preventDefault();
-        ask(form);
+        ask(form, event.submitter);
       });
   });
 
