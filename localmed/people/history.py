@@ -233,6 +233,14 @@ def _forget_citations(state: sqlite3.Connection) -> None:
     state.execute("DELETE FROM cited WHERE answer NOT IN (SELECT id FROM answers)")
 
 
+def count_citing(data: Path, documents: Sequence[str]) -> int:
+    """How many kept answers, of everybody, cite one of ``documents``."""
+    marks = ", ".join("?" * len(documents))
+    query = f"SELECT COUNT(DISTINCT answer) FROM cited WHERE document IN ({marks})"  # noqa: S608
+    with rows(data) as state:
+        return int(state.execute(query, tuple(documents)).fetchone()[0])
+
+
 def withdrawals(session: Session, sources: Iterable[Evidence]) -> tuple[Message, ...]:
     """Which of the documents that ``sources`` are of are withdrawn now, when and why; nothing of what is hidden."""
     hidden = session.hidden()

@@ -31,6 +31,7 @@ from localmed.text.language import content_words
 
 if TYPE_CHECKING:
     from localmed.ingest.governance import Fault
+    from localmed.library.journal import Withdrawal
     from localmed.site.session import Session
     from localmed.site.workspace import Workspace
 
@@ -47,12 +48,16 @@ TERMS_SEARCHED = 64  # of each, the rarest
 
 @dataclass(frozen=True, slots=True)
 class DocumentDetails:
-    """All that is known of a document; ``overdue`` is the date by which it was to be reviewed, if that has passed."""
+    """All that is known of a document; ``overdue`` is the date by which it was to be reviewed, if that has passed.
+
+    ``withdrawal`` says when it was withdrawn, by whom and why; None where it is not, or its source did.
+    """
 
     document: Document
     passages: Sequence[Passage]
     chain: governing.Chain
     overdue: str
+    withdrawal: Withdrawal | None
 
 
 def documents(session: Session, collection: str = "") -> list[Document]:
@@ -83,6 +88,7 @@ def document_details(session: Session, prefix: str) -> DocumentDetails:
             library.lexical.of_document(stored.id),
             governing.chain(library, stored.id),
             library.holding.overdue(stored.id),
+            library.holding.withdrawal(stored.id, stored.content),
         )
 
 

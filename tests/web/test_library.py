@@ -96,7 +96,11 @@ def test_ids_that_are_none_are_no_page(client: Clients, path: str) -> None:
 def test_a_withdrawal_holds_at_once_and_asks_why(copied_clients: Clients) -> None:
     librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
     assert librarian.form(f"/library/documents/{sepsis}/withdraw", reason=" ").status_code == 400
+    copied_clients("reader").form("/ask", question="Antibiotics within one hour in septic shock?")
     page = librarian.form(f"/library/documents/{sepsis}/withdraw", reason="recalled").text
+    assert " · librarian · recalled</p>" in page
+    assert f"<p>{said('web.documents.answers_why', count=1)}</p>" in page
+    assert "reader" not in page, "who asked is for the safety officer"
     assert said("web.notice.withdrawn") in page
     assert "Reinstate" in page
     assert lookups.document(session_of(copied_clients), sepsis).status == "withdrawn"
