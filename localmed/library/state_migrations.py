@@ -188,5 +188,9 @@ STATE: tuple[str, ...] = (
     DROP TABLE stops_sum;
     {TABLE}
     """,
+    """
+    ALTER TABLE feedback ADD COLUMN seen_by TEXT NOT NULL DEFAULT '';
+    ALTER TABLE feedback ADD COLUMN seen REAL NOT NULL DEFAULT 0;
+    """,
 )
-BEFORE_JOURNAL = len(STATE) - 1  # the last schema of ``state.sqlite`` (see ``older.py``)
+BEFORE_JOURNAL = len(STATE) - 2  # the last schema of ``state.sqlite`` (see ``older.py``)

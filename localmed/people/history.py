@@ -126,11 +126,16 @@ def keep(
     return Kept(id_, asked_text, tuple(earlier), now, answer)
 
 
-def kept(session: Session, id_: str) -> Kept:
-    """The answer ``id_`` of the session's user; raise ``UnknownName`` where there is none (any more)."""
+def kept(session: Session, id_: str, also_reported: bool = False) -> Kept:
+    """The answer ``id_`` of the session's user; or, for safety officers, one that was ``also_reported`` to them.
+
+    Raise ``UnknownName`` where there is none (any more).
+    """
     with rows(session.data) as state:
         query = "SELECT id, time, sealed FROM answers WHERE id = ? AND user = ?"
         row = state.execute(query, (id_, session.caller.user)).fetchone()
+    if row is None and also_reported and session.may(Right.SAFETY):
+        return reported(session, id_)[1]
     if row is None:
         raise UnknownName("history.gone")
     return _opened(session.data, session.caller.user, *row)
@@ -168,9 +173,19 @@ def of_anybody(session: Session, id_: str) -> tuple[str, Kept]:
     session.require(Right.SAFETY)
     with rows(session.data) as state:
         row = state.execute("SELECT user, id, time, sealed FROM answers WHERE id = ?", (id_,)).fetchone()
+    return (row[0], _opened(session.data, *row)) if row else reported(session, id_)
+
+
+def reported(session: Session, id_: str) -> tuple[str, Kept]:
+    """Who reported the answer ``id_``, and the answer as it was sealed with the report; raise ``UnknownName``."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        query = "SELECT user, time, sealed FROM feedback WHERE answer = ? ORDER BY time"
+        row = state.execute(query, (id_,)).fetchone()
     if row is None:
         raise UnknownName("history.gone")
-    return row[0], _opened(session.data, *row)
+    user, moment, sealed = row
+    return user, _opened(session.data, user, id_, moment, sealed, "feedback")
 
 
 def unanswered(session: Session) -> list[Kept]:
@@ -191,10 +206,11 @@ def unanswered(session: Session) -> list[Kept]:
     return [one for one in answers if one.answer.status is AnswerStatus.ABSTAINED]
 
 
-def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:
+def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes, kind: str = "answer") -> Kept:
     try:
-        values = json.loads(unseal(data, sealed, "answer", id_, user))
-        return Kept(id_, values["asked"], tuple(values["earlier"]), moment, answer_of(values["answer"], authentic=True))
+        values = json.loads(unseal(data, sealed, kind, id_, user))
+        earlier, answer = tuple(values.get("earlier", ())), answer_of(values["answer"], authentic=True)
+        return Kept(id_, values["asked"], earlier, moment, answer)
     except (ValueError, LookupError, TypeError):  # of another version
         raise UnknownName("history.gone") from None
 
