@@ -192,5 +192,6 @@ STATE: tuple[str, ...] = (
     ALTER TABLE feedback ADD COLUMN seen_by TEXT NOT NULL DEFAULT '';
     ALTER TABLE feedback ADD COLUMN seen REAL NOT NULL DEFAULT 0;
     """,
+    "ALTER TABLE uploads ADD COLUMN proposed TEXT NOT NULL DEFAULT '{}'",
 )
-BEFORE_JOURNAL = len(STATE) - 2  # the last schema of ``state.sqlite`` (see ``older.py``)
+BEFORE_JOURNAL = len(STATE) - 3  # the last schema of ``state.sqlite`` (see ``older.py``)
