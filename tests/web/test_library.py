@@ -51,7 +51,7 @@ def test_the_library_of_an_empty_machine_can_be_opened(empty_clients: Clients) -
     assert librarian.get("/library/collections").status_code == 200
     assert librarian.get("/library/generations").status_code == 200
     reply = librarian.form("/library/collections", name="ward", title="Ward", priority="7", kind="guideline")
-    assert "generation 1 is now in use" in reply.text
+    assert said("job.changed") in reply.text
     assert 'href="/library/collections/ward"' in reply.text
     assert lookups.collection(session_of(empty_clients), "ward").priority == 7
 
