@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,6 +178,21 @@ def test_before_publishing_a_title_is_asked_for(copied_clients: Clients) -> None
     assert (wrong.status_code, 'value="Falls"' in wrong.text) == (400, True)
     assert librarian.form(base, title=" ").status_code == 400
     assert len(waiting(copied_clients)) == 1
+
+
+@pytest.mark.slow
+def test_documents_that_came_in_one_file_keep_their_titles(copied_clients: Clients) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("hand.md", HAND)
+        archive.writestr("falls.html", FALLS)
+    librarian = copied_clients("librarian")
+    send(librarian, packed.getvalue(), "both.zip")
+    (upload,) = waiting(copied_clients)
+    assert 'name="title"' not in librarian.get(f"/library/upload/{upload.id}").text
+    librarian.form(f"/library/upload/{upload.id}/publish", owner="Dr Wu")
+    stored = lookups.documents(session_of(copied_clients))
+    assert sorted(one.title for one in stored if one.governance.owner == "Dr Wu") == ["Falls on the ward", "Hand rub"]
 
 
 @pytest.mark.slow
