@@ -188,5 +188,10 @@ STATE: tuple[str, ...] = (
     DROP TABLE stops_sum;
     {TABLE}
     """,
+    """
+    ALTER TABLE feedback ADD COLUMN seen_by TEXT NOT NULL DEFAULT '';
+    ALTER TABLE feedback ADD COLUMN seen REAL NOT NULL DEFAULT 0;
+    """,
+    "ALTER TABLE uploads ADD COLUMN proposed TEXT NOT NULL DEFAULT '{}'",
 )
-BEFORE_JOURNAL = len(STATE) - 1  # the last schema of ``state.sqlite`` (see ``older.py``)
+BEFORE_JOURNAL = len(STATE) - 3  # the last schema of ``state.sqlite`` (see ``older.py``)

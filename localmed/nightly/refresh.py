@@ -38,7 +38,7 @@ from localmed.library.generations import Patience
 from localmed.library.journal import Withdrawal
 from localmed.library.withdrawals import Withdrawals
 from localmed.nightly import gpus, nights
-from localmed.nightly.cited import count_citing
+from localmed.people.history import count_citing
 from localmed.process import files
 from localmed.process.hooks import SILENT, Hooks
 from localmed.site import alerts, canary_gate, holds

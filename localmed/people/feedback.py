@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from localmed.domain import Answer
 from localmed.domain.accounts import Right
-from localmed.domain.codec import answer_json, answer_of
+from localmed.domain.codec import answer_json
 from localmed.domain.errors import UnknownName, UsageError
 from localmed.library.state import rows
 from localmed.people.history import DAY, Kept
@@ -29,15 +28,18 @@ LONGEST = 4_000  # characters of what is written
 
 
 class Opinion(StrEnum):
-    """What somebody thinks of an answer."""
+    """What somebody thinks of an answer. ``BAD`` is what the form had before it asked what is wrong."""
 
     GOOD = "good"
+    WRONG = "wrong"
+    HARM = "harm"  # could harm a patient
+    USELESS = "useless"
     BAD = "bad"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What ``user`` said of an answer."""
+    """What ``user`` said of an answer; ``seen_by`` is the safety officer who has seen it first, "" of a new one."""
 
     answer_id: str
     user: str
@@ -45,7 +47,8 @@ class Report:
     opinion: Opinion
     comment: str
     asked_text: str
-    answer: Answer
+    seen_by: str
+    seen: float
 
 
 def report(session: Session, kept: Kept, opinion: Opinion, comment: str) -> None:
@@ -65,22 +68,38 @@ def report(session: Session, kept: Kept, opinion: Opinion, comment: str) -> None
 
 
 def reports(session: Session) -> list[Report]:
-    """All reports, the newest first; raise ``UsageError`` for who is no safety officer."""
+    """All reports: new ones first, of these what could harm; raise ``UsageError`` for who is no safety officer."""
     session.require(Right.SAFETY)
-    return _reports(session)
+    return sorted(_reports(session), key=lambda one: (bool(one.seen_by), not one.seen_by and one.opinion != "harm"))
+
+
+def new_reports(session: Session) -> dict[str, int]:
+    """How many reports nobody has seen, by what they say; raise ``UsageError`` for who is no safety officer."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        _forget_old(state, session.settings.web.report_days)
+        return dict(state.execute("SELECT verdict, COUNT(*) FROM feedback WHERE seen_by = '' GROUP BY verdict"))
 
 
 def marked_bad(session: Session) -> list[Report]:
-    """The reports of answers that were marked bad, for librarians; raise ``UsageError`` for who is none."""
+    """The reports of answers that did not help, for librarians; raise ``UsageError`` for who is none."""
     session.require(Right.LIBRARY)
-    return [one for one in _reports(session) if one.opinion is Opinion.BAD]
+    return [one for one in _reports(session) if one.opinion is not Opinion.GOOD]
 
 
 def _reports(session: Session) -> list[Report]:
     with rows(session.data) as state:
         _forget_old(state, session.settings.web.report_days)
-        query = "SELECT answer, user, time, verdict, sealed FROM feedback ORDER BY time DESC"
+        query = "SELECT answer, user, time, verdict, seen_by, seen, sealed FROM feedback ORDER BY time DESC"
         return [_report(session, *row) for row in state.execute(query).fetchall()]
+
+
+def see(session: Session, answer_id: str, user: str) -> None:
+    """Note that the session's user has seen a report; raise ``UnknownName`` for one that is not there, or not new."""
+    with session.change("safety seen", answer_id), rows(session.data) as state:
+        query = "UPDATE feedback SET seen_by = ?, seen = ? WHERE answer = ? AND user = ? AND seen_by = ''"
+        if not state.execute(query, (session.caller.user, time.time(), answer_id, user)).rowcount:
+            raise UnknownName("feedback.unknown")
 
 
 def delete(session: Session, answer_id: str, user: str) -> None:
@@ -96,7 +115,8 @@ def _forget_old(state: sqlite3.Connection, days: int) -> None:
     state.execute("DELETE FROM feedback WHERE time < ?", (time.time() - DAY * days,))
 
 
-def _report(session: Session, answer: str, user: str, moment: float, opinion: str, sealed: bytes) -> Report:
+def _report(
+    session: Session, answer: str, user: str, moment: float, opinion: str, seen_by: str, seen: float, sealed: bytes
+) -> Report:
     values = json.loads(unseal(session.data, sealed, "feedback", answer, user))
-    given_answer = answer_of(values["answer"], authentic=True)
-    return Report(answer, user, moment, Opinion(opinion), values["comment"], values["asked"], given_answer)
+    return Report(answer, user, moment, Opinion(opinion), values["comment"], values["asked"], seen_by, seen)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, Evidence, Message, Origin, Status
@@ -166,11 +166,16 @@ def _sealed(session: Session, kept: Kept) -> bytes:
     return seal(session.data, plain, "answer", kept.id, session.caller.user)
 
 
-def kept(session: Session, id_: str) -> Kept:
-    """The answer ``id_`` of the session's user; raise ``UnknownName`` where there is none (any more)."""
+def kept(session: Session, id_: str, also_reported: bool = False) -> Kept:
+    """The answer ``id_`` of the session's user; or, for safety officers, one that was ``also_reported`` to them.
+
+    Raise ``UnknownName`` where there is none (any more).
+    """
     with rows(session.data) as state:
         query = "SELECT id, time, sealed FROM answers WHERE id = ? AND user = ?"
         row = state.execute(query, (id_, session.caller.user)).fetchone()
+    if row is None and also_reported and session.may(Right.SAFETY):
+        return reported(session, id_)[1]
     if row is None:
         raise UnknownName("history.gone")
     return _opened(session.data, session.caller.user, *row)
@@ -208,9 +213,19 @@ def of_anybody(session: Session, id_: str) -> tuple[str, Kept]:
     session.require(Right.SAFETY)
     with rows(session.data) as state:
         row = state.execute("SELECT user, id, time, sealed FROM answers WHERE id = ?", (id_,)).fetchone()
+    return (row[0], _opened(session.data, *row)) if row else reported(session, id_)
+
+
+def reported(session: Session, id_: str) -> tuple[str, Kept]:
+    """Who reported the answer ``id_``, and the answer as it was sealed with the report; raise ``UnknownName``."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        query = "SELECT user, time, sealed FROM feedback WHERE answer = ? ORDER BY time"
+        row = state.execute(query, (id_,)).fetchone()
     if row is None:
         raise UnknownName("history.gone")
-    return row[0], _opened(session.data, *row)
+    user, moment, sealed = row
+    return user, _opened(session.data, user, id_, moment, sealed, "feedback")
 
 
 def unanswered(session: Session) -> list[Kept]:
@@ -231,12 +246,13 @@ def unanswered(session: Session) -> list[Kept]:
     return [one for one in answers if one.answer.found_nothing]
 
 
-def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:
+def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes, kind: str = "answer") -> Kept:
     try:
-        values = json.loads(unseal(data, sealed, "answer", id_, user))
+        values = json.loads(unseal(data, sealed, kind, id_, user))
         asked_text, answer = values.pop("asked"), answer_of(values.pop("answer"), authentic=True)
-        chosen: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in values.items()}
-        return Kept(id_, asked_text, AskedWith(**chosen), moment, answer)
+        chosen: dict[str, Any] = {one.name: values[one.name] for one in fields(AskedWith) if one.name in values}
+        lists = {name: tuple(it) for name, it in chosen.items() if isinstance(it, list)}
+        return Kept(id_, asked_text, AskedWith(**(chosen | lists)), moment, answer)
     except (ValueError, LookupError, TypeError):  # of another version
         raise UnknownName("history.gone") from None
 
@@ -273,6 +289,14 @@ def _forget_old(state: sqlite3.Connection, days: int) -> None:
 
 def _forget_citations(state: sqlite3.Connection) -> None:
     state.execute("DELETE FROM cited WHERE answer NOT IN (SELECT id FROM answers)")
+
+
+def count_citing(data: Path, documents: Sequence[str]) -> int:
+    """How many kept answers, of everybody, cite one of ``documents``."""
+    marks = ", ".join("?" * len(documents))
+    query = f"SELECT COUNT(DISTINCT answer) FROM cited WHERE document IN ({marks})"  # noqa: S608
+    with rows(data) as state:
+        return int(state.execute(query, tuple(documents)).fetchone()[0])
 
 
 def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Message]:

@@ -31,6 +31,7 @@ from localmed.text.language import content_words
 
 if TYPE_CHECKING:
     from localmed.ingest.governance import Fault
+    from localmed.library.journal import Withdrawal
     from localmed.site.session import Session
     from localmed.site.workspace import Workspace
 
@@ -49,7 +50,8 @@ TERMS_SEARCHED = 64  # of each, the rarest
 class DocumentDetails:
     """All that is known of a document; ``overdue`` is the date by which it was to be reviewed, if that has passed.
 
-    ``headings`` are as they were read, with what was set of them.
+    ``headings`` are as they were read, with what was set of them. ``withdrawal`` says when it was withdrawn, by whom
+    and why; None where it is not, or its source did.
     """
 
     document: Document
@@ -57,6 +59,7 @@ class DocumentDetails:
     chain: governing.Chain
     overdue: str
     headings: Sequence[Heading]
+    withdrawal: Withdrawal | None
 
 
 def documents(session: Session, collection: str = "") -> list[Document]:
@@ -83,8 +86,14 @@ def document_details(session: Session, prefix: str) -> DocumentDetails:
     with session.workspace() as workspace:
         library, stored = workspace.library, _document(workspace, prefix)
         passages = library.lexical.of_document(stored.id)
-        chain, overdue = governing.chain(library, stored.id), library.holding.overdue(stored.id)
-        return DocumentDetails(stored, passages, chain, overdue, library.catalogue.governed.headings(stored, passages))
+        return DocumentDetails(
+            stored,
+            passages,
+            governing.chain(library, stored.id),
+            library.holding.overdue(stored.id),
+            library.catalogue.governed.headings(stored, passages),
+            library.holding.withdrawal(stored.id, stored.content),
+        )
 
 
 def headings_named(

@@ -9,20 +9,22 @@ whoever uploaded it cannot publish it, and who does stands as its approver. Name
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
 import shutil
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from localmed.domain import Message, message
+from localmed.domain import Document, Message, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import Busy, InputError, LimitExceeded, NotAllowed, UnknownName, UsageError
+from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.state import rows
 from localmed.messages import from_text, to_text
@@ -37,12 +39,16 @@ FOLDER, WAITING = layout.UPLOADS, "waiting"
 PREVIEW = ".preview."  # begins the names of what was read of it; no upload's begins with a dot
 BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
+ASKED = ("title", "edition", "owner", "review_by")  # before it is published
 PIECE = 2**20  # bytes copied at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that waits. ``look`` says what reading it came to, None until it was read; ``reads`` whether it can be."""
+    """A file that waits. ``look`` says what reading it came to, None until it was read; ``reads`` whether it can be.
+
+    ``proposed`` is what the file says of a single document in it (title, edition); nothing of several.
+    """
 
     id: str
     collection: str
@@ -52,6 +58,7 @@ class Upload:
     time: float
     look: Message | None = None
     reads: bool = False
+    proposed: Mapping[str, str] = field(default_factory=dict)
 
 
 def safe_name(name: str) -> str:
@@ -104,12 +111,15 @@ def listing(session: Session) -> list[Upload]:
     """What waits, the newest first."""
     session.require(Right.LIBRARY)
     with rows(session.data) as state:
-        query = "SELECT id, collection, name, bytes, user, time, look, reads FROM uploads ORDER BY time DESC"
+        query = "SELECT id, collection, name, bytes, user, time, look, reads, proposed FROM uploads ORDER BY time DESC"
         return [_upload(*row) for row in state.execute(query)]
 
 
-def _upload(id_: str, collection: str, name: str, size: int, user: str, moment: float, look: str, reads: int) -> Upload:
-    return Upload(id_, collection, name, size, user, moment, from_text(look) if look else None, bool(reads))
+def _upload(
+    id_: str, collection: str, name: str, size: int, user: str, moment: float, look: str, reads: int, proposed: str
+) -> Upload:
+    told = from_text(look) if look else None
+    return Upload(id_, collection, name, size, user, moment, told, bool(reads), json.loads(proposed))
 
 
 def upload(session: Session, id_: str) -> Upload:
@@ -130,10 +140,33 @@ def preview_of(session: Session, waiting: Upload, language: str) -> Path:
     return _waiting(session.data) / waiting.id / f"{PREVIEW}{language}"
 
 
-def note_look(session: Session, waiting: Upload, look: Message, reads: bool) -> None:
+def note_look(
+    session: Session, waiting: Upload, look: Message, reads: bool, proposed: Mapping[str, str] | None = None
+) -> None:
     """It was read, with this outcome."""
+    values = (to_text(look), reads, json.dumps(proposed or {}), waiting.id)
     with rows(session.data) as state:
-        state.execute("UPDATE uploads SET look = ?, reads = ? WHERE id = ?", (to_text(look), reads, waiting.id))
+        state.execute("UPDATE uploads SET look = ?, reads = ?, proposed = ? WHERE id = ?", values)
+
+
+def asked(session: Session, waiting: Upload) -> dict[str, str]:
+    """What is asked about it before it is published, with what is known: of the document that it replaces, or of it.
+
+    Several documents in one file have titles of their own.
+    """
+    there = _documents(session, waiting)
+    known = lookups.set_of(there[0]) if len(there) == 1 else waiting.proposed
+    return {name: known.get(name, "") for name in ASKED if name != "title" or waiting.proposed}
+
+
+def require_settable(session: Session, waiting: Upload, values: Mapping[str, str]) -> None:
+    """Raise ``UsageError`` for what cannot be set of what is in it."""
+    facts = importing.manifest_of(session, waiting.collection, None).facts(Source(_place(session, waiting), ""))
+    for name, value in values.items():
+        if wrong := governing.problem(name, value):
+            raise UsageError(wrong)
+        if facts.get(name, value) != value:
+            raise UsageError("governance.stated", field=name)
 
 
 def discard(session: Session, waiting: Upload) -> None:
@@ -147,8 +180,11 @@ def may_publish(session: Session, waiting: Upload) -> bool:
     return not session.settings.web.second_person or waiting.user != session.caller.user
 
 
-def publish(session: Session, waiting: Upload, hooks: Hooks) -> Message:
-    """Import it into its collection; return what came of it. Raise ``UsageError`` for whom another has to."""
+def publish(session: Session, waiting: Upload, hooks: Hooks, values: Mapping[str, str] | None = None) -> Message:
+    """Import it into its collection, with ``values`` of its documents; return what came of it.
+
+    Raise ``UsageError`` for whom another has to.
+    """
     if not may_publish(session, waiting):
         raise NotAllowed("upload.second_person")
     if not waiting.reads:
@@ -156,8 +192,8 @@ def publish(session: Session, waiting: Upload, hooks: Hooks) -> Message:
     manifest = importing.manifest_of(session, waiting.collection, None)
     with _alone(session, waiting.collection), _in_place(session, upload(session, waiting.id)) as target:
         report = importing.import_paths(session, [target], manifest, hooks=hooks)
-    if session.settings.web.second_person:
-        _approve(session, waiting.collection, target)
+    approval = {"approver": session.caller.user} if session.settings.web.second_person else {}
+    _set(session, waiting, {**(values or {}), **approval})
     _forget(session, waiting)
     return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
 
@@ -184,7 +220,7 @@ def _alone(session: Session, collection: str) -> Iterator[None]:
 @contextmanager
 def _in_place(session: Session, waiting: Upload) -> Iterator[Path]:
     """The file where it is imported from; if that fails or is cancelled, what lay there before is there again."""
-    target = session.data / FOLDER / waiting.collection / waiting.name
+    target = _place(session, waiting)
     before = _waiting(session.data) / waiting.id / BEFORE
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -200,10 +236,21 @@ def _in_place(session: Session, waiting: Upload) -> Iterator[Path]:
         raise
 
 
-def _approve(session: Session, collection: str, file: Path) -> None:
-    documents = tuple(one for one in lookups.documents(session, collection) if one.source == str(file))
-    if documents:
-        changes.govern(session, [governing.Change(documents, {"approver": session.caller.user})])
+def _place(session: Session, waiting: Upload) -> Path:
+    return session.data / FOLDER / waiting.collection / waiting.name
+
+
+def _documents(session: Session, waiting: Upload) -> tuple[Document, ...]:
+    place = str(_place(session, waiting))
+    return tuple(one for one in lookups.documents(session, waiting.collection) if one.source == place)
+
+
+def _set(session: Session, waiting: Upload, values: Mapping[str, str]) -> None:
+    documents = _documents(session, waiting)
+    known = lookups.set_of(documents[0]) if len(documents) == 1 else {}
+    changed = {name: value for name, value in values.items() if known.get(name) != value or name == "approver"}
+    if documents and changed:
+        changes.govern(session, [governing.Change(documents, changed)])
 
 
 def _forget(session: Session, waiting: Upload) -> None:

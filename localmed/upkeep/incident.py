@@ -30,7 +30,6 @@ from localmed.site.audit import Audit
 from localmed.upkeep.audit_export import as_values
 
 if TYPE_CHECKING:
-    from localmed.people.history import Kept
     from localmed.site.session import Session
 
 FORMAT = "localmed incident 1"
@@ -50,7 +49,8 @@ class Incident:
 def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incident:
     """The archive of the answer ``id_``, with its text as ``shown`` makes it; raise ``UnknownName`` for none."""
     session.require(Right.SAFETY)
-    user, kept, reports = _answer_and_reports(session, id_)
+    user, kept = history.of_anybody(session, id_)
+    reports = [report for report in feedback.reports(session) if report.answer_id == id_]
     with session.change("safety incident", id_) as change:
         open_question = session.settings.web.incident_question or any(report.user == user for report in reports)
         answer = kept.answer if open_question else without_question(kept.answer)
@@ -77,18 +77,6 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
         archive = _zipped(facts, files)
         change.outcome = "with question" if open_question else "without question"
     return Incident(archive, open_question, undrawn)
-
-
-def _answer_and_reports(session: Session, id_: str) -> tuple[str, Kept, list[Report]]:
-    """Whose answer it is, the answer, and what was reported of it; a report outlives the history."""
-    reports = [report for report in feedback.reports(session) if report.answer_id == id_]
-    try:
-        return *history.of_anybody(session, id_), reports
-    except UnknownName:
-        if not reports:
-            raise
-    first = reports[0]
-    return first.user, history.Kept(id_, first.asked_text, history.ALONE, first.time, first.answer), reports
 
 
 # --- what is left without the question --------------------------------------------------------------------------------

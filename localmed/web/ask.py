@@ -59,6 +59,7 @@ def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked
         "favourites": [(f"/documents/{it.id}", it.title, it.edition) for it in starred],
         "newest": [(f"/documents/{it.id}", it.title, it.edition) for it in newest],
         "beside_ways": [(place.path, text(place.code), "") for place in _ways_beside(visit)],
+        "reports": feedback.new_reports(visit.session) if visit.may(Right.SAFETY) else {},
     }
     return pages.page(visit, "ask.html", fault=fault, **box, **lists, **_morning(visit))
 

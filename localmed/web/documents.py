@@ -1,7 +1,7 @@
 """Documents: the list with its filters, and one document with what is known of it, its text, and what can be done.
 
-Withdrawing holds from the next question on, and in answers that are open. Who was given an answer that cites the
-document is named, so that they can be told; what they asked is not.
+Withdrawing holds from the next question on, and in answers that are open. How many answers cite the document is told;
+who was given them is in the audit log, for safety officers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from localmed.domain import Document, Message, SearchFilter, Status
 from localmed.domain.errors import UsageError
-from localmed.nightly import cited
+from localmed.people import history
 from localmed.site import changes, lookups
 from localmed.site.governing import Change
 from localmed.text.language import clean
@@ -187,7 +187,6 @@ def _shown(
     """
     details = lookups.document_details(visit.session, document_id)
     headings = details.headings[:HEADINGS]
-    answers = cited.answers_citing(visit.session, details.document.id)
     shown = details.passages[:PASSAGES]
     more = len(details.passages) - len(shown)
     remarks = {row.passage.id: row.remark for row in lookups.remarked(visit.session, details.document.id)}
@@ -206,7 +205,7 @@ def _shown(
         headings=headings,
         more_headings=len(details.headings) - len(headings),
         more=more,
-        answers=answers,
+        answers=history.count_citing(visit.session.data, [details.document.id]),
         values=lookups.set_of(details.document) | (typed or {}),
         fault=fault,
         tried=tried or {"passage": ""},

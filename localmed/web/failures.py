@@ -82,7 +82,7 @@ def reply(request: Request, error: LocalmedError, visit: Visit | None = None) ->
         parts = error.messages if for_programs(request) else told_parts(error, visit or visits.anybody(request))
         return JSONResponse(_json(parts, visits.language_of(request)), status_of(error), headers_of(error))
     if isinstance(error, FirstPassword):
-        return pages.redirect("/account", notice="first_password")
+        return pages.redirect("/account")
     if isinstance(error, NotSignedIn) and not isinstance(error, NoToken):
         return pages.redirect("/login", next=request.url.path if request.method == "GET" else "", notice="signed_out")
     visitor = visit or visits.anybody(request)

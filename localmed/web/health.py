@@ -51,7 +51,7 @@ def overview(visit: Models) -> Response:
     examined = doctor.site_of(
         site.settings, site.registry, False, _unfollowed, site.host_status, lambda: site.encoder.identity
     )
-    checks = list(doctor.examine(examined, doctor.checks_for(site.settings)))
+    checks = sorted(doctor.examine(examined, doctor.checks_for(site.settings)), key=lambda check: check.level == "ok")
     with suppress(ModelError):  # told by a check
         status = site.host_status()
     faults = tuple(message(f"web.fault.{name}") for name in (*health.not_ready(site), *health.not_answering(site)))

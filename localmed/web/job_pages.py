@@ -34,7 +34,8 @@ def change(visit: Visit, kind: str, back: str, made: Callable[..., int], *values
     visit.session.may_change()
 
     def work(*arguments: object) -> Message:
-        return message("job.changed", number=made(*arguments[:-1]))  # the hooks reach it by ``hooks.active``
+        made(*arguments[:-1])  # the hooks reach it by ``hooks.active``
+        return message("job.changed")
 
     return begin(visit, kind, back, work, *values)
 

@@ -162,7 +162,9 @@ def change_password(
         accounts.set_password(visit.session, user, fresh)
     except (UsageError, Busy) as error:
         return pages.page(visit, "account.html", 400, error=error.full_message)
-    return signed_in(visit, account, "/account?notice=saved")
+    return signed_in(
+        visit, account, "/?notice=saved" if visit.login and visit.login.temporary else "/account?notice=saved"
+    )
 
 
 @router.post("/preferences")

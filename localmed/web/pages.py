@@ -86,7 +86,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         named=lambda kind, name: named(kind, name, visit.language),
         moment=moment,
         can=lambda right: visit.may(Right(right)),
-        navigation=[place for place in NAVIGATION if visit.may(place.right)],
+        navigation=[it for it in NAVIGATION if visit.may(it.right) and visit.login and not visit.login.temporary],
         path=request.url.path,
         form_page=form_page_of(request),
         token=visit.login.form if visit.login else "",

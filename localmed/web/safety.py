@@ -12,13 +12,13 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from localmed.nightly import weekly
-from localmed.people import feedback
+from localmed.people import feedback, history
 from localmed.presentation.answer import view
 from localmed.presentation.plain import plain
 from localmed.site import lookups, stops
 from localmed.site.audit import NEWEST, Audit, Head
 from localmed.upkeep import incident
-from localmed.web import pages
+from localmed.web import ask, pages
 from localmed.web.visits import Safety
 
 router = APIRouter(prefix="/safety")
@@ -60,6 +60,21 @@ def export(visit: Safety, answer_id: Annotated[str, Form()] = "") -> Response:
     made = incident.export(visit.session, answer_id.strip(), lambda answer: plain(view(answer, visit.language)))
     headers = {"content-disposition": f'attachment; filename="incident-{answer_id.strip()}.zip"'}
     return Response(made.archive, media_type="application/zip", headers=headers)
+
+
+@router.get("/reports/{answer_id}")
+def reported_answer(visit: Safety, answer_id: str) -> Response:
+    """An answer as it was shown to whoever reported it, also once something that it cites was withdrawn."""
+    _, kept = history.reported(visit.session, answer_id)
+    values = ask.values_of(visit, kept) | {"holds": True, "sheet": True}
+    return pages.page(visit, "answer.html", **values, asks=True, back="/safety")
+
+
+@router.post("/reports/seen")
+def see_report(visit: Safety, answer_id: Annotated[str, Form()] = "", user: Annotated[str, Form()] = "") -> Response:
+    """Note that a report was seen."""
+    feedback.see(visit.session, answer_id, user)
+    return pages.redirect("/safety", notice="saved")
 
 
 @router.post("/reports/delete")

@@ -79,7 +79,7 @@ def image_of_library(visit: Asking, passage_id: str, start: int = 0, end: int = 
 
 
 def _cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
-    answer = history.kept(visit.session, answer_id).answer
+    answer = history.kept(visit.session, answer_id, also_reported=True).answer
     for evidence in answer.evidence:
         if evidence.marker == marker:
             return visit.session.standing(evidence)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from contextlib import ExitStack
 from datetime import date
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, UploadFile
@@ -27,7 +28,7 @@ from localmed.site.uploads import Upload
 from localmed.web import documents, pages
 from localmed.web.job_pages import begin
 from localmed.web.protection import DOCUMENT_POLICY
-from localmed.web.visits import Librarian
+from localmed.web.visits import Librarian, Visit
 
 router = APIRouter(prefix="/library/upload")
 MOST = 50  # files at a time
@@ -53,7 +54,8 @@ def send(
         raise UsageError("upload.files", most=MOST)
     session = visit.session
     waiting = [uploads.accept(session, collection, file.filename or "", file.file) for file in files]
-    return begin(visit, "look", "/library/upload", looked, waiting)
+    back = f"/library/upload/{waiting[0].id}" if len(waiting) == 1 else "/library/upload"
+    return begin(visit, "look", back, looked, waiting)
 
 
 def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
@@ -72,7 +74,8 @@ def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
             for language, page in shown.items():
                 content = "".join(page.chunks()).encode(errors="replace")
                 replace(uploads.preview_of(session, upload, language), content)
-        uploads.note_look(session, upload, _outcome(file), file is not None and file.outcome in TAKEN)
+        reads = file is not None and file.outcome in TAKEN
+        uploads.note_look(session, upload, _outcome(file), reads, _proposed(upload, file))
     return message("upload.looked", count=len(waiting))
 
 
@@ -82,13 +85,32 @@ def _outcome(file: FilePreview | None) -> Message:
     return message("upload.read", documents=len(file.documents), passages=file.passages, left=len(file.faults))
 
 
+def _proposed(waiting: Upload, file: FilePreview | None) -> dict[str, str]:
+    """Title and edition of the only document of ``file``; its first heading where its title is the file's name."""
+    if file is None or len(file.documents) != 1:
+        return {}
+    ((document, passages), _), name = file.documents[0], Path(waiting.name).stem
+    titles = (document.title, *(heading for passage in passages for heading in passage.headings), name)
+    return {"title": next(filter(lambda title: title != name, titles), name), "edition": document.edition}
+
+
 @router.get("/{upload_id}")
 def one(visit: Librarian, upload_id: str) -> Response:
     """One that waits: what was read of it, and whether to publish it."""
-    waiting = uploads.upload(visit.session, upload_id)
+    return _shown(visit, uploads.upload(visit.session, upload_id))
+
+
+def _shown(
+    visit: Visit, waiting: Upload, typed: dict[str, str] | None = None, fault: Message | None = None
+) -> Response:
+    """One that waits; with what was ``typed``, and not published for ``fault``."""
     allowed = uploads.may_publish(visit.session, waiting)
     there = uploads.preview_of(visit.session, waiting, visit.language).is_file()
-    return pages.page(visit, "uploaded.html", upload=waiting, allowed=allowed, there=there)
+    values = typed or uploads.asked(visit.session, waiting)
+    status = 400 if fault else 200
+    return pages.page(
+        visit, "uploaded.html", status, upload=waiting, allowed=allowed, there=there, values=values, fault=fault
+    )
 
 
 @router.get("/{upload_id}/preview")
@@ -101,12 +123,32 @@ def preview(visit: Librarian, upload_id: str) -> Response:
 
 
 @router.post("/{upload_id}/publish")
-def publish(visit: Librarian, upload_id: str) -> Response:
-    """Import it."""
+def publish(
+    visit: Librarian,
+    upload_id: str,
+    title: Annotated[str, Form()] = "",
+    edition: Annotated[str, Form()] = "",
+    owner: Annotated[str, Form()] = "",
+    review_by: Annotated[str, Form()] = "",
+) -> Response:
+    """Import it, under this title."""
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
     if not uploads.may_publish(session, waiting):
         raise NotAllowed("upload.second_person")
-    return begin(visit, "import", documents.address(waiting.collection), uploads.publish, waiting)
+    known = uploads.asked(session, waiting)
+    typed = {"title": title, "edition": edition, "owner": owner, "review_by": review_by}
+    values = {name: typed[name].strip() for name in known}
+    # nothing typed clears what is known, and changes nothing of several documents
+    given = {name: value for name, value in values.items() if value or known[name] or name == "title"}
+    try:
+        uploads.require_settable(session, waiting, given)
+    except UsageError as error:
+        return _shown(visit, waiting, values, error.full_message)
+    return begin(visit, "import", documents.address(waiting.collection), _published, waiting, given)
+
+
+def _published(session: Session, waiting: Upload, values: dict[str, str], hooks: Hooks) -> Message:
+    return uploads.publish(session, waiting, hooks, values)
 
 
 @router.post("/{upload_id}/discard")

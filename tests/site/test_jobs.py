@@ -63,7 +63,7 @@ def test_the_same_change_of_something_else_is_a_job_of_its_own(session: Session)
         def work(_: Hooks) -> Message:
             assert go_on.wait(600)
             changed.append(document)
-            return message("job.changed", number=2)
+            return message("job.changed")
 
         return jobs.start(session, "mark", work, "/library/documents", document)
 
@@ -78,10 +78,10 @@ def test_the_same_change_of_something_else_is_a_job_of_its_own(session: Session)
 def test_what_is_not_in_the_audit_log_is_told_with_the_outcome(session: Session) -> None:
     def work(_: Hooks) -> Message:
         session.unaudited.append(message("audit.not", reason=message("job.unknown.what")))
-        return message("job.changed", number=2)
+        return message("job.changed")
 
     words = render(ended(session, jobs.start(session, "mark", work)), "en")
-    assert words.startswith(f"{said('job.changed', number=2)}. ")
+    assert words.startswith(f"{said('job.changed')}. ")
     assert "Not in the audit log" in words
 
 

@@ -85,7 +85,7 @@ def seeds(clients: Clients) -> list[str]:
         waited(clients)
         if name == "ward.md":
             (upload,) = waiting(clients)
-            admin.form(f"/library/upload/{upload.id}/publish")
+            admin.form(f"/library/upload/{upload.id}/publish", title=upload.proposed["title"])
             waited(clients)
     answers = [
         _answer_path(admin, "/ask", question=QUESTIONS["en"], check="true"),

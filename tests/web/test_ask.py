@@ -378,14 +378,33 @@ def test_an_answer_disappears_once_its_document_is_withdrawn(copied_clients: Cli
 def test_a_report_reaches_the_safety_officer_and_outlives_the_history(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
     path = reader.form("/ask", question=QUESTION).url.path
-    page = reader.form(f"{path}/report", opinion="bad", comment="the dose is for tablets")
+    assert 'href="#report"' in reader.get(path).text
+    page = reader.form(f"{path}/report", opinion="harm", comment="the dose is for tablets")
     assert said("web.notice.reported") in page.text
     reader.form("/history/all/forget")
+    safety, (id_, shown) = (
+        copied_clients("safety"),
+        (path.rpartition("/")[2], path.replace("/answers", "/safety/reports")),
+    )
+    assert said("web.safety.new_reports", count=1) in safety.get("/").text
+    overview, sheet = safety.get("/safety").text, safety.get(shown).text
+    assert overview.index("the dose is for tablets") < overview.index(said("web.safety.stop_now"))
+    assert f'href="{shown}"' in overview
+    assert "4 g in 24 hours" in sheet
+    (image, *_) = re.findall(r'<img[^>]* src="([^"]+)"', sheet)
+    assert safety.get(html.unescape(image)).headers["content-type"] == "image/png"
+    assert (safety.get(path).status_code, reader.get(shown).status_code) == (404, 403), "to look at, not to go on from"
+    assert safety.form("/safety/reports/seen", answer_id=id_, user="reader").status_code == 200
+    assert safety.form("/safety/reports/seen", answer_id=id_, user="reader").status_code == 404, (
+        "who saw it first stays"
+    )
+    assert said("web.safety.new_reports", count=1) not in safety.get("/").text
+    assert f"{said('web.safety.seen')}: safety" in safety.get("/safety").text
     site = copied_clients.site
     (found_report,) = feedback.reports(Session(site, Caller("safety", None, SessionRole.SAFETY)))
     assert (found_report.user, found_report.opinion, found_report.comment) == (
         "reader",
-        Opinion.BAD,
+        Opinion.HARM,
         "the dose is for tablets",
     )
     assert found_report.asked_text == QUESTION

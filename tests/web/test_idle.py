@@ -74,7 +74,7 @@ def test_the_page_of_a_job(short: Clients, browser: OpenWindow) -> None:
 
     def work(_: Hooks) -> Message:
         ended.wait(60)
-        return message("job.changed", number=1)
+        return message("job.changed")
 
     window.sign_in("librarian")
     session = Session(short.site, Caller("librarian", None, SessionRole.LIBRARIAN))

@@ -55,7 +55,7 @@ def test_the_library_of_an_empty_machine_can_be_opened(empty_clients: Clients) -
     assert librarian.get("/library/collections").status_code == 200
     assert librarian.get("/library/generations").status_code == 200
     reply = librarian.form("/library/collections", name="ward", title="Ward", priority="7", kind="guideline")
-    assert "generation 1 is now in use" in reply.text
+    assert said("job.changed") in reply.text
     assert 'href="/library/collections/ward"' in reply.text
     assert lookups.collection(session_of(empty_clients), "ward").priority == 7
 
@@ -100,7 +100,11 @@ def test_ids_that_are_none_are_no_page(client: Clients, path: str) -> None:
 def test_a_withdrawal_holds_at_once_and_asks_why(copied_clients: Clients) -> None:
     librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
     assert librarian.form(f"/library/documents/{sepsis}/withdraw", reason=" ").status_code == 400
+    copied_clients("reader").form("/ask", question="Antibiotics within one hour in septic shock?")
     page = librarian.form(f"/library/documents/{sepsis}/withdraw", reason="recalled").text
+    assert " · librarian · recalled</p>" in page
+    assert f"<p>{said('web.documents.answers_why', count=1)}</p>" in page
+    assert "reader" not in page, "who asked is for the safety officer"
     assert said("web.notice.withdrawn") in page
     assert "Reinstate" in page
     assert lookups.document(session_of(copied_clients), sepsis).status == "withdrawn"

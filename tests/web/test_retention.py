@@ -21,9 +21,9 @@ def officer(clients: Clients) -> Session:
     return Session(clients.site, Caller("safety", None, SessionRole.SAFETY))
 
 
-def reported(reader: Client) -> str:
+def reported(reader: Client, opinion: str = "bad") -> str:
     path = reader.form("/ask", question=QUESTION).url.path
-    assert reader.form(f"{path}/report", opinion="bad", comment="for tablets").status_code == 200
+    assert reader.form(f"{path}/report", opinion=opinion, comment="for tablets").status_code == 200
     return path.rpartition("/")[2]
 
 
@@ -39,6 +39,15 @@ def test_reports_are_kept_as_long_as_the_setting_says(copied_clients: Clients) -
         state.execute("UPDATE feedback SET time = time - ?", (366 * history.DAY,))
     assert feedback.reports(officer(copied_clients)) == []
     assert count(copied_clients, "feedback") == 0, "not only hidden"
+
+
+def test_what_could_harm_is_told_first_and_what_was_seen_last(copied_clients: Clients) -> None:
+    reader, session = copied_clients("reader"), officer(copied_clients)
+    ids = [reported(reader, opinion) for opinion in ("harm", "useless", "bad")]
+    assert [report.opinion for report in feedback.reports(session)] == ["harm", "bad", "useless"]
+    feedback.see(session, ids[0], "reader")
+    assert [report.opinion for report in feedback.reports(session)] == ["bad", "useless", "harm"]
+    assert feedback.new_reports(session) == {"bad": 1, "useless": 1}
 
 
 def test_a_site_may_take_none(copied_clients: Clients) -> None:

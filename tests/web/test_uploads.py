@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from tests.web.test_library import session_of
 from tests.words import phrase
 
 HAND = b"# Hand rub\n\nRub your hands with alcohol gel for 20 seconds before each patient.\n<script>alert(1)</script>\n"
+
+FALLS = b"<h2>Falls on the ward</h2><p>Ask about falls at every admission.</p>"
 
 
 def send(client: Client, content: bytes, name: str = "hand.md", **fields: Any) -> Response:
@@ -46,7 +50,7 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     job = send(librarian, HAND).url.path
     assert job.startswith("/jobs/")
     (upload,) = waiting(copied_clients)
-    assert '<a class="button" href="/library/upload">Check the result</a>' in librarian.get(job).text
+    assert f'<a class="button" href="/library/upload/{upload.id}">Check the result</a>' in librarian.get(job).text
     page = librarian.get(f"/library/upload/{upload.id}").text
     assert "Ready to publish: documents 1" in page
     assert "Publish" in page
@@ -59,7 +63,7 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     assert "script-src" not in policy
     titles = [document.title for document in lookups.documents(session_of(copied_clients))]
     assert "Hand rub" not in titles
-    librarian.form(f"/library/upload/{upload.id}/publish")
+    librarian.form(f"/library/upload/{upload.id}/publish", title="Hand rub")
     assert waiting(copied_clients) == []
     titles = [document.title for document in lookups.documents(session_of(copied_clients))]
     assert "Hand rub" in titles
@@ -74,7 +78,7 @@ def test_a_bad_file_says_why_and_cannot_be_published(copied_clients: Clients) ->
     page = librarian.get(f"/library/upload/{upload.id}").text
     assert phrase("upload.refused") in page
     assert "/publish" not in page
-    librarian.form(f"/library/upload/{upload.id}/publish")
+    librarian.form(f"/library/upload/{upload.id}/publish", title="Hand rub")
     assert [one.id for one in waiting(copied_clients)] == [upload.id]
     librarian.form(f"/library/upload/{upload.id}/discard")
     assert waiting(copied_clients) == []
@@ -126,9 +130,9 @@ def test_a_second_person_publishes_and_approves(copied_clients: Clients) -> None
     librarian = copied_clients("librarian")
     send(librarian, HAND)
     (upload,) = waiting(copied_clients)
-    assert librarian.form(f"/library/upload/{upload.id}/publish").status_code == 403
+    assert librarian.form(f"/library/upload/{upload.id}/publish", title="Hand rub").status_code == 403
     assert "/publish" not in librarian.get(f"/library/upload/{upload.id}").text
-    copied_clients("admin").form(f"/library/upload/{upload.id}/publish")
+    copied_clients("admin").form(f"/library/upload/{upload.id}/publish", title="Hand rub")
     assert waiting(copied_clients) == []
     documents = lookups.documents(session_of(copied_clients))
     approved = next(document for document in documents if document.title == "Hand rub")
@@ -154,13 +158,57 @@ def test_a_publication_that_fails_leaves_what_lay_there_before(
     (upload,) = waiting(copied_clients)
     publish_in_vain(session, upload, monkeypatch)
     assert not place.exists(), "an update of the collection would import it"
-    librarian.form(f"/library/upload/{upload.id}/publish")
+    librarian.form(f"/library/upload/{upload.id}/publish", title="Hand rub")
     assert waiting(copied_clients) == []
     send(librarian, HAND.replace(b"20", b"200"))
     (upload,) = waiting(copied_clients)
     publish_in_vain(session, upload, monkeypatch)
     assert place.read_bytes() == HAND
     assert uploads.file_of(session, upload).exists(), "it still waits"
+
+
+def test_before_publishing_a_title_is_asked_for(copied_clients: Clients) -> None:
+    """A file called falls_v2_final went to the ward under that name."""
+    librarian = copied_clients("librarian")
+    send(librarian, FALLS, "falls_v2_final.html")
+    (upload,) = waiting(copied_clients)
+    page, base = librarian.get(f"/library/upload/{upload.id}").text, f"/library/upload/{upload.id}/publish"
+    assert page.index(base) < page.index('value="Falls on the ward"') < page.index("<iframe")
+    wrong = librarian.form(base, title="Falls", review_by="soon")
+    assert (wrong.status_code, 'value="Falls"' in wrong.text) == (400, True)
+    assert librarian.form(base, title=" ").status_code == 400
+    assert len(waiting(copied_clients)) == 1
+
+
+@pytest.mark.slow
+def test_documents_that_came_in_one_file_keep_their_titles(copied_clients: Clients) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("hand.md", HAND)
+        archive.writestr("falls.html", FALLS)
+    librarian = copied_clients("librarian")
+    send(librarian, packed.getvalue(), "both.zip")
+    (upload,) = waiting(copied_clients)
+    assert 'name="title"' not in librarian.get(f"/library/upload/{upload.id}").text
+    librarian.form(f"/library/upload/{upload.id}/publish", owner="Dr Wu")
+    stored = lookups.documents(session_of(copied_clients))
+    assert sorted(one.title for one in stored if one.governance.owner == "Dr Wu") == ["Falls on the ward", "Hand rub"]
+
+
+@pytest.mark.slow
+def test_what_was_typed_before_publishing_is_set_and_there_for_the_next_edition(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    send(librarian, FALLS, "falls_v2_final.html")
+    (upload,) = waiting(copied_clients)
+    base = f"/library/upload/{upload.id}/publish"
+    librarian.form(base, title="Falls", edition="2026", owner="Dr Wu", review_by="2027-01-31")
+    assert waiting(copied_clients) == []
+    (falls,) = (one for one in lookups.documents(session_of(copied_clients)) if "falls" in one.source)
+    governed = falls.governance
+    assert (falls.title, falls.edition, governed.owner, governed.review_by) == ("Falls", "2026", "Dr Wu", "2027-01-31")
+    send(librarian, FALLS + b"<p>Ask again.</p>", "falls_v2_final.html")
+    (upload,) = waiting(copied_clients)
+    assert 'value="Dr Wu"' in librarian.get(f"/library/upload/{upload.id}").text
 
 
 @pytest.mark.slow
