@@ -171,31 +171,20 @@ def _words(text: str) -> Iterator[Span]:
 # The fluid that a medicine is given in: "in 250 mL sodium chloride 0.9%", "0.9%氯化钠注射液 100ml+头孢曲松".
 _FLUID = "sodium chloride"
 _IN = re.compile(r"(?:\b(?:in|with)\b|[+加入于])\s*(?:\d[\d.,]*\s*m?l\b)?\s*(?:of\b)?\s*(?:\d[\d.,]*\s*%)?\s*$")
+_OWN_DOSE = re.compile(r"\s*\d[\d.,]*\s*m?g\b")  # of a salt that is given itself
 _TAKES = re.compile(r"(?:注射液)?\s*\d[\d.,]*\s*ml\s*[+加]")
 _NEAR = 40  # characters before the fluid that say so
 _JOINED = re.compile(r"\s*[/+-]\s*")
-_STEP = re.compile(r"[;；]")
 
 
 def lines_of(order: str) -> Iterator[Span]:
     """The lines of an order that hold words, ``start:end``, without the blanks around them.
 
-    A line is several at its semicolons where each part gives a dose of a medicine of its own.
+    None is cut at its semicolons: "STOP: warfarin; digoxin" would lose what is said of the second.
     """
     for line in _ROW.finditer(order):
-        parts = list(_parts(order, *line.span()))
-        named = [medicines_of(order[start:end]) for start, end in parts]
-        once = sum(map(len, named)) == len(medicines_of(line[0]))
-        own = all(named) and all(units.dose(counted=True).search(order[start:end]) for start, end in parts)
-        yield from parts if once and own else (_trimmed(order, *line.span()),) if parts else ()
-
-
-def _parts(order: str, start: int, end: int) -> Iterator[Span]:
-    """What stands between the semicolons of ``start:end`` and holds words."""
-    for semicolon in [*(match.start() for match in _STEP.finditer(order, start, end)), end]:
-        if any(character.isalpha() for character in order[start:semicolon]):
-            yield _trimmed(order, start, semicolon)
-        start = semicolon + 1
+        if any(character.isalpha() for character in line[0]):
+            yield _trimmed(order, *line.span())
 
 
 def _trimmed(order: str, start: int, end: int) -> Span:
@@ -214,14 +203,21 @@ def medicines_of(line: str) -> tuple[str, ...]:
         pair = {*before.ingredients, *mention.ingredients}
         joined = _JOINED.fullmatch(text, before.end, mention.start) and medicines.is_combination(pair)
         before = mention
-        once_more = joined or _is_fluid(text, mention) or any(_same(mention, one) for one in counted)
+        named = (one for one in counted if _same(mention, one))
+        once_more = joined or _is_fluid(text, mention) or any(not _dosed(text, one, mention) for one in named)
         if mention.classes and not once_more:
             counted.append(mention)
     return tuple(line[one.start : one.end] for one in counted)
 
 
+def _dosed(text: str, one: Mention, other: Mention) -> bool:
+    """Whether a dose stands between two other names of one medicine: each is a product that has its own."""
+    apart = text[one.start : one.end] != text[other.start : other.end]
+    return apart and bool(units.dose(counted=True).search(text, one.end, other.start))
+
+
 def _is_fluid(text: str, mention: Mention) -> bool:
-    if mention.ingredients != (_FLUID,):
+    if mention.ingredients != (_FLUID,) or _OWN_DOSE.match(text, mention.end):
         return False
     return bool(_IN.search(text[max(mention.start - _NEAR, 0) : mention.start]) or _TAKES.match(text, mention.end))
 

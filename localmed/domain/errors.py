@@ -232,6 +232,10 @@ class ModelError(LocalmedError):
     exit_code = 6
 
 
+class Unresponsive(ModelError):
+    """A process that is alive has said nothing in time."""
+
+
 class Rejected(ModelError):
     """A model replied off its schema, in another language, with markers that do not exist, or with nothing."""
 

@@ -83,11 +83,11 @@ def import_forms(forms: tuple[str, ...], key: Path, seed: int, out: Path | None,
     Reports means with 95 % intervals over cases, Kruskal-Wallis, Wilcoxon's test on cases (Holm), Krippendorff's alpha
     and Cohen's kappa. Reviewers who failed a quality-control case are excluded and listed. Needs the extra "eval".
     """
-    reporting.need(measures, *((plot,) if out else ()))
     with reporting.kept_in(out):
         known = review.key_of(read_text(key), key.name)
         filled = [review.ratings(review.decoded(read_bytes(Path(file))), Path(file).name, known) for file in forms]
         ratings, left_out = review.merged(filled, known)
         if not ratings:
             raise InputError("review.no_ratings", left_out=left_out or ("-",))
+        reporting.need(measures, *((plot,) if out else ()))
         agreement.report(ratings, known.form, left_out, seed).finish(out, as_json)

@@ -125,6 +125,9 @@ def allowed(
     if limit < 1:
         return []
     statuses = {*filters.statuses} - {Status.PENDING}
+    if len(filters.documents) > IDS_A_SEARCH:
+        named = [name for name in filters.documents if status_of.get(name, Status.CURRENT) in statuses]
+        return _among(search, limit, filters, named)
     if Status.CURRENT not in statuses:
         return _among(search, limit, filters, [name for name, status in status_of.items() if status in statuses])
     number = limit

@@ -274,7 +274,7 @@ class OpenAIServer:
             choice, usage = answer["choices"][0], answer.get("usage") or {}
             text, ended = choice["message"]["content"], choice["finish_reason"]
             reply = Reply(text, int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0)), ended)
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             self._wrong("completion")
         if not isinstance(text, str) or ended not in ("stop", "length"):
             raise Rejected("chat.reply_empty")
@@ -507,7 +507,10 @@ def _says_too_long(answer: Mapping[str, Any]) -> bool:
 def _event(event: Any) -> tuple[str, str, dict[str, Any]]:
     """The text of one event of a stream, why the reply ended there ("": it did not), and the counts of its tokens."""
     choice = event["choices"][0] if event["choices"] else {"delta": {}}
-    return choice["delta"].get("content") or "", choice.get("finish_reason") or "", event.get("usage") or {}
+    text = choice["delta"].get("content") or ""
+    if not isinstance(text, str):
+        raise TypeError
+    return text, choice.get("finish_reason") or "", event.get("usage") or {}
 
 
 def _text(answer: Mapping[str, Any]) -> str:
@@ -527,7 +530,10 @@ def _offered(answer: Mapping[str, Any]) -> list[tuple[str, float]]:
     """The best first tokens, folded, each with its probability; none where the server offers none."""
     try:
         offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-        return [(structured.folded(str(row["token"])), math.exp(min(0.0, float(row["logprob"])))) for row in offered]
+        rows = [(structured.folded(str(row["token"])), float(row["logprob"])) for row in offered]
+        return (
+            [] if any(map(math.isnan, dict(rows).values())) else [(token, math.exp(min(0.0, it))) for token, it in rows]
+        )
     except (LookupError, TypeError, ValueError):
         return []
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from localmed.config import Settings, load
-from localmed.domain.errors import InputError, LocalmedError, UsageError, reason
+from localmed.domain.errors import InputError, LocalmedError, Unresponsive, UsageError, reason
 from localmed.nightly import gpus
 from localmed.process import children
 from localmed.process.environment import few_arenas
@@ -124,10 +124,12 @@ class _Keeper:
             ours = self.process is not None and self.process.poll() is None
             try:
                 answers = self.site.host_status() is not None
-            except LocalmedError:  # of another version, which is not ours to end; or it hangs
+            except Unresponsive:
                 if not ours or time.monotonic() - heard < SILENT * self.site.settings.host.silent_seconds:
                     continue
                 answers = ours = False
+            except LocalmedError:  # of another version, which is not ours to end; or too many ask it
+                answers = True
             if answers:
                 pause = LOOK
             elif not ours:  # else it loads its models yet

@@ -204,7 +204,7 @@ def test_a_line_of_two_medicines_is_looked_at_before_it_is_released(client: Clie
     path = f"{page.url.path}/leaflet"
     assert reader.form(path, released_by="Ada").status_code == 400
     assert "<article" in reader.form(path, released_by="Ada", checked="true").text
-    assert 'name="checked"' not in reader.form("/orders", order="Paracetamol 1 g; enoxaparin 40 mg").text
+    assert 'name="checked"' not in reader.form("/orders", order="Paracetamol 1 g\nEnoxaparin 40 mg").text
 
 
 def test_beside_each_line_of_an_order_stands_what_it_means(client: Clients) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 from localmed import __version__
 from localmed.config import HostSettings
 from localmed.domain import errors
-from localmed.domain.errors import Cancelled, LocalmedError, ModelError
+from localmed.domain.errors import Cancelled, LocalmedError, ModelError, Unresponsive
 from localmed.domain.ports import UNWATCHED, CountingChat, Embedder, Entailment, Reranker, Watch
 from localmed.models.host.protocol import (
     FOLDER,
@@ -257,9 +257,8 @@ class Client:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         wire = Wire(connection, self._settings.message_bytes, self._settings.message_seconds)
         try:
-            connection.settimeout(self._settings.connect_seconds)
             with address(self._folder) as path:
-                connection.connect(path)
+                _connect(connection, path, self._settings.connect_seconds)
         except OSError:
             wire.close()
             self.lost = True
@@ -279,9 +278,9 @@ class Client:
             message = wire.receive(LOOK)
             now = time.monotonic()
             if seconds and now - began > seconds:
-                raise ModelError(late, seconds=seconds)
+                raise Unresponsive(late, seconds=seconds)
             if message is None and now - last_sign > silent:
-                raise ModelError("host.silent", seconds=silent)
+                raise Unresponsive("host.silent", seconds=silent)
             if message is None:
                 continue
             last_sign = now
@@ -297,6 +296,19 @@ class Client:
             elif kind == "other":
                 self.lost = True
                 raise ModelError("host.restarted")
+
+
+def _connect(connection: socket.socket, path: str, seconds: float) -> None:
+    """Connect within ``seconds``; raise ``OSError``. The kernel refuses at once what a full backlog would hold."""
+    deadline = time.monotonic() + seconds
+    connection.settimeout(seconds)
+    while True:
+        try:
+            return connection.connect(path)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(LOOK)
 
 
 _KNOWN: Mapping[str, Callable[..., Any]] = {

@@ -152,7 +152,7 @@ class Status:
     others: list[str] = field(default_factory=list)  # roles where a command's settings choose another model
 
 
-MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)  # what ``read`` raises
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)  # what ``read`` raises
 
 
 # --- values -----------------------------------------------------------------------------------------------------------

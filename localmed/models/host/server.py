@@ -55,7 +55,7 @@ from localmed.models.host.protocol import (
 )
 from localmed.models.queue import Worker
 from localmed.models.registry.registry import Registry
-from localmed.process import confined, files
+from localmed.process import confined, files, hooks
 from localmed.process.environment import few_arenas
 
 LOCK = "host.lock"
@@ -66,6 +66,21 @@ LOOK = 0.05  # seconds between two looks whether the client has gone
 LINGER = 2.0  # seconds that those who wait are given to hear that the host ends
 LONGEST_NAME = 100  # characters of a user's name
 REFUSAL = 0.1  # seconds for a connection too many to take its refusal: it fits into the socket's own memory
+
+
+class _Gone(hooks.Cancel):
+    """The caller has given up where whoever asked the host has."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def cancelled(self) -> bool:
+        return self._watch.cancelled()
+
+    def check(self) -> None:
+        if self.cancelled():
+            raise Cancelled("model.cancelled")
 
 
 class Host:
@@ -158,7 +173,7 @@ class Host:
                 self._answer(wire, str(process), message)
         except (Broken, LocalmedError):  # it has gone, or does not even take an error
             return
-        except Exception as error:
+        except BaseException as error:
             _note(error)
         finally:
             self._connections.discard(wire)
@@ -233,7 +248,13 @@ class Host:
                 raise ValueError
         except MALFORMED:
             raise _refused() from None
-        return lambda: method(**given)
+        watched = hooks.Hooks(cancel=_Gone(watch))
+
+        def done() -> Any:
+            with hooks.following(watched):  # encoder, reranker and judge look there
+                return method(**given)
+
+        return done
 
 
 def _refused() -> ModelError:
@@ -247,12 +268,12 @@ def _outcome(future: Future[Any]) -> list[Any]:
         return failure(Cancelled("model.cancelled_waiting"))
     except LocalmedError as error:
         return failure(error)
-    except Exception as error:
+    except BaseException as error:  # a panic of a library too: its words may quote a text
         _note(error)
         return failure(error)
 
 
-def _note(error: Exception) -> None:
+def _note(error: BaseException) -> None:
     """Say that something failed and where: the kind of error, never its words, which may quote a text."""
     print(f"localmed host: a request failed ({confined.place(error)})", file=sys.stderr, flush=True)
 
