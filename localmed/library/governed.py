@@ -185,7 +185,7 @@ def _under(passages: Iterable[Passage], set_: Mapping[str, str]) -> Iterator[Pas
         yield replace(
             passage,
             headings=headings,
-            found=() if headings == found else found,
+            found=() if headings == found and not text else found,
             text=text + passage.text[passage.lead :],
             lead=len(text),
             spans=tuple(replace(span, start=span.start + moved, end=span.end + moved) for span in passage.spans),

@@ -288,11 +288,12 @@ def _backed_up(session: Session, night: Night, stages: _Stages) -> Night:
     """
     from localmed.upkeep import backup
 
-    if not session.settings.backup.folder:
+    folder = backup.folder_of(session.settings)
+    if folder is None:
         return night
     with stages.stage("backup"):
         try:
-            made = backup.make(session, Path(session.settings.backup.folder), stages.hooks)
+            made = backup.make(session, folder, stages.hooks)
         except (LocalmedError, OSError) as error:
             if isinstance(error, LocalmedError):
                 text = error.full_message

@@ -22,6 +22,7 @@ from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
 from localmed.domain.findings import ALL
 from localmed.library.state import rows, selected
 from localmed.people.sealing import seal, unseal
+from localmed.safety.red_flags import red_flags
 from localmed.site import stops
 from localmed.text.identifiers import hiding, identifiers
 
@@ -137,7 +138,9 @@ def keep(
     user, id_, now = session.caller.user, id_ or new_id(), time.time()
     left_out = dict.fromkeys((*asked_with.left_out, *(answer.receipts.left_out if answer.receipts else ())))
     left_out.pop(ALL, None)  # those that there were, by their names
-    asked_with = replace(asked_with, earlier=asked_with.earlier[-EARLIER:], left_out=tuple(left_out))
+    older = [question for question in asked_with.earlier[:-EARLIER] if red_flags(question)]  # the warning stays
+    earlier = (*older[-EARLIER:], *asked_with.earlier[-EARLIER:])
+    asked_with = replace(asked_with, earlier=earlier, left_out=tuple(left_out))
     asked_text, asked_with, answer = masked(asked_text, asked_with, answer)
     made = Kept(id_, asked_text, asked_with, now, answer)
     documents = {evidence.passage.document_id for evidence in answer.evidence}

@@ -37,7 +37,8 @@ def page_image(session: Session, evidence: Evidence, page: int = 0, span: Span |
     with session.workspace() as workspace:
         if not workspace.library.catalogue.shows_file(evidence.file_sha256):
             raise UnknownName("kept.no_source", sources=())
-    key = (session.data, evidence.file_sha256, evidence.passage.id, page, span)
+    cited = evidence.passage
+    key = (session.data, evidence.file_sha256, cited.id, cited.text, cited.headings, page, span)
     with _LOCK:
         drawing = _DRAWING.setdefault(key, threading.Lock())
     try:

@@ -52,6 +52,7 @@ from localmed.process.hooks import Hooks
 from localmed.site.audit import Audit
 
 if TYPE_CHECKING:
+    from localmed.config import Settings
     from localmed.site.session import Session
 
 FORMAT = 2  # before, files lay in pieces under their hashes
@@ -140,7 +141,8 @@ class _Writing:
 def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
     """Back everything up into ``folder``; raise ``LocalmedError`` where that cannot be done: nothing is named then."""
     data = session.data
-    if folder.absolute().is_relative_to(data.absolute()) or data.absolute().is_relative_to(folder.absolute()):
+    place, served = folder.resolve(), data.resolve()
+    if place.is_relative_to(served) or served.is_relative_to(place):
         raise UsageError("backup.inside", folder=str(folder), data=str(data))
     with (
         generations.lease(data) as generation,
@@ -169,6 +171,11 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
         _retain(folder, session.settings.backup.keep)
         change.subject, change.outcome, change.generation = made.name, "written", made.generation
     return made
+
+
+def folder_of(settings: Settings) -> Path | None:
+    """The folder of backups that is set, None without one."""
+    return Path(settings.backup.folder).expanduser().absolute() if settings.backup.folder else None
 
 
 def backups(folder: Path) -> list[str]:
@@ -227,8 +234,11 @@ def fetch(folder: Path, sha256: str, target: Path) -> None:
         if found is None:
             raise UnknownName("backup.not_held", folder=str(folder))
         fresh = target.with_name(f"{target.name}.mended")
-        write(folder, *found, fresh)
-        fresh.replace(target)
+        try:
+            write(folder, *found, fresh)
+            fresh.replace(target)
+        finally:
+            fresh.unlink(missing_ok=True)
         files.sync(target.parent)
 
 
@@ -333,10 +343,10 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 def _free_name(folder: Path, now: datetime) -> str:
-    """A name after those of the same second, of which older ones may be gone already."""
-    second = now.strftime("%Y%m%dT%H%M%S")
-    names = [name for name in backups(folder) if name.startswith(second)]
-    return f"{second}-{int(names[-1].partition('-')[2] or 0) + 1:03}" if names else second
+    """A name after all others: of the same second, or of a clock that was ahead."""
+    second, last = now.strftime("%Y%m%dT%H%M%S"), (backups(folder) or [""])[-1]
+    moment, _, number = last.partition("-")
+    return f"{moment}-{int(number or 0) + 1:03}" if moment >= second else second
 
 
 def written(backup: Backup) -> bytes:

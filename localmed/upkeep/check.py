@@ -249,8 +249,8 @@ def damage(data: Path) -> Iterator[Damage]:
 
 def mendable(session: Session) -> list[Damage]:
     """What is damaged and whole in one of the site's backups."""
-    folder = Path(session.settings.backup.folder)
-    if not session.settings.backup.folder or not folder.is_dir():
+    folder = backup.folder_of(session.settings)
+    if folder is None or not folder.is_dir():
         return []
     with backup.reading(folder):
         return [one for one in damage(session.data) if backup.newest_with(folder, one.sha256)]
@@ -258,11 +258,11 @@ def mendable(session: Session) -> list[Damage]:
 
 def mend(session: Session, damaged: Damage) -> bool:
     """Whether the file could be written anew from the site's backups."""
-    folder = session.settings.backup.folder
+    folder = backup.folder_of(session.settings)
     try:
         if folder:
             with session.change("mend", damaged.path.name):
-                backup.fetch(Path(folder), damaged.sha256, damaged.path)
+                backup.fetch(folder, damaged.sha256, damaged.path)
             return True
     except (LocalmedError, OSError):
         pass

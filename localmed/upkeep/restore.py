@@ -10,6 +10,7 @@ read are put in force again. Nobody stays signed in.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from localmed.domain.errors import AnotherKey, Busy, Damaged, LocalmedError, UsageError
 from localmed.library import generations, layout
-from localmed.library.in_force import Changing, changing, copy_of, in_force
+from localmed.library.in_force import Changing, changing, copy_of, in_force, newest
 from localmed.library.journal import SINCE_CHECKPOINT, WITH_ANOTHER_KEY, InForce, replay
 from localmed.library.older import is_moved
 from localmed.library.state import FILE as STATE_FILE
@@ -55,8 +56,22 @@ def restore(folder: Path, data: Path, name: str, replace: bool, hooks: Hooks) ->
     Raise ``UsageError`` for a data folder that is not empty, unless it is to be replaced; ``Damaged`` for a backup that
     is not whole, ``Busy`` where the data folder is in use.
     """
-    with backups_of.reading(folder):
+    data = data.resolve()  # of a link the folder that it leads to, on its own disk
+    with backups_of.reading(folder), _alone(data):
         return _restored(folder, data, backups_of.read(folder, name), replace, hooks)
+
+
+@contextmanager
+def _alone(data: Path) -> Iterator[None]:
+    """One restore at a time into folders that lie beside ``data``; raise ``Busy`` for another."""
+    data.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(data.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if not files.lock(handle):
+            raise Busy("restore.in_use", data=str(data))
+        yield
+    finally:
+        os.close(handle)
 
 
 def _restored(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Hooks) -> Restored:
@@ -69,11 +84,15 @@ def _restored(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Ho
     try:
         with backups_of.explained(data.parent), _unused(data if existing else None):
             _write_all(folder, chosen, fresh, hooks)
+            _verify(fresh)
+            known = _newest_row(data)
             kept_log, withdrawn = _newest(data, fresh) if existing else (False, 0)
             _sign_everybody_out(fresh)
             alerts.clear(fresh, "backup")  # of the night before the backup that is whole
             _with_the_key_at_hand(fresh)
-            _verify(fresh)
+            in_force(fresh)
+            if existing and (generations.in_use(data) or _newest_row(data) != known):
+                raise Busy("restore.in_use", data=str(data))  # what was changed meanwhile would be lost
             beside = _exchange(data, fresh)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -117,7 +136,13 @@ def _verify(fresh: Path) -> None:
     with generations.lease(fresh) as generation:
         if problems := generations.check(generation, whole=True):
             raise Damaged("generation.damaged", name=generation.name, problem=problems[0])
-    in_force(fresh)
+
+
+def _newest_row(data: Path) -> str:
+    """The newest row of the journal; "" where it cannot be told."""
+    with suppress(LocalmedError, OSError):
+        return newest(data)
+    return ""
 
 
 @contextmanager

@@ -362,3 +362,20 @@ def test_corrected_headings_are_the_same_again_and_every_character_keeps_its_box
         assert governed.over_passages(made) == made
         database.execute("DELETE FROM governed")
         assert governed.over_passages(made) == [first, second, third]
+
+
+def test_what_is_no_heading_is_undone_though_the_section_above_has_its_name(tmp_path: Path) -> None:
+    first, second = (
+        replace(passage(it), id=it, headings=("Title", name)) for it, name in (("1", "Dosag"), ("2", "Dosage"))
+    )
+    with closing(open_database(tmp_path / FILE, LIBRARY)) as database:
+        governed = Governed(database)
+        for path, value in ((first.headings, "Dosage"), (second.headings, NO_HEADING)):
+            database.execute(
+                "INSERT INTO governed VALUES (?, ?, ?, '')", (first.document_id, heading_field(path), value)
+            )
+        made = governed.over_passages([first, second])
+        assert [undumped(dump(it)) for it in made] == made
+        assert governed.over_passages(made) == made
+        database.execute("DELETE FROM governed")
+        assert governed.over_passages(made) == [first, second]

@@ -30,6 +30,7 @@ from localmed.site import alerts, canary_gate, changes, uploads
 from localmed.site.audit import Audit
 from localmed.site.session import Session
 from localmed.upkeep import backup, check, packs
+from localmed.upkeep import restore as restoring
 from localmed.upkeep.restore import restore
 from tests.fakes import HashedWords, described, documents, import_into, opened, overwrite, verify, write
 from tests.site.publishing import Publisher
@@ -438,3 +439,71 @@ def test_a_restored_folder_does_not_warn_of_a_backup(session: Session, folder: P
     backup.make(session, folder, SILENT)
     settings = restored(folder, tmp_path, session.settings)
     assert "backup" not in {one.kind for one in alerts.alerts(settings.data)}
+
+
+def test_a_backup_comes_after_one_of_a_clock_that_was_ahead(filled: Settings, folder: Path) -> None:
+    with opened(replace(filled, backup=BackupSettings(keep=1)), HashedWords()) as session:
+        early = backup.make(session, folder, SILENT)
+        (folder / early.name).rename(folder / "20990101T000000")
+        made = backup.make(session, folder, SILENT)
+    assert made.name > "20990101T000000"
+    assert backup.backups(folder) == [made.name]
+
+
+def test_a_data_folder_that_is_a_link_is_restored_where_it_leads(
+    session: Session, filled: Settings, folder: Path, tmp_path: Path
+) -> None:
+    backup.make(session, folder, SILENT)
+    session.site.close()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    filled.data.rename(disk / "data")
+    filled.data.symlink_to(disk / "data")
+    result = restore(folder, filled.data, "", True, SILENT)
+    assert filled.data.is_symlink()
+    assert Path(result.beside).parent == disk
+    verify(filled.data)
+
+
+def test_a_withdrawal_that_is_made_while_a_restore_ends_is_not_lost(
+    session: Session, filled: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup.make(session, folder, SILENT)
+    document, signed_out = documents(filled)["sepsis.txt"], restoring._sign_everybody_out
+
+    def meanwhile(fresh: Path) -> None:
+        changes.withdraw(session, document, True, "wrong dose")
+        session.site.close()
+        signed_out(fresh)
+
+    monkeypatch.setattr(restoring, "_sign_everybody_out", meanwhile)
+    with pytest.raises(Busy):
+        restore(folder, filled.data, "", True, SILENT)
+    monkeypatch.undo()
+    assert not cites_sepsis(filled)
+
+
+def test_two_restores_beside_each_other_do_not_meet(
+    session: Session, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup.make(session, folder, SILENT)
+    data, written = tmp_path / "new", restoring._verify
+
+    def second(fresh: Path) -> None:
+        with pytest.raises(Busy):
+            restore(folder, data, "", False, SILENT)
+        written(fresh)
+
+    monkeypatch.setattr(restoring, "_verify", second)
+    restore(folder, data, "", False, SILENT)
+    verify(data)
+    names = [{path.name for path in (place / "files").iterdir()} for place in (data, session.data)]
+    assert names[0] == names[1]
+
+
+def test_the_folder_of_the_settings_is_one_place_for_everybody(
+    filled: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/of-ours")
+    assert backup.folder_of(replace(filled, backup=BackupSettings(folder="~/b"))) == Path("/home/of-ours/b")
+    assert backup.folder_of(replace(filled, backup=BackupSettings(folder=""))) is None
