@@ -15,6 +15,7 @@ from localmed.domain.errors import Damaged, NotAllowed, UsageError
 from localmed.messages import render
 
 if TYPE_CHECKING:
+    from localmed.config import Settings
     from localmed.site.session import Session
 
 
@@ -40,7 +41,7 @@ def command(ctx: click.Context, folder: Path | None = None, as_json: bool = Fals
     from localmed.upkeep import backup
 
     with ended_as_by_ctrl_c(), opened(ctx) as session, work_shown(not as_json) as hooks:
-        made = backup.make(session, _folder(folder, session.settings.backup.folder), hooks)
+        made = backup.make(session, _folder(folder, session.settings), hooks)
     if as_json:
         print_json({"name": made.name, "generation": made.generation, "audit": made.audit, "bytes": made.bytes,
                     "added_bytes": made.added_bytes, "files": len(made.files)})  # fmt: skip
@@ -59,7 +60,7 @@ def listed(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
 
     with opened(ctx) as session:
         session.may_change()
-        place = _folder(folder, session.settings.backup.folder)
+        place = _folder(folder, session.settings)
         with backup.reading(place):
             rows = [backup.read(place, name) for name in backup.backups(place)]
     if as_json:
@@ -80,7 +81,7 @@ def verify(ctx: click.Context, name: str, folder: Path | None) -> None:
 
     with opened(ctx) as session:
         session.may_change()
-        place = _folder(folder, session.settings.backup.folder)
+        place = _folder(folder, session.settings)
         with backup.reading(place):
             chosen = backup.read(place, name)
             if problems := list(backup.damaged(place, chosen)):
@@ -88,10 +89,12 @@ def verify(ctx: click.Context, name: str, folder: Path | None) -> None:
     say("backup.whole", name=chosen.name, count=len(chosen.files))
 
 
-def _folder(named: Path | None, of_settings: str) -> Path:
-    if not named and not of_settings:
-        raise UsageError("backup.no_folder")
-    return (named or Path(of_settings)).expanduser().absolute()
+def _folder(named: Path | None, settings: Settings) -> Path:
+    from localmed.upkeep import backup
+
+    if folder := named.expanduser().absolute() if named else backup.folder_of(settings):
+        return folder
+    raise UsageError("backup.no_folder")
 
 
 @click.command("restore")

@@ -157,8 +157,7 @@ def _lines(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 @click.option("--source", "-s", "named", multiple=True, metavar="NAME",
               help="A source to compare: a kind (guideline, literature, ...) or a collection; may be given several "
               "times (default: every kind of which the library holds a passage).")  # fmt: skip
-@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
-@reporting.resume_option
+@reporting.rows_options
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, named: tuple[str, ...], out: Path, resume: bool, as_json: bool) -> None:

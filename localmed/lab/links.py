@@ -155,8 +155,7 @@ def _why(metric: str) -> Message:
               "library.")  # fmt: skip
 @click.option("--preset", metavar="NAME", help="Search in the tiers of this preset (default: as `localmed ask`).")
 @reporting.seed_option
-@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
-@reporting.resume_option
+@reporting.rows_options
 @filter_options
 @json_option
 @click.pass_context

@@ -425,8 +425,7 @@ def with_questions(sets: Sequence[McqSet], rows: Sequence[McqRow]) -> str:
 @click.option("--show-questions", is_flag=True,
               help="Also write questions.jsonl with texts and choices (default: no text is written).")  # fmt: skip
 @reporting.seed_option
-@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
-@reporting.resume_option
+@reporting.rows_options
 @filter_options
 @json_option
 @click.pass_context

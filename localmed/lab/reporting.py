@@ -36,6 +36,13 @@ def out_option(help: str, required: bool = False) -> Callable[..., Any]:
     return click.option("--out", type=folder, required=required, metavar="FOLDER", help=help)
 
 
+def rows_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--out`` and ``--resume``, of a command that keeps its rows beside the report."""
+    written = "Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there."
+    made: Callable[..., Any] = out_option(help=written, required=True)(resume_option(command))
+    return made
+
+
 def made_with(session: Session) -> dict[str, str]:
     """What figures are made with: rows of something else are not gone on with."""
     site = session.site

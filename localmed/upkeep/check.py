@@ -115,18 +115,26 @@ def _faults(data: Path, check: Callable[[Path], Iterator[LocalmedError]]) -> Ite
 
 def files(data: Path) -> Iterator[LocalmedError]:
     """Every original that a kept generation was made from is there, and each is what its name says."""
-    there = {path.name: path for path in layout.entries(data / layout.FILES)}
-    for name, path in there.items():
-        if ORIGINAL.fullmatch(name) and sha256_of(path) != name:
-            yield OriginalChanged("library.original_changed", file=str(path))
-        elif not ORIGINAL.fullmatch(name) and path.suffix != originals.PARTIAL:
+    for path in layout.entries(data / layout.FILES):
+        if not ORIGINAL.fullmatch(path.name) and path.suffix != originals.PARTIAL:
             yield Damaged("stored.extra", file=str(path))
     needed: set[str] = set()
     for number in generations.numbers(data):
         with suppress(UnknownName), generations.lease(data, number) as generation:
             needed |= originals_of(generation)
-    for sha256 in sorted(needed - there.keys()):
-        yield Damaged("library.original_missing", sha256=sha256[:12], folder=str(data / layout.FILES))
+    for path in _altered_originals(data, needed):
+        if path.exists():
+            yield OriginalChanged("library.original_changed", file=str(path))
+        else:
+            yield Damaged("library.original_missing", sha256=path.name[:12], folder=str(data / layout.FILES))
+
+
+def _altered_originals(data: Path, needed: set[str]) -> Iterator[Path]:
+    """The places of originals, those ``needed`` and others that are there, that do not hold what their name says."""
+    folder = data / layout.FILES
+    for sha256 in sorted(needed | {path.name for path in layout.entries(folder) if ORIGINAL.fullmatch(path.name)}):
+        if sha256_of(folder / sha256) != sha256:
+            yield folder / sha256
 
 
 def vector_caches(data: Path) -> Iterator[LocalmedError]:
@@ -140,11 +148,10 @@ def vector_caches(data: Path) -> Iterator[LocalmedError]:
 
 
 def databases(data: Path) -> Iterator[LocalmedError]:
-    """What SQLite finds in the files that belong to no generation."""
-    for name in (STATE_FILE,):
-        path = data / name
-        if path.exists() and (problem := _integrity(path)):
-            yield Damaged("library.database", path=str(path), error=problem)
+    """What SQLite finds in the file that belongs to no generation."""
+    path = data / STATE_FILE
+    if path.exists() and (problem := _integrity(path)):
+        yield Damaged("library.database", path=str(path), error=problem)
 
 
 def _integrity(path: Path) -> str:
@@ -240,11 +247,8 @@ def damage(data: Path) -> Iterator[Damage]:
             for name in altered:
                 yield Damage(generation / name, entries[name].sha256, f"{generation.name}/{name}")
             needed |= set() if CATALOGUE in altered else originals_of(generation)
-    there = {path.name for path in layout.entries(data / layout.FILES) if ORIGINAL.fullmatch(path.name)}
-    for sha256 in sorted(needed | there):
-        path = data / layout.FILES / sha256
-        if sha256_of(path) != sha256:
-            yield Damage(path, sha256, sha256[:12])
+    for path in _altered_originals(data, needed):
+        yield Damage(path, path.name, path.name[:12])
 
 
 def mendable(session: Session) -> list[Damage]:
@@ -259,29 +263,31 @@ def mendable(session: Session) -> list[Damage]:
 def mend(session: Session, damaged: Damage) -> bool:
     """Whether the file could be written anew from the site's backups."""
     folder = backup.folder_of(session.settings)
+    if folder is None:
+        return False
     try:
-        if folder:
-            with session.change("mend", damaged.path.name):
-                backup.fetch(folder, damaged.sha256, damaged.path)
-            return True
+        with session.change("mend", damaged.path.name):
+            backup.fetch(folder, damaged.sha256, damaged.path)
     except (LocalmedError, OSError):
-        pass
-    return False
+        return False
+    return True
 
 
 def verify_and_mend(session: Session, hooks: Hooks) -> tuple[Messages, Messages, Messages]:
     """Read everything, mend what can be; return what was found, what was mended, and what is still damaged."""
-    left = found = _everything(session, hooks)
+    left = found = _stored(session.data, hooks)
     mended = [one for one in damage(session.data) if mend(session, one)] if found else []
     if mended:
-        left = _everything(session, hooks)
-    note_whole_check(session.data, len(left))
-    return found, tuple(message("integrity.mended", file=one.name) for one in mended), left
+        left = _stored(session.data, hooks)
+    models = _models(session)
+    note_whole_check(session.data, len(left) + len(models))
+    said = tuple(message("integrity.mended", file=one.name) for one in mended)
+    return (*found, *models), said, (*left, *models)
 
 
-def _everything(session: Session, hooks: Hooks) -> Messages:
-    """What is wrong with the generations, newest first, what lies beside them, and the models."""
-    data, found = session.data, list[Message]()
+def _stored(data: Path, hooks: Hooks) -> Messages:
+    """What is wrong with the generations, newest first, and with what lies beside them."""
+    found: list[Message] = []
     numbers = generations.numbers(data)
     for place, number in enumerate(reversed(numbers)):
         hooks.cancel.check()
@@ -289,11 +295,13 @@ def _everything(session: Session, hooks: Hooks) -> Messages:
         with suppress(UnknownName):  # pruned meanwhile
             found += of_generation(data, number)
     hooks.progress(len(numbers), len(numbers) + 1, "")
-    found += [fault.full_message for fault in beside(data)]
+    return (*found, *(fault.full_message for fault in beside(data)))
+
+
+def _models(session: Session) -> Messages:
     registry = session.site.registry
-    found += [
+    return tuple(
         message("model.not_loaded", name=name, problem=problem)
         for name in registry.registrations.models
         for problem in registry.problems(name, full=True)
-    ]
-    return tuple(found)
+    )

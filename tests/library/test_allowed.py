@@ -47,3 +47,8 @@ def test_more_documents_than_one_search_takes() -> None:
 def test_however_many_of_the_best_may_not_answer(excluded: int) -> None:
     status_of = {str(number): Status.SUPERSEDED for number in range(excluded)}
     assert answering(SearchFilter(), status_of) == [str(number) for number in range(excluded, PASSAGES)][:3]
+
+
+def test_more_documents_than_a_search_names_are_asked_for_in_parts() -> None:
+    named = tuple(map(str, range(PASSAGES - 2 * MOST_ITEMS, PASSAGES)))
+    assert answering(SearchFilter(documents=named), {named[0]: Status.WITHDRAWN}) == list(named[1:4])

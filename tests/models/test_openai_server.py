@@ -253,6 +253,17 @@ def test_an_error_in_a_stream_is_one() -> None:
     assert SECRET not in str(caught.value)
 
 
+def test_a_piece_of_a_stream_that_is_no_text_is_an_error() -> None:
+    heard: list[str] = []
+    event = {"choices": [{"delta": {"content": 5}}]}
+    with (
+        serving(lambda handler, _: handler.stream(event)) as (address, _),
+        pytest.raises(ModelError, match=phrase("chat.server_completion.what")),
+    ):
+        adapter(address).complete(Request(ASK, 8), Watch(token=heard.append))
+    assert not heard
+
+
 # --- what servers refuse ----------------------------------------------------------------------------------------------
 
 

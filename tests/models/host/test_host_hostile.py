@@ -108,6 +108,7 @@ ASKED = {"max_tokens": 1, "schema": None, "temperature": 0.0, "seed": 0}
         ("reranker", "score", {"question": 1, "passages": [], "keep": False}),
         ("chat", "complete", {"request": ASKED | {"messages": [{**USER, "role": "judge"}]}}),
         ("chat", "complete", {"request": ASKED | {"messages": [USER], "temperature": "hot"}}),
+        ("chat", "complete", {"request": ASKED | {"messages": [USER], "temperature": 10**400}}),
         ("nearest", "search", {"generation": "1", "vector": {"shape": [3], "float32": "AAAA"}, "limit": 1,
                                "filters": {}}),
         ("nearest", "warm", {}),
@@ -286,3 +287,36 @@ def test_a_path_too_long_for_a_socket(tmp_path: Path, start: Start) -> None:
     assert len(hosted.encoder.encode(["well"], "query")) == 1
     running.stop()
     assert not (running.data / FOLDER / SOCKET).exists()
+
+
+class Panic(BaseException):
+    """What a library in Rust raises."""
+
+
+def test_a_panic_of_a_library_is_told_without_its_words(house: House, capfd: pytest.CaptureFixture[str]) -> None:
+    def panics(**_: object) -> None:
+        raise Panic("jaundice")
+
+    house.encoder.encode = panics  # type: ignore[assignment,method-assign]
+    encoder = house.hosted().encoder
+    assert encoder is not None
+    with pytest.raises(ModelError) as told:
+        encoder.encode(["jaundice"], "query")
+    err = capfd.readouterr().err
+    assert "Panic" in str(told.value) + err
+    assert "jaundice" not in str(told.value) + err
+
+
+def test_a_full_backlog_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel refuses at once, however long the time that is given."""
+    refused, connects = [BlockingIOError()] * 3, socket.socket.connect
+
+    class Refusing(socket.socket):
+        def connect(self, address: Any) -> None:
+            if refused:
+                raise refused.pop()
+            connects(self, address)
+
+    monkeypatch.setattr("localmed.models.host.client.socket.socket", Refusing)
+    assert Client(house.data / FOLDER, house.settings, "").greet().choices == CHOICES
+    assert not refused

@@ -13,6 +13,7 @@ import pytest
 from localmed.domain.errors import Busy, Cancelled, ModelError
 from localmed.domain.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
 from localmed.models.host.client import Hosted, Remote, unhurried
+from localmed.process import hooks
 from tests.models.host.conftest import Start
 from tests.models.host.house import WAIT, House, until
 from tests.scripted import ScriptedChat
@@ -156,3 +157,22 @@ def test_a_host_that_was_started_again_is_used_without_a_word(start: Start) -> N
     assert len(encoder_of(hosted).encode(["again"], "query")) == 1
     assert running.host.status().served == {"encode": 1}
     running.stop()
+
+
+def test_an_encoder_is_told_that_whoever_asked_has_gone(start: Start) -> None:
+    """Encoder, reranker and judge look at the hooks of their thread between two batches."""
+    house, gone = start(), threading.Event()
+
+    def until_gone(**_: object) -> None:
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            if hooks.active().cancel.cancelled():
+                gone.set()
+            hooks.check()
+            time.sleep(0.01)
+
+    house.encoder.encode_both = until_gone  # type: ignore[assignment,method-assign]
+    wire = house.asked("encoder", "encode_both", {"texts": ["a"], "kind": "query"})
+    time.sleep(0.2)
+    wire.close()
+    assert gone.wait(5)

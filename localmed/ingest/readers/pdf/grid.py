@@ -246,6 +246,19 @@ def _of_table(rule: Rectangle, grids: Sequence[Grid]) -> bool:
     return any(grid.y0 - SAME_EDGE <= rule[1] <= grid.y1 + SAME_EDGE for grid in grids)
 
 
+def drawn_grids(page: Any, drawn: Rules) -> list[Grid] | None:
+    """The ruled tables of ``page``, where ``drawn`` may be some; None where the search fails.
+
+    It does on odd drawings, in many ways; the text is still there to be read.
+    """
+    if not worth_searching(drawn):
+        return []
+    try:
+        return find_ruled(page)
+    except Exception:
+        return None
+
+
 # --- tables without rules all round, as the layout model sees them ----------------------------------------------------
 
 # The model (PyMuPDF Layout, weights in its wheel, onnxruntime on the CPU) takes about 0.3 s of a page, so it is asked

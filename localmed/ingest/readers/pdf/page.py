@@ -29,13 +29,12 @@ from localmed.ingest.readers.pdf.grid import (
     Rules,
     Separator,
     cell_lookup,
-    find_ruled,
+    drawn_grids,
     reads_as_table,
     renumbered,
     rules,
     separators,
     with_predicted,
-    worth_searching,
 )
 from localmed.ingest.readers.pdf.text import Piece, page_pieces, shown_box
 
@@ -333,10 +332,10 @@ def _content(page: Any, without: Collection[int] = ()) -> _Content:
         return [piece for piece in every if piece.turn not in without]
 
     drawn = rules(page)
-    drawn_grids, remark = _grids(page, drawn)
-    pieces = pieces_in(drawn_grids)
-    ruled = [grid for grid in drawn_grids if reads_as_table(grid, pieces)]
-    if len(ruled) < len(drawn_grids):
+    found, remark = _grids(page, drawn)
+    pieces = pieces_in(found)
+    ruled = [grid for grid in found if reads_as_table(grid, pieces)]
+    if len(ruled) < len(found):
         ruled = renumbered(ruled)
         pieces = pieces_in(ruled)
     grids = ruled if drawn.too_many else renumbered(with_predicted(page, pieces, ruled))
@@ -364,10 +363,8 @@ def _on(page: Any, piece: Piece) -> bool:
 def _grids(page: Any, drawn: Rules) -> tuple[list[Grid], Message | None]:
     if drawn.too_many:
         return [], message("pdf.page_drawn")
-    try:
-        return (find_ruled(page) if worth_searching(drawn) else []), None
-    except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read
-        return [], message("pdf.page_tables")
+    found = drawn_grids(page, drawn)
+    return found or [], message("pdf.page_tables") if found is None else None
 
 
 def _seen(page: Any, pieces: list[Piece]) -> list[Piece]:

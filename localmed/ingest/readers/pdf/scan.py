@@ -34,13 +34,12 @@ from localmed.ingest.readers.pdf.grid import (
     Grid,
     Separator,
     cell_lookup,
-    find_ruled,
+    drawn_grids,
     reads_as_table,
     renumbered,
     rules,
     separators,
     with_predicted,
-    worth_searching,
 )
 from localmed.ingest.readers.pdf.page import FOREIGN, NO_TEXT, ODD, REASONS, UNTRUE, Page, is_odd, placed_back
 from localmed.ingest.readers.pdf.text import Piece, cleaned, is_cjk
@@ -409,7 +408,7 @@ def with_tables(pieces: Sequence[Piece], printed: Sequence[Frame], width: float,
         for piece in pieces:  # the search for borders leaves out cells without text; whole words would widen cells
             page.insert_text(((piece.x0 + piece.x1) / 2, piece.middle), "x", fontsize=1)
         known = rules(page)
-        ruled = _tables(_drawn_grids(page) if worth_searching(known) else [], pieces)
+        ruled = _tables(drawn_grids(page, known) or [], pieces)
         page = _page(document, drawn, width, height)
         for piece in pieces:
             _set(page, piece)
@@ -441,13 +440,6 @@ def _tables(grids: Sequence[Grid], pieces: Sequence[Piece]) -> list[Grid]:
     numbered = renumbered(grids)
     placed = _in_cells(pieces, numbered)
     return renumbered([grid for grid in numbered if reads_as_table(grid, placed)])
-
-
-def _drawn_grids(page: pymupdf.Page) -> list[Grid]:
-    try:
-        return find_ruled(page)
-    except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read
-        return []
 
 
 def _in_cells(pieces: Sequence[Piece], grids: Sequence[Grid]) -> list[Piece]:
