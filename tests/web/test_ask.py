@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, Kind
+from localmed.domain import Collection, Kind, SearchFilter
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
 from localmed.domain.errors import ModelError
@@ -291,6 +291,17 @@ def test_the_page_of_the_first_section_is_drawn_before_it_is_opened(
     path, _, query = source_links(page)[0].partition("?")
     assert reader.get(f"{path}/image?{query}").content == b"a page"
     assert drawn == ["pages"], "drawn ahead, and only once"
+
+
+def test_a_page_that_was_drawn_of_another_text_is_drawn_anew(client: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A corrected heading may become text of the same passage."""
+    monkeypatch.setattr(page_images, "_drawn", lambda _, evidence, *__: evidence.passage.text.encode())
+    monkeypatch.setattr(page_images, "_KEPT", OrderedDict())
+    session = Session(client.site, local_caller(client.settings))
+    found = session.ask(QUESTION, SearchFilter()).evidence[0]
+    corrected = replace(found, passage=replace(found.passage, text=f"Doses\n{found.passage.text}"))
+    images = [page_images.page_image(session, one, 0, (0, 5)) for one in (found, corrected)]
+    assert images == [found.passage.text.encode(), corrected.passage.text.encode()]
 
 
 @pytest.mark.slow
