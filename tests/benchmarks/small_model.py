@@ -1,7 +1,7 @@
 """The real model of 1.5 billion parameters that anybody can take (`make demo-model`), question by question.
 
     python -m tests.benchmarks.small_model MODEL.gguf DATA [SECONDS]   (questions of the starter corpus, in DATA)
-    python -m tests.benchmarks.small_model MODEL.gguf ward8 [SECONDS]  (those of ``ward8_held``, imported first)
+    python -m tests.benchmarks.small_model MODEL.gguf ward8_held [SECONDS]  (of a folder here, imported first)
     python -m tests.benchmarks.small_model MODEL.gguf check            (the area of its check, in each language)
 
 It writes and does not check, as in the demonstration. A line of JSON for each question: how many sections stand beside
@@ -75,11 +75,11 @@ def main(gguf: Path, what: str, seconds: float = 300.0) -> None:
     model = LlamaChat(ChatFile(gguf.stem, gguf, "", "chatml", 32768), chat)
     if what == "check":
         return areas(model)
-    if what == "ward8":
+    if (HERE / what).is_dir():
         settings = Settings(Path(tempfile.mkdtemp()), chat=chat)
         with opened(settings) as session:
-            imported(session, Path(tempfile.mkdtemp()), HERE / "ward8_held")
-        rows = (row["text"] for name in ("plain", "elsewhere") for row in questions(name, HERE / "ward8_held"))
+            imported(session, Path(tempfile.mkdtemp()), HERE / what)
+        rows = (row["text"] for name in ("plain", "elsewhere") for row in questions(name, HERE / what))
         return asked(model, settings, rows)
     starter = tomllib.loads(STARTER.read_text("utf-8"))["question"]
     return asked(model, replace(load(Path(what)), chat=chat), (row["text"] for row in starter))
