@@ -34,16 +34,19 @@ def command(session: Session, folder: Path | None = None, as_json: bool = False)
     """Back up everything during operation: library, originals, state, audit log, withdrawals, models, keys.
 
     A backup is a plain copy of the data folder; what has not changed is shared with the backup before. Backups are not
-    encrypted: keep them on an encrypted disk. Restore with: localmed restore FOLDER.
+    encrypted: keep them on an encrypted disk. Restore with: localmed restore FOLDER. Exit code 5: the backup was made,
+    but an original in the data folder is damaged.
     """
     with ended_as_by_ctrl_c(), work_shown(not as_json) as hooks:
         made = backup.make(session, _folder(folder, session.settings), hooks)
     if as_json:
         print_json({"name": made.name, "generation": made.generation, "audit": made.audit, "bytes": made.bytes,
-                    "added_bytes": made.added_bytes, "files": len(made.files)})  # fmt: skip
-        return
-    say("backup.made", name=made.name, count=len(made.files), mib=made.bytes / MIB, added=made.added_bytes / MIB)
-    say("backup.head", head=made.audit or "-")
+                    "added_bytes": made.added_bytes, "files": len(made.files), "damaged": made.damaged})  # fmt: skip
+    else:
+        say("backup.made", name=made.name, count=len(made.files), mib=made.bytes / MIB, added=made.added_bytes / MIB)
+        say("backup.head", head=made.audit or "-")
+    if made.damaged:
+        raise Damaged("backup.originals", count=len(made.damaged), names=made.damaged)
 
 
 @command.command("list")

@@ -41,13 +41,13 @@ from localmed.people.sealing import KEY
 from localmed.process import files as disk
 from localmed.site.audit import Audit
 from localmed.upkeep import backup
+from localmed.upkeep.backup import ORIGINAL
 
 if TYPE_CHECKING:
     from localmed.process.hooks import Hooks
     from localmed.site.session import Session
 
 Messages = tuple[Message, ...]
-ORIGINAL = re.compile(r"[0-9a-f]{64}")
 WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
 
 
@@ -204,9 +204,7 @@ def texts(data: Path) -> Iterator[LocalmedError]:
             yield error
 
 
-CHECKS = (
-    files, vector_caches, databases, state, folder_of_generations, texts
-)  # fmt: skip
+CHECKS = (files, vector_caches, databases, state, folder_of_generations, texts)
 
 
 def verified(session: Session, number: int | None) -> dict[int, tuple[Message, ...]]:
