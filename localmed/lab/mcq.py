@@ -98,7 +98,7 @@ class Meter:
         return choices
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """See ``TokenCounter``; not counted."""
+        """See ``CountingChat``; not counted."""
         with self._timed():
             return self.model.count(texts)
 

@@ -23,15 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from localmed.domain import Kind, Message, message
 from localmed.domain.accounts import Account
-from localmed.domain.errors import (
-    AccountsAltered,
-    AnotherKey,
-    Damaged,
-    LibraryError,
-    NoLibrary,
-    StateLost,
-    UnknownName,
-)
+from localmed.domain.errors import AccountsAltered, AnotherKey, Damaged, LibraryError, NoLibrary, StateLost, UnknownName
 from localmed.ingest import manifest as manifests
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.ingest.sources import Source
