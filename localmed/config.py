@@ -447,8 +447,11 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
         raise BadSettings("settings.toml", file=str(file), place=toml_place(error)) from None
     settings = _filled(Settings(folder), values, str(file), "")
     profile_known(settings)
-    _presets_known(settings, str(file))
-    _known(settings.reader.language, ("", *LANGUAGES), "reader.language", str(file))
+    name, presets, language = settings.ask.preset, tuple(settings.tiers.presets), settings.reader.language
+    if name and name not in presets:
+        raise BadSettings("settings.no_preset", file=str(file), path="ask.preset", name=name, presets=presets)
+    if language not in ("", *LANGUAGES):
+        raise BadSettings("settings.choice", file=str(file), path="reader.language", choices=tuple(LANGUAGES))
     return settings
 
 
@@ -515,18 +518,6 @@ def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list) or not value:
         raise BadSettings("settings.tiers", file=file, path=path)
     return tuple(names(tier, path, file, least=1) for tier in value)
-
-
-def _known(value: str, choices: Sequence[str], path: str, file: str) -> None:
-    if value not in choices:
-        raise BadSettings("settings.choice", file=file, path=path, choices=tuple(filter(None, choices)))
-
-
-def _presets_known(settings: Settings, file: str) -> None:
-    """Raise ``BadSettings`` if a setting names a preset that there is not."""
-    name, presets = settings.ask.preset, settings.tiers.presets
-    if name and name not in presets:
-        raise BadSettings("settings.no_preset", file=file, path="ask.preset", name=name, presets=tuple(presets))
 
 
 # --- what a value may be ----------------------------------------------------------------------------------------------

@@ -166,15 +166,11 @@ def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
     if done.returncode:
         return (), message("doctor.smi_failed", code=done.returncode)
     try:
-        gpus = tuple(_gpu(line) for line in done.stdout.splitlines() if line.strip())
+        rows = [map(str.strip, line.rsplit(",", 3)) for line in done.stdout.splitlines() if line.strip()]
+        gpus = tuple(Gpu(name, driver, int(memory) * MIB, int(free) * MIB) for name, driver, memory, free in rows)
     except ValueError:
         return (), message("doctor.smi_unread")
     return gpus, None if gpus else message("doctor.no_gpu_named")
-
-
-def _gpu(line: str) -> Gpu:
-    name, driver, memory, free = (cell.strip() for cell in line.rsplit(",", 3))
-    return Gpu(name, driver, int(memory) * MIB, int(free) * MIB)
 
 
 # --- a GPU that is lost: the driver fails, a card falls off the bus ---------------------------------------------------
