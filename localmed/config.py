@@ -134,10 +134,7 @@ class WorkflowSettings:
 
     off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments, verify
     own_knowledge: bool = False  # a model's answer without a source, labelled unverified, where nothing was found
-    m_eval_kinds: tuple[str, ...] = (
-        "guideline",
-        "literature",
-    )  # of collections whose studies are held against an answer
+    m_eval_kinds: tuple[str, ...] = ("guideline", "literature")  # of collections whose studies are held against it
     m_eval_found: int = 15  # of them by BM25; the paper's number (M-Eval)
     m_eval_kept: int = 9  # of them judged, the most reliable; the paper's
     patient_presets: tuple[str, ...] = ("patient",)  # whose questions come from patients, for the safety screen
@@ -264,15 +261,11 @@ class OidcSettings:
     ca: str = ""  # file (PEM) of whoever signed its certificate; "": those that this machine trusts
     client_id: str = ""
     secret_file: str = ""  # with the client's secret; "": a public client, by PKCE alone
-    callback: str = (
-        ""  # the address that the provider leads back to, behind a proxy; "": /login/back of what was opened
-    )
+    callback: str = ""  # the address that the provider leads back to, behind a proxy; "": /login/back of what is open
     scopes: tuple[str, ...] = ("openid", "profile")
     user_claim: str = "preferred_username"
     groups_claim: str = "groups"
-    ask_again: bool = (
-        True  # the provider asks who it is each time: on a shared PC the one before may be signed in there
-    )
+    ask_again: bool = True  # the provider asks who it is each time: on a shared PC the one before may be signed in
     roles: tuple[str, ...] = ()  # "group -> role [groups of readers]"
     seconds: float = 5.0  # for the provider to answer
     leeway_seconds: float = 60.0  # between its clock and ours
@@ -366,29 +359,22 @@ class Settings:
 
 # What a number may not be below: 0 where that switches something off, more where less would not work at all.
 LEAST = {
-    **dict.fromkeys(
-        ("search.dense_weight", "search.lexical_weight", "search.keyword_weight", "search.sparse_weight"), 0
-    ),
-    **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
-    **dict.fromkeys(("search.sentences", "search.sentence_fused_weight", "search.sentence_words_weight"), 0),
-    **dict.fromkeys(("search.close", "search.near"), 0),
-    "ingest.children": 0,
-    "web.history_days": 0,
-    "web.report_days": 0,
+    **{f"search.{name}": 0 for name in (
+        "dense_weight", "lexical_weight", "keyword_weight", "sparse_weight", "rerank_lexical_weight",
+        "rerank_fused_weight", "title_boost", "sentences", "sentence_fused_weight", "sentence_words_weight", "close",
+        "near")},
+    **dict.fromkeys(("ingest.children", "web.history_days", "web.report_days", "chat.threads", "chat.nice"), 0),
+    **dict.fromkeys(("refresh.settle_seconds", "refresh.wait_seconds"), 0),
     "web.password_characters": 8,  # what NIST SP 800-63B asks for at least
     "web.body_bytes": 100_000,
-    "refresh.settle_seconds": 0,
-    "refresh.wait_seconds": 0,
     "chunk.characters": 100,  # a sentence has about 100
     "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
     "read.ocr_memory_bytes": 2 * 2**30,  # an A4 page takes 1.3 GiB
     "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
-    "chat.threads": 0,
     "chat.gpu_layers": -1,
-    "chat.nice": 0,
     "host.silent_seconds": 3,  # a host that works gives a sign every second
     "chat.sequences": 2,  # one holds the prefix
-}
+}  # fmt: skip
 LEAST_OTHERWISE = {int: 1, float: 0.001}
 MOST = {
     "web.idle_minutes": 1440,
@@ -461,8 +447,11 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
         raise BadSettings("settings.toml", file=str(file), place=toml_place(error)) from None
     settings = _filled(Settings(folder), values, str(file), "")
     profile_known(settings)
-    _presets_known(settings, str(file))
-    _known(settings.reader.language, ("", *LANGUAGES), "reader.language", str(file))
+    name, presets, language = settings.ask.preset, tuple(settings.tiers.presets), settings.reader.language
+    if name and name not in presets:
+        raise BadSettings("settings.no_preset", file=str(file), path="ask.preset", name=name, presets=presets)
+    if language not in ("", *LANGUAGES):
+        raise BadSettings("settings.choice", file=str(file), path="reader.language", choices=tuple(LANGUAGES))
     return settings
 
 
@@ -529,18 +518,6 @@ def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list) or not value:
         raise BadSettings("settings.tiers", file=file, path=path)
     return tuple(names(tier, path, file, least=1) for tier in value)
-
-
-def _known(value: str, choices: Sequence[str], path: str, file: str) -> None:
-    if value not in choices:
-        raise BadSettings("settings.choice", file=file, path=path, choices=tuple(filter(None, choices)))
-
-
-def _presets_known(settings: Settings, file: str) -> None:
-    """Raise ``BadSettings`` if a setting names a preset that there is not."""
-    name, presets = settings.ask.preset, settings.tiers.presets
-    if name and name not in presets:
-        raise BadSettings("settings.no_preset", file=file, path="ask.preset", name=name, presets=tuple(presets))
 
 
 # --- what a value may be ----------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class ScriptedChat:
         return choices
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """See ``TokenCounter``: words."""
+        """See ``CountingChat``: words."""
         return [len(text.split()) for text in texts]
 
     def _next(self, messages: Sequence[Message]) -> Said:

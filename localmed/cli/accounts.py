@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, opened, standard_input
+from localmed.cli.common import echo, in_session
+from localmed.cli.later import accounts, tokens
+from localmed.cli.options import standard_input
 from localmed.cli.speaking import say, text
 from localmed.domain.errors import UsageError
-from localmed.people import accounts, tokens
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
 
 
 @click.group("accounts")
@@ -19,29 +24,27 @@ def command() -> None:
 
 
 @command.command("list")
-@click.pass_context
-def listing(ctx: click.Context) -> None:
+@in_session
+def listing(session: Session) -> None:
     """List the accounts: user, role, groups."""
-    with opened(ctx) as session:
-        for account in accounts.accounts(session.data):
-            echo(f"{account.user}  {account.role}  {' '.join(account.groups)}".rstrip())
+    for account in accounts.accounts(session.data):
+        echo(f"{account.user}  {account.role}  {' '.join(account.groups)}".rstrip())
 
 
 @command.command("password")
 @click.argument("user")
-@click.pass_context
-def password(ctx: click.Context, user: str) -> None:
+@in_session
+def password(session: Session, user: str) -> None:
     """Set a new password for the local account USER (typed, or the first line of standard input)."""
-    with opened(ctx) as session:
-        accounts.account(session.data, user)  # before anything is typed
-        accounts.set_password(session, user, _typed(ctx))
-        say("account.changed", user=user)
+    accounts.account(session.data, user)  # before anything is typed
+    accounts.set_password(session, user, _typed())
+    say("account.changed", user=user)
 
 
-def _typed(ctx: click.Context) -> str:
+def _typed() -> str:
     """A password, typed twice at a terminal."""
     if not sys.stdin.isatty():
-        return standard_input(ctx).decode("utf-8", "replace").partition("\n")[0].removesuffix("\r")
+        return standard_input().decode("utf-8", "replace").partition("\n")[0].removesuffix("\r")
     first, again = (click.prompt(text(code), hide_input=True) for code in ("web.account.fresh", "web.start.again"))
     if first != again:
         raise UsageError("account.differ")
@@ -57,27 +60,24 @@ def tokens_command() -> None:
 @click.argument("user")
 @click.option("--name", default="program", show_default=True, help="Purpose of the token.")
 @click.option("--days", default=90, show_default=True, help="Expires after (days).")
-@click.pass_context
-def make(ctx: click.Context, user: str, name: str, days: int) -> None:
+@in_session
+def make(session: Session, user: str, name: str, days: int) -> None:
     """Create a token for the account USER; it is shown only once."""
-    with opened(ctx) as session:
-        echo(tokens.make(session, user, name, days))
+    echo(tokens.make(session, user, name, days))
 
 
 @tokens_command.command("list")
-@click.pass_context
-def token_list(ctx: click.Context) -> None:
+@in_session
+def token_list(session: Session) -> None:
     """List valid tokens: id, user, name, last day."""
-    with opened(ctx) as session:
-        for token in tokens.listing(session.data):
-            echo(f"{token.id}  {token.user}  {token.name}  {datetime.fromtimestamp(token.expires):%Y-%m-%d}")
+    for token in tokens.listing(session.data):
+        echo(f"{token.id}  {token.user}  {token.name}  {datetime.fromtimestamp(token.expires):%Y-%m-%d}")
 
 
 @tokens_command.command("revoke")
 @click.argument("token_id")
-@click.pass_context
-def revoke(ctx: click.Context, token_id: str) -> None:
+@in_session
+def revoke(session: Session, token_id: str) -> None:
     """Revoke the token with the id TOKEN_ID."""
-    with opened(ctx) as session:
-        tokens.revoke(session, token_id)
-        say("token.revoked")
+    tokens.revoke(session, token_id)
+    say("token.revoked")

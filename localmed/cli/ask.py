@@ -6,6 +6,7 @@ printed from the view of ``presentation``, line by line.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,22 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import (
+from localmed.cli.common import echo, echo_wrapped, in_session, opened, print_json, settings_of, steps_shown
+from localmed.cli.later import history, lookups, orders
+from localmed.cli.options import (
+    FILE,
     STDIN,
     bytes_of,
-    echo,
-    echo_wrapped,
     filter_options,
     json_option,
-    opened,
-    print_json,
     question_argument,
     reading_options,
     search_filter,
-    settings_of,
     standard_input,
     stdin_lines,
-    steps_shown,
     text_callback,
     texts_callback,
 )
@@ -42,7 +40,7 @@ from localmed.domain.errors import InputError, UsageError
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
 from localmed.presentation.neutral import one_line, words
-from localmed.presentation.views import BadgeView, PartView, SourceView, StatementView
+from localmed.presentation.views import PartView, SourceView, StatementView
 from localmed.process import files
 from localmed.process.files import contents
 from localmed.process.hooks import Hooks
@@ -51,16 +49,13 @@ from localmed.text.language import clean
 if TYPE_CHECKING:
     from localmed.domain.patient import PatientRecord
     from localmed.site.session import Session
-    from localmed.workflows.explain import ExplainInput
 
 
 def show(answer: Answer) -> None:
     """Print an answer: label, possible conflicts, sentences with their markers, parts, notes, sources, purpose."""
     shown = view(answer)
-    if shown.banner:
-        echo_wrapped(shown.banner, bold=True)
-    if shown.headline:
-        echo_wrapped(shown.headline, bold=True)
+    for line in filter(None, (shown.banner, shown.headline)):
+        echo_wrapped(line, bold=True)
     if shown.searched:
         echo_wrapped(shown.searched)
     for conflict in shown.conflicts:
@@ -68,8 +63,10 @@ def show(answer: Answer) -> None:
         for title, side in ((conflict.our_title, conflict.ours), (conflict.their_title, conflict.theirs)):
             echo_wrapped(joined((title, one_line(side.quote)), shown.language, COLON), "    ", "    ")
     _show_statements(shown.statements)
-    if shown.badge:
-        _show_badge(shown.badge)
+    if badge := shown.badge:
+        echo_wrapped(badge.reason, bold=True)
+        for line in filter(None, (badge.before, badge.alone, badge.judged)):
+            echo_wrapped(line, "  ", "  ")
     section = ""
     for part in shown.parts:
         if part.section != section:
@@ -90,14 +87,6 @@ def show(answer: Answer) -> None:
             _show_source(source, shown.language)
         echo(shown.opening)
     echo_wrapped(shown.purpose, "\n", "")
-
-
-def _show_badge(badge: BadgeView) -> None:
-    """Print the badge with what belongs to it."""
-    echo_wrapped(badge.reason, bold=True)
-    for line in (badge.before, badge.alone, badge.judged):
-        if line:
-            echo_wrapped(line, "  ", "  ")
 
 
 def _show_part(part: PartView, language: str) -> None:
@@ -148,22 +137,18 @@ class Options:
 def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of every workflow, which the command gets as one: ``options``."""
 
+    @click.option("--profile", type=click.Choice(["starter", "workstation"]), help="Overrides the settings.")
+    @click.option("--record", type=FILE, metavar="FILE", help="Write a recording for `localmed replay`; it contains "
+                  "the question and all results.")  # fmt: skip
+    @click.option("--trace", is_flag=True, help="Show the steps and how long each took (on standard error).")
+    @json_option
     @wraps(command)
     def gathered(
         *positional: Any, trace: bool, record: Path | None, profile: str | None, as_json: bool, **own: Any
     ) -> None:
         command(*positional, options=Options(trace, record, profile, as_json), **own)
 
-    decorated: Callable[..., None] = gathered
-    for option in (
-        json_option,
-        click.option("--trace", is_flag=True, help="Show the steps and how long each took (on standard error)."),
-        click.option("--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                     help="Write a recording for `localmed replay`; it contains the question and all results."),
-        click.option("--profile", type=click.Choice(["starter", "workstation"]), help="Overrides the settings."),
-    ):  # fmt: skip
-        decorated = option(decorated)
-    return decorated
+    return gathered
 
 
 def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], options: Options) -> Answer:
@@ -183,9 +168,9 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
     return answer
 
 
-def give(answer: Answer, options: Options) -> None:
+def give(answer: Answer, as_json: bool) -> None:
     """Print ``answer``, for people or for scripts."""
-    if options.as_json:
+    if as_json:
         print_json(answer_json(answer, answer.language))
     else:
         show(answer)
@@ -200,19 +185,12 @@ def show_trace(answer: Answer) -> None:
 
 @click.command("ask")
 @question_argument
-@click.option(
-    "--preset",
-    metavar="NAME",
-    help="Search in tiers: ebm, patient or one of the settings (default: ask.preset, else by priority).",
-)
-@click.option(
-    "--after",
-    "earlier",
-    multiple=True,
-    metavar="QUESTION",
-    help="A question asked before this one, which it refers to (may be given several times); - reads such questions "
-    "from standard input, one a line, of which the last is QUESTION where that is - too.",
-)
+@click.option("--preset", metavar="NAME", help="Search in tiers: ebm, patient or one of the settings (default: "
+              "ask.preset, else by priority).")  # fmt: skip
+@click.option("--after", "earlier", multiple=True, metavar="QUESTION",
+              help="A question asked before this one, which it refers to (may be given several times); - reads such "
+              "questions from standard input, one a line, of which the last is QUESTION where that is - "
+              "too.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Also check the answer's claims against further studies (M-Eval).")
 @click.option("--thorough", is_flag=True, help="With a chat model: every role of MAIRAG takes part; some 20 calls.")
 @reading_options
@@ -220,17 +198,9 @@ def show_trace(answer: Answer) -> None:
 @filter_options
 @click.pass_context
 def ask(
-    ctx: click.Context,
-    /,
-    question: str,
-    preset: str | None,
-    earlier: tuple[str, ...],
-    check: bool,
-    thorough: bool,
-    left_out: Sequence[str],
-    options: Options,
-    **filters: Any,
-) -> None:
+    ctx: click.Context, /, question: str, preset: str | None, earlier: tuple[str, ...], check: bool, thorough: bool,
+    left_out: Sequence[str], options: Options, **filters: Any,
+) -> None:  # fmt: skip
     """Show the sections of the library about QUESTION; with a chat model, an answer above them.
 
     The sentences closest to the question are marked. Every sentence of an answer has the number of its source and is
@@ -242,7 +212,7 @@ def ask(
     def work(session: Session, hooks: Hooks) -> Answer:
         return session.ask(question, limits, preset, earlier, hooks, check, thorough, left_out)
 
-    give(run(ctx, work, options), options)
+    give(run(ctx, work, options), options.as_json)
 
 
 def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -250,7 +220,7 @@ def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -
     if "-" not in earlier:
         return question, earlier
     both = STDIN in ctx.meta  # QUESTION was read from it
-    lines = stdin_lines(ctx.meta[STDIN] if both else standard_input(ctx))
+    lines = stdin_lines(ctx.meta[STDIN] if both else standard_input())
     if both:
         question = clean(lines.pop()) if lines else ""
     at = earlier.index("-")
@@ -259,13 +229,8 @@ def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -
 
 @click.command("plan")
 @question_argument
-@click.option(
-    "--strategy",
-    metavar="NAME",
-    default="prompting",
-    show_default=True,
-    help="Planning method: prompting, or a baseline (none, original, query2doc, reflexion, serts).",
-)
+@click.option("--strategy", metavar="NAME", default="prompting", show_default=True, help="Planning method: prompting, "
+              "or a baseline (none, original, query2doc, reflexion, serts).")  # fmt: skip
 @workflow_options
 @filter_options
 @click.pass_context
@@ -276,30 +241,20 @@ def plan(ctx: click.Context, /, question: str, strategy: str, options: Options, 
     """
     limits = search_filter(**filters)
     answer = run(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)
-    give(answer, options)
+    give(answer, options.as_json)
 
 
 @click.command("ebm")
 @question_argument
-@click.option(
-    "--patient",
-    metavar="FILE",
-    help="Patient record: text, C-CDA or FHIR JSON; - reads standard input. It is not stored.",
-)
+@click.option("--patient", metavar="FILE",
+              help="Patient record: text, C-CDA or FHIR JSON; - reads standard input. It is not stored.")  # fmt: skip
 @click.option("--pico", is_flag=True, help="QUESTION is already a PICO question (P:, I:, C:, O:).")
 @click.option("--keep", is_flag=True, help="Include the patient record in the recording of --record.")
 @workflow_options
 @filter_options
 @click.pass_context
 def ebm(
-    ctx: click.Context,
-    /,
-    question: str,
-    patient: str | None,
-    pico: bool,
-    keep: bool,
-    options: Options,
-    **filters: Any,
+    ctx: click.Context, /, question: str, patient: str | None, pico: bool, keep: bool, options: Options, **filters: Any
 ) -> None:
     """Find the evidence for a clinical QUESTION about one patient and check it against the patient record.
 
@@ -311,7 +266,7 @@ def ebm(
     known = read_record(patient) if patient else None
     limits = search_filter(**filters)
     answer = run(ctx, lambda session, hooks: session.ebm(question, limits, known, pico, hooks), options)
-    give(answer, options)
+    give(answer, options.as_json)
 
 
 def read_record(name: str | Path) -> PatientRecord:
@@ -323,96 +278,47 @@ def read_record(name: str | Path) -> PatientRecord:
 
 @click.command("explain")
 @click.argument("order", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="ORDER")
-@click.option(
-    "--patient",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-    metavar="FILE",
-    help="Patient record (text, C-CDA or FHIR), used to understand the questions. Never stored.",
-)
+@click.option("--patient", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="FILE",
+              help="Patient record (text, C-CDA or FHIR), used to understand the questions. Never stored.")  # fmt: skip
 @click.option("--question", "questions", multiple=True, metavar="TEXT", callback=texts_callback,
               help="A question about the order (repeatable); - reads one a line from standard input.")  # fmt: skip
 @click.option("--released-by", default="", metavar="NAME", help="Person who gives the explanation to the patient.")
-@click.option(
-    "--leaflet",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write a page (HTML) for the patient to read and print; needs --released-by.",
-)
+@click.option("--leaflet", type=FILE, metavar="FILE",
+              help="Write a page (HTML) for the patient to read and print; needs --released-by.")  # fmt: skip
 @click.option("--lines-checked", is_flag=True, help="Somebody checked the lines that name several medicines.")
 @click.option("--keep", is_flag=True, help="Store the answer in the data folder (kept/), readable only by its owner.")
 @workflow_options
 @click.pass_context
 def explain(
-    ctx: click.Context,
-    /,
-    order: Path,
-    patient: Path | None,
-    questions: tuple[str, ...],
-    released_by: str,
-    leaflet: Path | None,
-    lines_checked: bool,
-    keep: bool,
-    options: Options,
-) -> None:
+    ctx: click.Context, /, order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str,
+    leaflet: Path | None, lines_checked: bool, keep: bool, options: Options,
+) -> None:  # fmt: skip
     """Explain the medical order in the file ORDER: lines, abbreviations, and terms with citations.
 
     Plain words need a chat model; without one the order is quoted. ORDER - reads standard input. Nothing is stored
     unless --keep or --record is given.
     """
-    from localmed.site import orders
-
-    explain_input = _input(order, patient, questions, released_by)
-    if leaflet:
-        _may_write(leaflet, explain_input.released_by)
-    answer = run(ctx, lambda session, hooks: session.explain(explain_input, SearchFilter(), hooks), options)
-    if keep:
-        _keep(ctx, answer)
-    if leaflet:
-        orders.require_clear(answer, lines_checked)
-        _write_leaflet(leaflet, answer)
-    give(answer, options)
-
-
-def _input(order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str) -> ExplainInput:
-    from localmed.site import orders
+    from localmed.presentation.pages import leaflet as leaflet_page
     from localmed.workflows.explain import ExplainInput
 
-    known = read_record(patient) if patient else None
-    return ExplainInput(
-        orders.text_of(bytes_of(order, orders.LARGEST, "explain.unreadable")),
-        known,
-        questions,
-        " ".join(released_by.split()),
-    )
-
-
-# --- what is written --------------------------------------------------------------------------------------------------
-
-
-def _may_write(leaflet: Path, released_by: str) -> None:
-    """Raise ``UsageError``, before anything is asked, where the leaflet could not be written."""
-    if not released_by:
+    known, released_by = read_record(patient) if patient else None, " ".join(released_by.split())
+    text = orders.text_of(bytes_of(order, orders.LARGEST, "explain.unreadable"))
+    if leaflet and not released_by:
         raise UsageError("explain.released_by")
-    files.new_name(leaflet)
-
-
-def _write_leaflet(file: Path, answer: Answer) -> None:
-    from localmed.presentation.pages import leaflet
-
-    files.write_new(file, leaflet(answer, date.today().isoformat()).encode())
-    say("explain.leaflet_written", file=str(file), err=True)
-
-
-def _keep(ctx: click.Context, answer: Answer) -> None:
-    """Write the answer beside the library; the name tells the day and nothing of the patient."""
-    import json
-
-    from localmed.site.lookups import kept_folder
-
-    folder = kept_folder(settings_of(ctx).data)
-    file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
-    files.write_new(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2).encode())
-    say("explain.kept", file=str(file), err=True)
+    if leaflet:
+        files.new_name(leaflet)
+    task = ExplainInput(text, known, questions, released_by)
+    answer = run(ctx, lambda session, hooks: session.explain(task, SearchFilter(), hooks), options)
+    if keep:  # beside the library; the name tells the day and nothing of the patient
+        name = f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
+        file = lookups.kept_folder(settings_of(ctx).data) / name
+        files.write_new(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2).encode())
+        say("explain.kept", file=str(file), err=True)
+    if leaflet:
+        orders.require_clear(answer, lines_checked)
+        files.write_new(leaflet, leaflet_page(answer, date.today().isoformat()).encode())
+        say("explain.leaflet_written", file=str(leaflet), err=True)
+    give(answer, options.as_json)
 
 
 @click.command("departments")
@@ -425,8 +331,7 @@ def departments(ctx: click.Context, /, question: str, options: Options) -> None:
     Warning signs lead to the Emergency Department first. This is not a diagnosis. Give the complaint in the patient's
     own words; - reads standard input, which keeps it out of the shell history.
     """
-    answer = run(ctx, lambda session, hooks: session.departments(question, hooks), options)
-    give(answer, options)
+    give(run(ctx, lambda session, hooks: session.departments(question, hooks), options), options.as_json)
 
 
 @click.command("verify")
@@ -445,34 +350,28 @@ def verify(ctx: click.Context, /, file: str, question: str, options: Options) ->
 
     data = bytes_of(file, answer_file.TEXT_BYTES, "verify.unreadable")
     submitted = answer_file.read(data, question)
-    answer = run(ctx, lambda session, hooks: session.verify(submitted, hooks), options)
-    give(answer, options)
+    give(run(ctx, lambda session, hooks: session.verify(submitted, hooks), options), options.as_json)
 
 
 @click.command("replay")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @click.option("--trace", is_flag=True, help="Show the recorded steps (on standard error).")
 @json_option
-@click.pass_context
-def replay(ctx: click.Context, file: Path, trace: bool, as_json: bool) -> None:
+@in_session
+def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     """Run the workflow recorded in FILE again, without library or models.
 
     Shows whether the answer is the same; exit code 3 if it is not.
     """
-    from localmed.people import history
     from localmed.workflows.recording import LARGEST
 
     try:
         text = contents(file, LARGEST).decode()
     except UnicodeDecodeError:
         raise InputError("replay.no_text", file=str(file)) from None
-    with opened(ctx) as session:
-        answer, same = session.replay(text)
-        answer = history.with_withdrawals(session, answer)
-    if as_json:
-        print_json(answer_json(answer, answer.language))
-    else:
-        show(answer)
+    answer, same = session.replay(text)
+    answer = history.with_withdrawals(session, answer)
+    give(answer, as_json)
     if trace:
         show_trace(answer)
     if not same:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, json_option, opened, print_json
-from localmed.cli.speaking import confirm, say, text, words
+from localmed.cli.common import echo, in_session, print_json
+from localmed.cli.later import history, incident
+from localmed.cli.options import FILE, json_option, yes_option
+from localmed.cli.speaking import confirm, say, words
 from localmed.domain.accounts import Right
 from localmed.domain.errors import Damaged, UsageError
 from localmed.messages import as_json as message_json
@@ -20,7 +21,7 @@ from localmed.process.files import contents
 
 if TYPE_CHECKING:
     from localmed.library.journal import Entry
-
+    from localmed.site.session import Session
 
 HEAD_BYTES = 1_000  # a head has some 130
 
@@ -36,39 +37,35 @@ def command() -> None:
 
 
 @command.command("verify")
-@click.option("--head", "head_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="A head that was saved earlier.")  # fmt: skip
+@click.option("--head", "head_file", type=FILE, metavar="FILE", help="A head that was saved earlier.")
 @json_option
-@click.pass_context
-def verify(ctx: click.Context, head_file: Path | None, as_json: bool) -> None:
+@in_session
+def verify(session: Session, head_file: Path | None, as_json: bool) -> int:
     """Check that no entry was altered, removed, moved or inserted; exit code 5 if one was."""
     from localmed.site.audit import Audit, head_of
 
-    with opened(ctx) as session:
-        session.require(Right.SAFETY)
-        head = head_of(contents(head_file, HEAD_BYTES).decode(errors="replace")) if head_file else None
-        with Audit(session.data) as log:
-            faults, newest = log.verify(head), log.head()
-            faults += filter(None, (log.began_anew() or log.cut_off(),))
+    session.require(Right.SAFETY)
+    head = head_of(contents(head_file, HEAD_BYTES).decode(errors="replace")) if head_file else None
+    with Audit(session.data) as log:
+        faults, newest = log.verify(head), log.head()
+        faults += filter(None, (log.began_anew() or log.cut_off(),))
+    entries = newest.number if newest else 0
     if as_json:
-        entries = newest.number if newest else 0
         print_json({"entries": entries, "faults": [message_json(fault, "en") for fault in faults]})
-    else:
-        for fault in faults:
-            echo(words(fault), colour="red")
-        if not faults:
-            say("audit.whole", count=newest.number if newest else 0)
-    if faults:
-        sys.exit(Damaged.exit_code)
+    for fault in [] if as_json else faults:
+        echo(words(fault), colour="red")
+    if not faults and not as_json:
+        say("audit.whole", count=entries)
+    return Damaged.exit_code if faults else 0
 
 
 @command.command("head")
-@click.pass_context
-def head(ctx: click.Context) -> None:
+@in_session
+def head(session: Session) -> None:
     """Print number, digest and mac of the newest entry. Keep them on another machine or on paper."""
     from localmed.site.audit import Audit
 
-    with opened(ctx) as session, Audit(session.data) as log:
+    with Audit(session.data) as log:
         session.require(Right.SAFETY)
         newest = log.head()
     if newest is None:
@@ -80,12 +77,12 @@ def head(ctx: click.Context) -> None:
 @click.option("--as", "form", type=click.Choice(["fhir", "syslog", "json"]), default="json", show_default=True,
               help="AuditEvent of FHIR R4, lines of RFC 5424, or the entries as they are.")  # fmt: skip
 @click.option("--after", type=click.IntRange(0), default=0, metavar="NUMBER", help="Only entries after this one.")
-@click.pass_context
-def export(ctx: click.Context, form: str, after: int) -> None:
+@in_session
+def export(session: Session, form: str, after: int) -> None:
     """Print the entries, one a line, oldest first."""
     from localmed.site.audit import Audit
 
-    with opened(ctx) as session, Audit(session.data) as log:
+    with Audit(session.data) as log:
         session.require(Right.SAFETY)
         for line in _lines(log.numbered(after), form):
             echo(line)
@@ -104,20 +101,18 @@ def _lines(entries: Iterator[tuple[int, Entry]], form: str) -> Iterator[str]:
 
 @command.command("erase")
 @click.argument("user")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.pass_context
-def erase(ctx: click.Context, user: str, yes: bool) -> None:
+@yes_option
+@in_session
+def erase(session: Session, user: str, yes: bool) -> None:
     """Erase USER from every entry, and delete the questions and reports of USER.
 
     Times, outcomes and the chain are kept. The erasure is an entry of its own.
     """
-    from localmed.people import history
     from localmed.site.audit import Audit
 
-    with opened(ctx) as session, Audit(session.data) as log:
+    with Audit(session.data) as log:
         session.require(Right.SAFETY)
-        if not yes:
-            confirm("audit.erase")
+        confirm("audit.erase", yes)
         count = log.erase(user, session.caller.user)
         history.erase(session, user)
     say("audit.erased", count=count)
@@ -125,10 +120,9 @@ def erase(ctx: click.Context, user: str, yes: bool) -> None:
 
 @click.command("incident")
 @click.argument("answer")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="The archive (default: incident-ANSWER.zip here).")  # fmt: skip
-@click.pass_context
-def incident_command(ctx: click.Context, answer: str, out: Path | None) -> None:
+@click.option("--out", type=FILE, metavar="FILE", help="The archive (default: incident-ANSWER.zip here).")
+@in_session
+def incident_command(session: Session, answer: str, out: Path | None) -> None:
     """Export the answer with the id ANSWER: sources, page images, trace, versions and audit log entries.
 
     The id is in the address of the answer's page and in the audit log. The archive contains the question if the person
@@ -136,14 +130,12 @@ def incident_command(ctx: click.Context, answer: str, out: Path | None) -> None:
     """
     from localmed.presentation.answer import view
     from localmed.presentation.plain import plain
-    from localmed.upkeep import incident
 
-    with opened(ctx) as session:
-        archive = out or Path(f"incident-{answer}.zip")
-        files.new_name(archive)
-        made = incident.export(session, answer, lambda one: plain(view(one, session.caller.language)))
-        files.write_new(archive, made.archive)
-    echo(text("cli.written", file=str(archive)))
+    archive = out or Path(f"incident-{answer}.zip")
+    files.new_name(archive)
+    made = incident.export(session, answer, lambda one: plain(view(one, session.caller.language)))
+    files.write_new(archive, made.archive)
+    say("cli.written", file=str(archive))
     say("incident.with_question" if made.has_question else "incident.without_question")
     if made.undrawn:
         say("incident.undrawn", count=len(made.undrawn))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table, settings_of, work_shown
+from localmed.cli.common import echo, in_session, moment, print_json, print_rows, settings_of, work_shown
 from localmed.cli.import_files import ended_as_by_ctrl_c
-from localmed.cli.speaking import columns, confirm, say, text
+from localmed.cli.later import backup, check, repair, restore
+from localmed.cli.options import FOLDER, json_option, yes_option
+from localmed.cli.speaking import confirm, say
 from localmed.domain.errors import Damaged, NotAllowed, UsageError
 from localmed.messages import render
 
@@ -20,88 +22,75 @@ if TYPE_CHECKING:
 
 
 MIB = 2**20
-folder_option = click.option(
-    "--folder", "folder", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
-    help="Backup folder (default: backup.folder in the settings).",
-)  # fmt: skip
+folder_option = click.option("--folder", "folder", type=FOLDER, metavar="FOLDER",
+                             help="Backup folder (default: backup.folder in the settings).")  # fmt: skip
 
 
 @click.group("backup", invoke_without_command=True)
 @folder_option
 @json_option
-@click.pass_context
-def command(ctx: click.Context, folder: Path | None = None, as_json: bool = False) -> None:
+@in_session
+def command(session: Session, folder: Path | None = None, as_json: bool = False) -> None:
     """Back up everything during operation: library, originals, state, audit log, withdrawals, models, keys.
 
     A backup is a plain copy of the data folder; what has not changed is shared with the backup before. Backups are not
-    encrypted: keep them on an encrypted disk. Restore with: localmed restore FOLDER.
+    encrypted: keep them on an encrypted disk. Restore with: localmed restore FOLDER. Exit code 5: the backup was made,
+    but an original in the data folder is damaged.
     """
-    if ctx.invoked_subcommand is not None:
-        return
-    from localmed.upkeep import backup
-
-    with ended_as_by_ctrl_c(), opened(ctx) as session, work_shown(not as_json) as hooks:
+    with ended_as_by_ctrl_c(), work_shown(not as_json) as hooks:
         made = backup.make(session, _folder(folder, session.settings), hooks)
     if as_json:
         print_json({"name": made.name, "generation": made.generation, "audit": made.audit, "bytes": made.bytes,
-                    "added_bytes": made.added_bytes, "files": len(made.files)})  # fmt: skip
-        return
-    say("backup.made", name=made.name, count=len(made.files), mib=made.bytes / MIB, added=made.added_bytes / MIB)
-    say("backup.head", head=made.audit or "-")
+                    "added_bytes": made.added_bytes, "files": len(made.files), "damaged": made.damaged})  # fmt: skip
+    else:
+        say("backup.made", name=made.name, count=len(made.files), mib=made.bytes / MIB, added=made.added_bytes / MIB)
+        say("backup.head", head=made.audit or "-")
+    if made.damaged:
+        raise Damaged("backup.originals", count=len(made.damaged), names=made.damaged)
 
 
 @command.command("list")
 @folder_option
 @json_option
-@click.pass_context
-def listed(ctx: click.Context, folder: Path | None, as_json: bool) -> None:
+@in_session
+def listed(session: Session, folder: Path | None, as_json: bool) -> None:
     """List the backups in the folder, oldest first."""
-    from localmed.upkeep import backup
-
-    with opened(ctx) as session:
-        session.may_change()
-        place = _folder(folder, session.settings)
-        with backup.reading(place):
-            rows = [backup.read(place, name) for name in backup.backups(place)]
-    if as_json:
-        print_json([{"name": one.name, "created": one.created, "generation": one.generation, "bytes": one.bytes,
-                     "audit": one.audit} for one in rows])  # fmt: skip
-        return
-    table = [(one.name, moment(one.created), one.generation, f"{one.bytes / MIB:.1f} MiB") for one in rows]
-    print_table(text("backup.list"), columns("name", "created", "generation", "size"), table)
+    session.may_change()
+    place = _folder(folder, session.settings)
+    with backup.reading(place):
+        found = [backup.read(place, name) for name in backup.backups(place)]
+    values = [{name: getattr(one, name) for name in ("name", "created", "generation", "bytes", "audit")}
+              for one in found]  # fmt: skip
+    rows = [(one.name, moment(one.created), one.generation, f"{one.bytes / MIB:.1f} MiB") for one in found]
+    print_rows(as_json, values, "backup.list", ("name", "created", "generation", "size"), rows)
 
 
 @command.command("verify")
 @click.argument("name", default="")
 @folder_option
-@click.pass_context
-def verify(ctx: click.Context, name: str, folder: Path | None) -> None:
+@in_session
+def verify(session: Session, name: str, folder: Path | None) -> None:
     """Check every byte of the backup NAME (default: the newest); exit code 5 if it is damaged."""
-    from localmed.upkeep import backup
-
-    with opened(ctx) as session:
-        session.may_change()
-        place = _folder(folder, session.settings)
-        with backup.reading(place):
-            chosen = backup.read(place, name)
-            if problems := list(backup.damaged(place, chosen)):
-                raise Damaged("backup.damaged", file=problems[0], folder=str(place))
+    session.may_change()
+    place = _folder(folder, session.settings)
+    with backup.reading(place):
+        chosen = backup.read(place, name)
+        if problems := list(backup.damaged(place, chosen)):
+            raise Damaged("backup.damaged", file=problems[0], folder=str(place))
     say("backup.whole", name=chosen.name, count=len(chosen.files))
 
 
 def _folder(named: Path | None, settings: Settings) -> Path:
-    from localmed.upkeep import backup
-
     if folder := named.expanduser().absolute() if named else backup.folder_of(settings):
         return folder
     raise UsageError("backup.no_folder")
 
 
 @click.command("restore")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", type=FOLDER)
 @click.option("--backup", "name", default="", metavar="NAME", help="Backup (default: the newest).")
 @click.option("--replace", is_flag=True, help="Replace the data folder; the old one is kept as DATA.before-TIME.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.pass_context
 def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, yes: bool) -> None:
     """Restore a backup from FOLDER into the data folder, completely or not at all; every byte is checked.
@@ -110,14 +99,12 @@ def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, 
     guideline withdrawn since then stays withdrawn.
     """
     from localmed.site.session import local_caller
-    from localmed.upkeep import restore
 
     settings = settings_of(ctx)
     if local_caller(settings).groups is not None:
         raise NotAllowed("access.not_for_groups")
     data = settings.data
-    if replace and not yes:
-        confirm("restore.confirm", data=str(data))
+    confirm("restore.confirm", yes or not replace, data=str(data))
     with ended_as_by_ctrl_c(), work_shown(True) as hooks:
         restored = restore.restore(folder.expanduser().absolute(), data, name, replace, hooks)
     say("restore.done", name=restored.backup.name, data=str(data), generation=restored.backup.generation)
@@ -133,32 +120,25 @@ ROUNDS = 4  # what the backups hold first; some damage shows only once the link 
 
 
 @click.command("repair")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.pass_context
-def repair_command(ctx: click.Context, yes: bool) -> None:
+@yes_option
+@in_session
+def repair_command(session: Session, yes: bool) -> None:
     """Show what can be repaired, ask, then repair it.
 
     Repairs damaged files from the newest backup that holds them, the link to the generation in use, a damaged
     generation (rebuilt from the originals, or replaced by an older intact one), and withdrawals and access from the
     audit log.
     """
-    with opened(ctx) as session:
-        session.may_change()
-        rounds = sum(1 for _ in takewhile(bool, (_put_right(session, yes) for _ in range(ROUNDS))))
-        if not rounds:
-            say("generation.repair_nothing")
-            return
-    say("generation.repair_done")
+    session.may_change()
+    rounds = sum(1 for _ in takewhile(bool, (_put_right(session, yes) for _ in range(ROUNDS))))
+    say("generation.repair_done" if rounds else "generation.repair_nothing")
 
 
 def _put_right(session: Session, yes: bool) -> bool:
     """Show what would be done, ask and do it; return whether there was anything."""
-    from localmed.upkeep import check, repair
-
     if damaged := check.mendable(session):
         say("backup.holds", count=len(damaged), names=tuple(one.name for one in damaged))
-        if not yes:
-            confirm("generation.repair_confirm")
+        confirm("generation.repair_confirm", yes)
         if sum(check.mend(session, one) for one in damaged):
             return True
     step, records = repair.plan(session.data), repair.records(session.data)
@@ -167,8 +147,7 @@ def _put_right(session: Session, yes: bool) -> bool:
             echo(render(line, session.caller.language))
     if not step and not records:
         return False
-    if not yes:
-        confirm("generation.repair_confirm")
+    confirm("generation.repair_confirm", yes)
     if step:
         with work_shown(True) as hooks:
             repair.repair(session, step, hooks)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, json_option, opened, print_json, print_table, progress
+from localmed.cli.common import echo, in_session, print_json, print_rows, print_table, work_shown
+from localmed.cli.later import canary_gate
+from localmed.cli.options import json_option
 from localmed.cli.speaking import columns, joined, say, text
 from localmed.domain import SearchFilter
 from localmed.domain.errors import CanariesLost, InputError, LimitExceeded, UsageError
@@ -17,59 +19,47 @@ from localmed.domain.findings import Closeness
 from localmed.process.files import contents
 from localmed.retrieval.closeness import Calibration, calibrated, limits, word
 
+if TYPE_CHECKING:
+    from localmed.site.session import Session
+
 
 @click.group("canaries", invoke_without_command=True)
 @json_option
-@click.pass_context
-def command(ctx: click.Context, as_json: bool = False) -> None:
+@in_session
+def command(session: Session, as_json: bool = False) -> int:
     """Ask the canary questions: test questions with the documents they must cite, or that must not be answered.
 
     Every change of library, models or settings must pass them. Write your own into canaries.toml in the data folder.
     Exit code 7: one that passed before fails now.
     """
-    if ctx.invoked_subcommand is not None:
-        return
-    from localmed.site import canary_gate
-
-    with opened(ctx) as session:
-        session.may_change()
-        compared = canary_gate.standing(session)
-        known = {canary.id: canary for canary in canary_gate.of_served(session)}
-    if as_json:
-        print_json(compared.after)
-    else:
-        rows = [
-            (name, joined(text(f"canary.kind.{kind}") for kind in known[name].kinds),
-             text("canary.passed" if result.passed else "canary.failed"), joined(result.cited) or "-")
-            for name, result in compared.after.items()
-        ]  # fmt: skip
-        print_table(text("canary.list"), columns("name", "kind", "outcome", "cited"), rows)
-    if compared.lost:
-        sys.exit(CanariesLost.exit_code)
+    session.may_change()
+    compared = canary_gate.standing(session)
+    known = {canary.id: canary for canary in canary_gate.of_served(session)}
+    rows = [
+        (name, joined(text(f"canary.kind.{kind}") for kind in known[name].kinds),
+         text("canary.passed" if result.passed else "canary.failed"), joined(result.cited) or "-")
+        for name, result in compared.after.items()
+    ]  # fmt: skip
+    print_rows(as_json, compared.after, "canary.list", ("name", "kind", "outcome", "cited"), rows)
+    return CanariesLost.exit_code if compared.lost else 0
 
 
 @command.command("accept")
 @click.argument("names", nargs=-1, required=True)
 @click.option("--reason", required=True, help="Reason; kept with your name in the list and the audit log.")
-@click.pass_context
-def accept(ctx: click.Context, names: tuple[str, ...], reason: str) -> None:
+@in_session
+def accept(session: Session, names: tuple[str, ...], reason: str) -> None:
     """Let changes lose the canary questions NAMES. Then repeat the blocked change."""
-    from localmed.site import canary_gate
-
-    with opened(ctx) as session:
-        canary_gate.accept(session, names, reason)
+    canary_gate.accept(session, names, reason)
     say("canary.accepted", count=len(names), ids=names)
 
 
 @command.command("watch")
 @click.argument("names", nargs=-1, required=True)
-@click.pass_context
-def watch(ctx: click.Context, names: tuple[str, ...]) -> None:
+@in_session
+def watch(session: Session, names: tuple[str, ...]) -> None:
     """Undo accept: changes must pass the canary questions NAMES again."""
-    from localmed.site import canary_gate
-
-    with opened(ctx) as session:
-        canary_gate.watch_again(session, names)
+    canary_gate.watch_again(session, names)
     say("canary.watched", count=len(names), ids=names)
 
 
@@ -82,8 +72,8 @@ YES, NO = ("yes", "y", "1", "true", "是"), ("no", "n", "0", "false", "否")
 @click.command("calibrate")
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
-@click.pass_context
-def calibrate(ctx: click.Context, file: Path, as_json: bool = False) -> None:
+@in_session
+def calibrate(session: Session, file: Path, as_json: bool) -> None:
     """Measure with your own questions when a section is close and when nothing is near.
 
     FILE is a CSV file with the columns question and answered (yes or no): real questions that the library answers, and
@@ -92,22 +82,21 @@ def calibrate(ctx: click.Context, file: Path, as_json: bool = False) -> None:
     """
     asked = questions(file)
     scores: dict[bool, list[float]] = {True: [], False: []}
-    with opened(ctx) as session, progress(not as_json) as (started, advance):
-        started(len(asked))
-        for question, answered in asked:
+    with work_shown(not as_json) as hooks:
+        for number, (question, answered) in enumerate(asked, 1):
             found = session.find(question, SearchFilter(), session.settings.search.sentences, 1).found
             if found.near is not None:
                 scores[answered].append(found.near)
-            advance(1, "")
-        before = limits(session.encoder.identity.name, session.settings.search)
+            hooks.progress(number, len(asked), "")
+    before = limits(session.encoder.identity.name, session.settings.search)
     for answered, kept in scores.items():
         if len(kept) < LEAST:
             raise UsageError("calibrate.few", least=LEAST, count=len(kept), answered=text(_kind(answered)))
     result = calibrated(scores[True], scores[False])
     if as_json:
         print_json({"close": result.close, "near": result.near, "area": result.area, "before": before})
-        return
-    _show(scores, result, before)
+    else:
+        _show(scores, result, before)
 
 
 def questions(file: Path) -> list[tuple[str, bool]]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table, work_shown
-from localmed.cli.import_files import all_refused, plain, tell
-from localmed.cli.speaking import columns, confirm, error_json, error_line, joined, say, tell_generation, text
+from localmed.cli.common import in_session, print_json, print_rows, work_shown
+from localmed.cli.import_files import all_refused, give, plain, tell
+from localmed.cli.later import changes, importing, lookups
+from localmed.cli.options import json_option, yes_option
+from localmed.cli.speaking import confirm, error_json, error_line, joined, say, tell_generation, text
 from localmed.domain import Collection, Kind, message
-from localmed.domain.errors import InputError, LocalmedError, UsageError
+from localmed.domain.errors import LocalmedError, UsageError
 
 if TYPE_CHECKING:
-    from localmed.ingest.report import Report
     from localmed.site.session import Session
+
+KIND = click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="Kind of source.")
 
 
 @click.group("collections", invoke_without_command=True)
@@ -33,40 +35,23 @@ def command(ctx: click.Context) -> None:
 
 @command.command("list")
 @json_option
-@click.pass_context
-def listed(ctx: click.Context, as_json: bool = False) -> None:
+@in_session
+def listed(session: Session, as_json: bool = False) -> None:
     """List all collections and their content."""
-    from localmed.site import lookups
-
-    with opened(ctx) as session:
-        rows = lookups.collections(session)
-    if as_json:
-        print_json(
-            {
-                row.collection.name: asdict(row.collection)
-                | {"documents": row.documents, "passages": row.passages, "terms": row.terms, "access": row.groups}
-                for row in rows
-            }
-        )
-        return
-    table = [
-        (
-            row.collection.name,
-            row.collection.title,
-            row.collection.kind.value or "-",
-            row.collection.priority,
-            row.documents,
-            _held(row.passages, row.terms),
-            _open_to(row.groups),
-        )
-        for row in rows
-    ]
-    names = columns("name", "title", "kind", "priority", "documents", "holds", "open_to")
-    print_table(text("web.library.collections"), names, table)
-
-
-def _held(passages: int, terms: int) -> str:
-    return text("collections.terms", count=terms) if terms else text("collections.passages", count=passages)
+    found = lookups.collections(session)
+    values = {
+        row.collection.name: {**asdict(row.collection), "documents": row.documents, "passages": row.passages,
+                              "terms": row.terms, "access": row.groups}
+        for row in found
+    }  # fmt: skip
+    rows = [
+        (it.name, it.title, it.kind.value or "-", it.priority, row.documents,
+         text("collections.terms", count=row.terms) if row.terms else text("collections.passages", count=row.passages),
+         _open_to(row.groups))
+        for row in found for it in [row.collection]
+    ]  # fmt: skip
+    names = ("name", "title", "kind", "priority", "documents", "holds", "open_to")
+    print_rows(as_json, values, "web.library.collections", names, rows)
 
 
 def _open_to(groups: Sequence[str]) -> str:
@@ -78,26 +63,17 @@ def _open_to(groups: Sequence[str]) -> str:
 @click.option("--title", default="", help="Title that readers see.")
 @click.option("--priority", type=int, default=100, show_default=True, help="Priority; lower comes first.")
 @click.option("--language", type=click.Choice(["en", "zh"]), help="Language, if all documents have the same.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="Kind of source.")
+@KIND
 @click.option("--licence", default="", metavar="TEXT", help="Licence of its documents.")
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group may read it (repeatable).")
-@click.pass_context
+@in_session
 def create(
-    ctx: click.Context,
-    name: str,
-    title: str,
-    priority: int,
-    language: str | None,
-    kind: str | None,
-    licence: str,
-    groups: tuple[str, ...],
-) -> None:
+    session: Session, /, name: str, title: str, language: str | None, kind: str | None, groups: tuple[str, ...],
+    **fields: Any,
+) -> None:  # fmt: skip
     """Create the collection NAME."""
-    from localmed.site import changes
-
-    described = Collection(name, title or name, priority, language or "", "", licence, Kind(kind or ""))
-    with opened(ctx) as session:
-        changes.create_collection(session, described, groups)
+    described = Collection(name, title or name, language=language or "", kind=Kind(kind or ""), **fields)
+    changes.create_collection(session, described, groups)
     say("collections.created", name=name)
 
 
@@ -106,8 +82,8 @@ def create(
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="Group that may read it (repeatable).")
 @click.option("--everybody", is_flag=True, help="Remove the restriction.")
 @json_option
-@click.pass_context
-def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bool, as_json: bool) -> None:
+@in_session
+def access(session: Session, name: str, groups: tuple[str, ...], everybody: bool, as_json: bool) -> None:
     """Show or set the groups that may read collection NAME.
 
     Others do not see the collection in any search or list. Takes effect with the next question and stays in force
@@ -115,13 +91,10 @@ def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bo
     """
     if groups and everybody:
         raise UsageError("collections.both")
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        lookups.collection(session, name)
-        if groups or everybody:
-            changes.set_access(session, name, groups)
-        allowed = sorted(session.access.all().get(name, ()))
+    lookups.collection(session, name)
+    if groups or everybody:
+        changes.set_access(session, name, groups)
+    allowed = sorted(session.access.all().get(name, ()))
     if as_json:
         print_json({"collection": name, "access": allowed})
     else:
@@ -136,13 +109,10 @@ command.add_command(
 @command.command("priority")
 @click.argument("name")
 @click.argument("priority", type=int)
-@click.pass_context
-def set_priority(ctx: click.Context, name: str, priority: int) -> None:
+@in_session
+def set_priority(session: Session, name: str, priority: int) -> None:
     """Set the PRIORITY of collection NAME (lower comes first)."""
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        changes.put_collection(session, replace(lookups.collection(session, name), priority=priority))
+    changes.put_collection(session, replace(lookups.collection(session, name), priority=priority))
     say("collections.priority", name=name, priority=priority)
 
 
@@ -152,42 +122,35 @@ def set_priority(ctx: click.Context, name: str, priority: int) -> None:
 @click.option("--licence", metavar="TEXT", help="Licence of its documents.")
 @click.option("--priority", type=int, help="Priority; lower comes first.")
 @click.option("--language", type=click.Choice(["", "en", "zh"]), help="Language, if all documents have the same.")
-@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="Kind of source.")
-@click.pass_context
-def set_fields(ctx: click.Context, /, name: str, kind: str | None, **fields: Any) -> None:
+@KIND
+@in_session
+def set_fields(session: Session, /, name: str, kind: str | None, **fields: Any) -> None:
     """Set title, licence, priority, language and kind of collection NAME.
 
     The name cannot change: document ids and withdrawals refer to it.
     """
-    from localmed.site import changes, lookups
-
     values = {field: value for field, value in fields.items() if value is not None}
     values |= {"kind": Kind(kind)} if kind else {}
     if not values:
         raise UsageError("collections.nothing_to_set")
-    with opened(ctx) as session:
-        changes.put_collection(session, replace(lookups.collection(session, name), **values))
+    changes.put_collection(session, replace(lookups.collection(session, name), **values))
     say("collections.set", name=name, fields=tuple(message(f"column.{field}") for field in values))
 
 
 @command.command("delete")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.pass_context
-def delete(ctx: click.Context, name: str, yes: bool) -> None:
+@yes_option
+@in_session
+def delete(session: Session, name: str, yes: bool) -> None:
     """Delete collection NAME and its documents from every index. The original files stay where they are.
 
     Going back to an earlier generation brings it back, with its access rights.
     """
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        session.may_change()
-        lookups.collection(session, name)
-        count = len(lookups.documents(session, name))
-        if not yes:
-            confirm("collections.delete", name=name, count=count)
-        number = changes.delete_collection(session, name)
+    session.may_change()
+    lookups.collection(session, name)
+    count = len(lookups.documents(session, name))
+    confirm("collections.delete", yes, name=name, count=count)
+    number = changes.delete_collection(session, name)
     say("collections.deleted", name=name, count=count)
     tell_generation(number)
 
@@ -197,8 +160,8 @@ def delete(ctx: click.Context, name: str, yes: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="All collections imported from files.")
 @click.option("--retry", is_flag=True, help="Also read quarantined files again.")
 @json_option
-@click.pass_context
-def update(ctx: click.Context, name: str | None, everything: bool, retry: bool, as_json: bool) -> None:
+@in_session
+def update(session: Session, name: str | None, everything: bool, retry: bool, as_json: bool) -> int:
     """Update collection NAME from its source folders and files.
 
     Run it after files were added, edited or deleted. If a source folder is missing, perhaps because it is not
@@ -206,28 +169,15 @@ def update(ctx: click.Context, name: str | None, everything: bool, retry: bool, 
     """
     if bool(name) == everything:
         raise UsageError("collections.name_and_all" if name else "collections.none_named")
-    with opened(ctx) as session:
-        if name:
-            report = _updated(session, name, retry, as_json)
-            print_json(plain(report)) if as_json else tell(report)
-            code = InputError.exit_code if all_refused(report) else 0
-        else:
-            code = _update_all(session, retry, as_json)
-    if code:
-        sys.exit(code)
-
-
-def _updated(session: Session, name: str, retry: bool, as_json: bool) -> Report:
-    from localmed.site import importing
-
-    with work_shown(not as_json) as hooks:
-        return importing.update(session, name, retry, hooks)
+    if name:
+        with work_shown(not as_json) as hooks:
+            report = importing.update(session, name, retry, hooks)
+        return give(report, as_json)
+    return _update_all(session, retry, as_json)
 
 
 def _update_all(session: Session, retry: bool, as_json: bool) -> int:
     """Update every collection that has files, in one generation; one that fails is told and stops no others."""
-    from localmed.site import importing
-
     results: list[dict[str, Any]] = []
     code = 0
     with work_shown(not as_json) as hooks:
@@ -241,7 +191,7 @@ def _update_all(session: Session, retry: bool, as_json: bool) -> int:
         results.append(plain(outcome))
         if not as_json:
             tell(outcome)
-        code = code or (InputError.exit_code if all_refused(outcome) else 0)
+        code = code or all_refused(outcome)
     if as_json:
         print_json(results)
     elif not results:

@@ -1,4 +1,4 @@
-"""What the commands share: the session, filters, JSON, tables and progress."""
+"""What the commands share: the session, options, JSON, tables and progress."""
 
 from __future__ import annotations
 
@@ -8,92 +8,33 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from localmed.cli import speaking
-from localmed.domain import Answer, Message, SearchFilter, Status, is_date, message
-from localmed.domain.errors import InputError, UsageError, reason
-from localmed.domain.findings import ALL
+from localmed.domain import Answer, Message, message
 from localmed.messages import ASIDE, COLON, joined, render
 from localmed.presentation.neutral import escaped, neutral, one_line
-from localmed.process.files import first_bytes, told_if_damaged
+from localmed.process.files import told_if_damaged
 from localmed.process.hooks import SILENT, Hooks
-from localmed.text import language
 
 if TYPE_CHECKING:
     from localmed.config import Settings
     from localmed.site.session import Session
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-
-STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
-STDIN = "localmed.stdin"  # where click's context has what was read of it
 FIRST_LINE, NEXT_LINE = 2.0, 30.0  # seconds of work until a line tells how far it is, where there is no terminal
 WIDEST = 100  # columns; longer lines are hard to read
 READABLE = 20  # columns of text that is broken into lines; with less, words are cut
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
 # What a line is not broken within: a word with the punctuation and blanks after it, a Chinese character likewise.
 _PIECES = re.compile(r"[⺀-\U0002ffff][，。、；：？！）」』》”’]*\s*|[^\s⺀-\U0002ffff]+[，。、；：？！）」』》”’]*\s*")
-
-
-def text_callback(ctx: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]) -> str:
-    """The words as one text that every library takes; ``-`` alone is standard input."""
-    del parameter
-    typed = value if isinstance(value, str) else " ".join(value)
-    return language.clean(standard_input(ctx).decode("utf-8", "replace") if typed == "-" else typed)
-
-
-def texts_callback(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """The texts, in the place of ``-`` the lines of standard input."""
-    del parameter
-    return tuple(text for typed in value for text in (stdin_lines(standard_input(ctx)) if typed == "-" else [typed]))
-
-
-def standard_input(ctx: click.Context, most: int = STDIN_BYTES) -> bytes:
-    """At most ``most`` bytes of standard input; raise ``UsageError`` if the command has read it already."""
-    if STDIN in ctx.meta:
-        raise UsageError("cli.stdin_twice")
-    ctx.meta[STDIN] = sys.stdin.buffer.read(most)
-    return bytes(ctx.meta[STDIN])
-
-
-def stdin_lines(data: bytes) -> list[str]:
-    """The lines of ``data`` that say something."""
-    return [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-
-
-def bytes_of(path: str | Path, most: int, unreadable: str) -> bytes:
-    """At most one byte more than ``most`` of a patient's file or (``-``) of standard input.
-
-    ``unreadable`` is the error's code; it names no file, since the name may be the patient's.
-    """
-    if str(path) == "-":
-        return standard_input(click.get_current_context(), most + 1)
-    try:
-        return first_bytes(Path(path), most + 1)
-    except OSError as error:
-        raise InputError(unreadable, reason=reason(error)) from None
-
-
-def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str:
-    """The question; raise ``UsageError`` for one without a word to search for."""
-    typed = text_callback(ctx, parameter, value)
-    if not language.words(typed):
-        raise UsageError("workflow.no_words")
-    return typed
-
-
-question_argument = click.argument("question", nargs=-1, required=True, callback=_question)
 
 
 def settings_of(ctx: click.Context) -> Settings:
@@ -134,55 +75,35 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
             speaking.say("audit.done", err=True, missed=missed)
 
 
-def reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that switch readings of a question off; the command gets their names as one: ``left_out``."""
+def in_session(command: Callable[..., int | None]) -> Callable[..., None]:
+    """``command`` gets a session in the place of click's context; a number that it returns is the exit code.
 
-    @click.option("--leave-out", "left_out", multiple=True, metavar="WORDS",
-                  help='Words of QUESTION whose reading ("Read as") is not searched for (repeatable).')  # fmt: skip
-    @click.option("--as-written", is_flag=True, help="Leave out all readings: abbreviations, values, medicine names.")
+    What a group does by itself it does not do where one of its commands is called.
+    """
+
+    @click.pass_context
     @wraps(command)
-    def gathered(*positional: Any, left_out: tuple[str, ...], as_written: bool, **own: Any) -> None:
-        command(*positional, left_out=(ALL,) if as_written else left_out, **own)
+    def run(ctx: click.Context, /, *positional: Any, **options: Any) -> None:
+        if ctx.invoked_subcommand is None:
+            with opened(ctx) as session:
+                code = command(session, *positional, **options)
+            if code:
+                ctx.exit(code)
 
-    return gathered
-
-
-def filter_options(command: Decorated) -> Decorated:
-    """The options that limit a search; collected by ``search_filter``."""
-    for option in (
-        click.option("--collection", "-c", "collections", multiple=True, metavar="NAME",
-                     help="Only this collection (repeatable)."),
-        click.option("--language", type=click.Choice(["en", "zh"]), help="Only documents in this language."),
-        click.option("--from", "edition_from", default="", metavar="DATE", callback=_date,
-                     help="Only editions of this date or later (2024, 2024-05 or 2024-05-31)."),
-        click.option("--to", "edition_to", default="", metavar="DATE", callback=_date,
-                     help="Only editions of this date or earlier."),
-        click.option("--status", "statuses", multiple=True, type=click.Choice(["current", "superseded"]),
-                     help="Documents of this status (default: current; repeatable). Never withdrawn ones."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
-
-
-def search_filter(
-    collections: Sequence[str], language: str | None, edition_from: str, edition_to: str, statuses: Sequence[str]
-) -> SearchFilter:
-    """The options as a filter."""
-    chosen = tuple(Status(name) for name in statuses) or (Status.CURRENT,)
-    return SearchFilter(tuple(collections), language or "", edition_from, edition_to, chosen)
-
-
-def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    """``value`` if it is a year, a month or a day that exists; raise ``click.BadParameter`` if not."""
-    del ctx, parameter
-    if value and not is_date(value):
-        raise click.BadParameter(speaking.text("cli.date"))
-    return value
+    return run
 
 
 def print_json(value: Any) -> None:
     """Print a value (dataclasses and lists of them included) as JSON; what a terminal would obey is escaped."""
     click.echo(escaped(json.dumps(plain(value), ensure_ascii=False, indent=2)))
+
+
+def print_rows(as_json: bool, value: Any, title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print ``value`` as JSON, or ``rows`` as a table under the columns ``names``."""
+    if as_json:
+        print_json(value)
+    else:
+        print_table(speaking.text(title), speaking.columns(*names), list(rows))
 
 
 def plain(value: Any) -> Any:
@@ -253,26 +174,14 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     if left < min(READABLE, widths[widest]):
         _print_paragraphs(title, columns, cells, widest)
         return
-    for row in cells:
-        row[widest] = "\n".join(_lines(row[widest], left))
-    _print_columns(title, columns, cells)
-
-
-def _print_columns(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(one_line(title)), box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
-    for number, name in enumerate(columns):
-        table.add_column(name, no_wrap=number == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console = Console()
-    with console.capture() as printed:
-        console.print(table)
-    click.echo(printed.get(), nl=False)  # click leaves a closed pipe to ``main.run``
+    widths[widest] = min(widths[widest], left)
+    echo(f"{one_line(title)}\n")
+    for row in (columns, ["─" * width for width in widths], *cells):
+        parts = [[*_lines(cell, left)] if number == widest else [cell] for number, cell in enumerate(row)]
+        for line in zip_longest(*parts, fillvalue=""):
+            padded = (cell + " " * (width - width_of(cell)) for cell, width in zip(line, widths, strict=True))
+            echo(f" {'  '.join(padded)}".rstrip())
+    echo()
 
 
 def _print_paragraphs(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], widest: int) -> None:
@@ -293,74 +202,49 @@ def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> Non
         echo_wrapped(speaking.words(why) if isinstance(why, Message) else why, "      ", "      ")
 
 
-class _Lines:
-    """How far work is, as lines of a log: none for what is done at once."""
-
-    def __init__(self) -> None:
-        self._done, self._total, self._next = 0.0, 0, time.monotonic() + FIRST_LINE
-
-    def start(self, total: int) -> None:
-        """There are ``total`` things to do."""
-        self._total = total
-
-    def advance(self, done: float, _: str) -> None:
-        """So many more are done."""
-        self._done += done
-        if self._total and time.monotonic() >= self._next:
-            self._next = time.monotonic() + NEXT_LINE
-            echo(speaking.text("cli.so_far", done=int(self._done), total=self._total), err=True)
-
-
 @contextmanager
 def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[float, str], None]]]:
-    """A bar with the time left on stderr: functions to set the total and to advance; ``show`` off is silence.
-
-    Where stderr goes to a file there is a line now and then, without names, in place of the bar.
-    """
-    if show and not sys.stderr.isatty():
-        lines = _Lines()
-        yield lines.start, lines.advance
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),  # a file may be called [b].txt
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn(speaking.text("cli.left"), markup=False),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
-        task = bar.add_task(speaking.text("cli.reading"), total=None)
-        yield (
-            lambda total: bar.update(task, total=total),
-            lambda done, doing: bar.update(task, advance=done, description=one_line(doing)[:30]),
-        )
+    """As ``work_shown``, for work that tells how much more of it is done: functions to set the total and to advance."""
+    with work_shown(show) as hooks:
+        yield hooks.counter()
 
 
 @contextmanager
 def work_shown(show: bool) -> Iterator[Hooks]:
-    """Hooks for an import or a reindexing: a bar with the time left, or lines, on standard error."""
-    with progress(show) as (start, advance):
-        done_before, total_before = 0.0, 0.0
+    """Hooks that show how far work is: a bar with the time left on standard error; ``show`` off is silence.
 
-        def update(done: float, total: float, name: str) -> None:
-            nonlocal done_before, total_before
-            if total != total_before:
-                start(int(total))
-            advance(done - done_before, name)
-            done_before, total_before = done, total
+    Where standard error goes to a file there is a line now and then, without names, in place of the bar.
+    """
+    if not show:
+        yield SILENT
+        return
+    if not sys.stderr.isatty():
+        due = time.monotonic() + FIRST_LINE
 
-        yield Hooks(progress=update)
+        def line(done: float, total: float, _: str) -> None:
+            nonlocal due
+            if done and total and time.monotonic() >= due:
+                due = time.monotonic() + NEXT_LINE
+                speaking.say("cli.so_far", err=True, done=int(done), total=int(total))
+
+        yield Hooks(progress=line)
+        return
+    from rich import progress as bars
+    from rich.console import Console
+
+    columns = (
+        bars.TextColumn("{task.description}", markup=False),  # a file may be called [b].txt
+        *(bars.BarColumn(), bars.TaskProgressColumn(), bars.TimeElapsedColumn()),
+        bars.TextColumn(speaking.text("cli.left"), markup=False),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(speaking.text("cli.reading"), total=None)
+        yield Hooks(
+            progress=lambda done, total, name: bar.update(
+                task, total=total or None, completed=done, description=one_line(name)[:30]
+            )
+        )
 
 
 FIRST, FIRST_SECTIONS = 160, 3  # characters and number of the passages shown while a model works: two lines each

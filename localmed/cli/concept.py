@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table, text_callback
+from localmed.cli.common import echo, echo_wrapped, in_session, print_json, print_table
+from localmed.cli.options import json_option, text_callback
 from localmed.cli.speaking import columns, joined, text
 from localmed.messages import ASIDE, CLAUSES
 from localmed.presentation.neutral import words
 
 if TYPE_CHECKING:
     from localmed.retrieval.concepts import Card
+    from localmed.site.session import Session
 
 
 @click.command("concept")
@@ -22,15 +24,14 @@ if TYPE_CHECKING:
               "- reads standard input, as it does for TERM.")  # fmt: skip
 @click.option("--by-meaning", is_flag=True, help="With --query: order relations with a model (takes seconds).")
 @json_option
-@click.pass_context
-def command(ctx: click.Context, term: str, query: str, by_meaning: bool, as_json: bool) -> None:
+@in_session
+def command(session: Session, term: str, query: str, by_meaning: bool, as_json: bool) -> None:
     """Look up TERM in the concept graph: definition, synonyms and the ten best relations.
 
     TERM is a name in any spelling, a synonym, an abbreviation or an id such as DOID:1612. The graph comes from
     collections of kind "graph"; import one with: localmed import FILES -c doid --manifest corpora/doid.toml
     """
-    with opened(ctx) as session:
-        card = session.concept(term, query, by_meaning)
+    card = session.concept(term, query, by_meaning)
     if as_json:
         print_json(card)
     else:
@@ -63,10 +64,9 @@ def _show(card: Card, language: str) -> None:
 
 
 def _ordered(card: Card, shown: int) -> str:
-    if card.ordered_by == "kind":
-        return text("graph.relations", shown=shown, total=card.total)
-    if card.ordered_by == "words":
-        return text("graph.relations_by_words", shown=shown, total=card.total)
+    if card.ordered_by in ("kind", "words"):
+        code = "graph.relations" if card.ordered_by == "kind" else "graph.relations_by_words"
+        return text(code, shown=shown, total=card.total)
     return text("graph.relations_by_model", shown=shown, total=card.total, model=card.ordered_by)
 
 

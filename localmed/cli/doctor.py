@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, progress, width_of, work_shown
-from localmed.cli.common import plain as as_plain
-from localmed.cli.speaking import as_json, language, say, text, words
+from localmed.cli.common import echo, echo_wrapped, opened, plain, print_json, progress, width_of, work_shown
+from localmed.cli.later import check, doctor, egress
+from localmed.cli.options import FILE, json_option
+from localmed.cli.speaking import as_json, columns, language, say, text, words
 from localmed.domain.errors import BadSettings, LibraryError, ModelError
 from localmed.process import files
 
@@ -20,39 +22,29 @@ if TYPE_CHECKING:
     from localmed.upkeep.doctor import Check
     from localmed.upkeep.egress import Proof
 
-# --- proving ----------------------------------------------------------------------------------------------------------
-
-# ``localmed doctor --egress FILE``: the proof that nothing leaves, as lines, JSON and a page.
+# --- doctor --egress FILE: the proof that nothing leaves, as lines, JSON and a page -----------------------------------
 
 
 def run(file: Path, as_json: bool) -> None:
     """Prove, write the page to ``file`` and its values beside it (``.json``); exit code 5 unless the proof holds."""
-    import json
-
-    from localmed.upkeep import egress
-
     values_file = file.with_suffix(".json")
     for path in (file, values_file):
         files.new_name(path)
     with work_shown(not as_json) as hooks:
         proof = egress.prove(hooks)
-    values = as_plain(proof) | {"holds": proof.holds, "beyond": proof.beyond}
+    values = plain(proof) | {"holds": proof.holds, "beyond": proof.beyond}
     files.write_new(file, page(proof).encode(), 0o644)
     files.write_new(values_file, json.dumps(values, ensure_ascii=False, indent=1).encode(), 0o644)
     if as_json:
         print_json(values)
     else:
-        _tell(proof, file)
+        for step in proof.steps:
+            name, calls = text(f"egress.name_{step.name}"), sum(count for _, count in step.calls)
+            say("egress.step", step=name, calls=calls, beyond=step.beyond, code=step.exit_code)
+        echo(_outcome(proof), bold=True)
+        say("egress.written", file=str(file))
     if not proof.holds:
         sys.exit(LibraryError.exit_code)
-
-
-def _tell(proof: Proof, file: Path) -> None:
-    for step in proof.steps:
-        calls = sum(count for _, count in step.calls)
-        say("egress.step", step=text(f"egress.name_{step.name}"), calls=calls, beyond=step.beyond, code=step.exit_code)
-    echo(_outcome(proof), bold=True)
-    say("egress.written", file=str(file))
 
 
 def _outcome(proof: Proof) -> str:
@@ -65,13 +57,13 @@ def page(proof: Proof) -> str:
     """The report that the security office keeps."""
     from localmed.presentation.report import Table, report
 
-    names = [text(f"column.{name}") for name in ("step", "exit", "seconds", "processes", "calls", "beyond")]
+    names = columns("step", "exit", "seconds", "processes", "calls", "beyond")
     steps = [
         (text(f"egress.name_{step.name}"), step.exit_code, step.seconds, step.processes,
          sum(count for _, count in step.calls), step.beyond)
         for step in proof.steps
     ]  # fmt: skip
-    columns = [text(f"column.{name}") for name in ("call", "family", "address", "port", "times", "beyond")]
+    headings = columns("call", "family", "address", "port", "times", "beyond")
     tables = [Table(text("egress.steps"), names, steps)]
     for step in proof.steps:
         rows = [
@@ -79,10 +71,9 @@ def page(proof: Proof) -> str:
              text("egress.yes") if call.beyond else text("cli.no"))
             for call, count in step.calls
         ]  # fmt: skip
-        tables.append(Table(text("egress.calls_of", step=text(f"egress.name_{step.name}")), columns, rows))
+        tables.append(Table(text("egress.calls_of", step=text(f"egress.name_{step.name}")), headings, rows))
     paragraphs = [
-        text("egress.how"),
-        text("egress.limits"),
+        *(text("egress.how"), text("egress.limits")),
         text("egress.made", created=proof.created, version=proof.version, kernel=proof.kernel, strace=proof.strace),
     ]
     return report(language(), text("egress.title"), _outcome(proof), paragraphs, tables)
@@ -91,38 +82,32 @@ def page(proof: Proof) -> str:
 # --- doctor -----------------------------------------------------------------------------------------------------------
 
 LEVEL = 8  # columns
-COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+COLOURS = {"ok": "green", "notice": "cyan", "warning": "yellow", "problem": "red"}
 
 
 @click.command("doctor")
 @click.option("--full", is_flag=True, help="Read every byte of the models and generations (takes minutes).")
-@click.option(
-    "--egress",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Prove that nothing leaves this machine; write the report to FILE (HTML).",
-)
+@click.option("--egress", "egress_page", type=FILE, metavar="FILE",
+              help="Prove that nothing leaves this machine; write the report to FILE (HTML).")  # fmt: skip
 @json_option
 @click.pass_context
-def command(ctx: click.Context, full: bool, egress: Path | None, as_json: bool) -> None:
-    """Check machine, software, models and library; each line is ok, a warning or a problem, with what to do.
+def command(ctx: click.Context, full: bool, egress_page: Path | None, as_json: bool) -> None:
+    """Check machine, software, models and library: ok, notice, warning or problem, with what to do.
 
     Exit code 0 without problems (warnings are allowed), 5 with one. Nothing is changed; --full records the date of the
     full check. --egress only proves that nothing leaves: an import, a question and the pages run under strace in an
     empty network, with a library of their own (takes minutes).
     """
-    if egress:
-        run(egress, as_json)
+    if egress_page:
+        run(egress_page, as_json)
         return
-    from localmed.upkeep import doctor
-
     with progress(full and not as_json) as (started, advance):
         checks = list(_checks(ctx, full, started, advance))
-    for check in [] if as_json else checks:
-        _show(check)
     worst = doctor.worst(checks)
     if as_json:
         print_json({"worst": worst, "checks": list(map(_json, checks))})
+    for one in [] if as_json else checks:
+        _show(one)
     if worst == "problem":
         sys.exit(doctor.PROBLEMS_EXIT_CODE)
 
@@ -131,25 +116,19 @@ def _checks(
     ctx: click.Context, full: bool, started: Callable[[int], None], advance: Callable[[float, str], None]
 ) -> Iterator[Check]:
     """The checks as they are made; settings or libraries that cannot be loaded are a problem themselves."""
-    from localmed.upkeep import check, doctor
-    from localmed.upkeep.doctor import failed, problem
-
     try:
         with opened(ctx) as session:
             registry, settings = session.site.registry, session.settings
             with suppress(ModelError):  # a record that cannot be read is told by a check
                 started(sum(model.bytes for model in registry.registrations.models.values()))
-            site = doctor.site_of(
-                settings, registry, full, advance, session.site.host_status, lambda: session.site.encoder.identity
-            )
-            checks = list(doctor.examine(site, doctor.checks_for(settings)))
+            checks = list(doctor.examine(doctor.Site.of(session.site, full, advance), doctor.checks_for(settings)))
             if full and session.caller.groups is None:
                 check.note_whole_check(settings.data, doctor.faults_stored(checks))
             yield from checks
     except BadSettings as error:
-        yield failed("settings", error)
+        yield doctor.failed("settings", error)
     except ImportError as error:
-        yield problem("libraries", "doctor.library_unimportable", name=error.name or type(error).__name__)
+        yield doctor.problem("libraries", "doctor.library_unimportable", name=error.name or type(error).__name__)
 
 
 def _show(check: Check) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli import speaking
-from localmed.cli.common import echo, json_option, moment, opened, plain, print_json, print_table, width_of
+from localmed.cli.common import echo, in_session, moment, plain, print_json, print_rows, print_table, width_of
+from localmed.cli.later import changes, lookups
+from localmed.cli.options import FILE, json_option, yes_option
 from localmed.cli.speaking import columns, confirm, say, status_message, status_word, tell_generation, text, words
 from localmed.domain import Document, Message, Status, message
 from localmed.domain.errors import InputError, UsageError, reason
@@ -20,12 +22,14 @@ from localmed.text import language
 if TYPE_CHECKING:
     from localmed.library.remarks import Remark
     from localmed.site.governing import Link
+    from localmed.site.session import Session
 
 
 FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
 LABEL = 18  # columns of a field's name
 NAMED = 10  # documents named before they are removed
 SHOWN = 200  # rows of a list printed; --json has them all
+of_collection = click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
 
 
 @click.group("documents", invoke_without_command=True)
@@ -37,32 +41,27 @@ def command(ctx: click.Context) -> None:
 
 
 @command.command("list")
-@click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
+@of_collection
 @click.option("--status", type=click.Choice([status.value for status in Status]), help="Only documents of this status.")
 @click.option("--title", default="", metavar="WORDS", help="Only documents with these words in title, file or tags.")
 @json_option
-@click.pass_context
+@in_session
 def listed(
-    ctx: click.Context, collection: str = "", status: str | None = None, title: str = "", as_json: bool = False
+    session: Session, collection: str = "", status: str | None = None, title: str = "", as_json: bool = False
 ) -> None:
     """List documents with their current status: all, or by collection, status or words."""
-    from localmed.site import lookups
-
-    with opened(ctx) as session:
-        stored = lookups.documents_overdue(session, collection)
+    stored = lookups.documents_overdue(session, collection)
     chosen = [row for row, _ in stored if (not status or row.status == status) and lookups.named_by(row, title)]
     late = {row.id: overdue for row, overdue in stored}
-    if as_json:
-        print_json([{**plain(row), "overdue": late[row.id]} for row in chosen])
-        return
-    rows = [
+    values = [{**plain(row), "overdue": late[row.id]} for row in chosen] if as_json else []
+    rows = (
         (d.id[:12], d.title, d.collection, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
-        for d in chosen
-    ]
-    names = columns("id", "title", "collection", "edition", "language", "status", "passages")
-    print_table(text("web.library.documents"), names, rows[:SHOWN])
-    if len(rows) > SHOWN:
-        say("cli.more", count=len(rows) - SHOWN)
+        for d in chosen[:SHOWN]
+    )
+    names = ("id", "title", "collection", "edition", "language", "status", "passages")
+    print_rows(as_json, values, "web.library.documents", names, rows)
+    if len(chosen) > SHOWN and not as_json:
+        say("cli.more", count=len(chosen) - SHOWN)
 
 
 def _standing(document: Document, overdue: str) -> str:
@@ -75,18 +74,13 @@ def _standing(document: Document, overdue: str) -> str:
 @command.command("show")
 @click.argument("document")
 @json_option
-@click.pass_context
-def show(ctx: click.Context, document: str, as_json: bool) -> None:
+@in_session
+def show(session: Session, document: str, as_json: bool) -> None:
     """Show the details of DOCUMENT and its passages."""
-    from localmed.site import lookups
-
-    with opened(ctx) as session:
-        details = lookups.document_details(session, document)
-    record, passages = details.document, details.passages
-    links, late = details.chain, details.overdue
+    details = lookups.document_details(session, document)
+    record, passages, links, late = details.document, details.passages, details.chain, details.overdue
     if as_json:
-        more = {"chain": asdict(links), "overdue": late, "passage_ids": [passage.id for passage in passages]}
-        print_json({**plain(record), **more})
+        print_json({**plain(record), "chain": links, "overdue": late, "passage_ids": [one.id for one in passages]})
         return
     values = {**asdict(record), "notes": [speaking.words(note) for note in record.notes]}
     values["status"] = status_word(record.status)
@@ -96,10 +90,7 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
     for name, linked in (("supersedes", links.older), ("superseded_by", links.newer)):
         for link in linked:
             _fact(text(f"column.{name}"), _link_line(link))
-    rows = [
-        (passage.id[:12], passage.page or "-", " > ".join(passage.headings)[:60], len(passage.text))
-        for passage in passages
-    ]
+    rows = [(one.id[:12], one.page or "-", " > ".join(one.headings)[:60], len(one.text)) for one in passages]
     print_table(text("documents.passages"), columns("id", "page", "heading", "characters"), rows)
 
 
@@ -119,31 +110,27 @@ def _link_line(link: Link) -> str:
 @click.argument("documents", nargs=-1)
 @click.option("--collection", "-c", default="", metavar="NAME", help="With --all: the collection to empty.")
 @click.option("--all", "everything", is_flag=True, help="Remove every document of the collection.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.pass_context
-def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, everything: bool, yes: bool) -> None:
+@yes_option
+@in_session
+def remove(session: Session, documents: tuple[str, ...], collection: str, everything: bool, yes: bool) -> None:
     """Remove DOCUMENTS from every index. The original files stay where they are.
 
     Importing a file again brings its documents back. To keep one out, withdraw it.
     """
     if bool(documents) == everything or (everything and not collection):
         raise UsageError("documents.none_named")
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        if everything:
-            chosen = lookups.documents(session, collection)
-        else:
-            chosen = [lookups.document(session, document) for document in documents]
-        if not chosen:
-            raise UsageError("documents.none_in", collection=collection)
-        if not yes:
-            for document in chosen[:NAMED]:
-                echo(f"  {document.id[:12]}  {document.title}")
-            if len(chosen) > NAMED:
-                echo("  ...")
-            confirm("documents.remove", count=len(chosen))
-        number = changes.remove(session, chosen)
+    if everything:
+        chosen = lookups.documents(session, collection)
+    else:
+        chosen = [lookups.document(session, document) for document in documents]
+    if not chosen:
+        raise UsageError("documents.none_in", collection=collection)
+    for document in [] if yes else chosen[:NAMED]:
+        echo(f"  {document.id[:12]}  {document.title}")
+    if len(chosen) > NAMED and not yes:
+        echo("  ...")
+    confirm("documents.remove", yes, count=len(chosen))
+    number = changes.remove(session, chosen)
     say("documents.removed", count=len(chosen))
     say("generation.served", number=number)
     if any(Path(document.source).exists() for document in chosen):
@@ -155,24 +142,20 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
 @click.option("--by", default="", metavar="DOCUMENT", help="The document that replaces it.")
 @click.option("--undo", is_flag=True, help="Make it current again.")
 @click.option("--yes", is_flag=True, help="Do not ask when the titles have no word in common.")
-@click.pass_context
-def supersede(ctx: click.Context, document: str, by: str, undo: bool, yes: bool) -> None:
+@in_session
+def supersede(session: Session, document: str, by: str, undo: bool, yes: bool) -> None:
     """Mark DOCUMENT as superseded: it is found only with --status superseded.
 
     Without --by, the earlier successor is kept.
     """
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        old = lookups.document(session, document)
-        successor = lookups.document(session, by) if by else None
-        status = Status.CURRENT if undo else Status.SUPERSEDED
-        if successor and successor.id != old.id:
-            alike = set(language.content_words(old.title)) & set(language.content_words(successor.title))
-            if not yes and not alike:
-                confirm("documents.supersede_unlike", old=_dated(old), new=_dated(successor))
-        changes.mark(session, old, status, successor.id if successor else "")
-        holds = lookups.document(session, old.id).status
+    old = lookups.document(session, document)
+    successor = lookups.document(session, by) if by else None
+    status = Status.CURRENT if undo else Status.SUPERSEDED
+    if successor and successor.id != old.id:
+        alike = set(language.content_words(old.title)) & set(language.content_words(successor.title))
+        confirm("documents.supersede_unlike", yes or bool(alike), old=_dated(old), new=_dated(successor))
+    changes.mark(session, old, status, successor.id if successor else "")
+    holds = lookups.document(session, old.id).status
     if successor and not undo:
         say("documents.supersede", old=_dated(old), new=_dated(successor))
     if holds is status:
@@ -188,30 +171,24 @@ def _dated(document: Document | Link) -> Message:
 @command.command("withdraw")
 @click.argument("document")
 @click.option("--reason", required=True, help="Reason (kept with the withdrawal).")
-@click.pass_context
-def withdraw(ctx: click.Context, document: str, reason: str) -> None:
+@in_session
+def withdraw(session: Session, document: str, reason: str) -> None:
     """Withdraw DOCUMENT: from the next question on it is never used, not even after a rollback."""
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        chosen = lookups.document(session, document)
-        changes.withdraw(session, chosen, True, reason)
-        say("documents.withdrawn", title=chosen.title)
-        for near in lookups.near_copies(session, chosen):
-            say("documents.near_copy", title=near.title, document=near.id[:12], collection=near.collection)
+    chosen = lookups.document(session, document)
+    changes.withdraw(session, chosen, True, reason)
+    say("documents.withdrawn", title=chosen.title)
+    for near in lookups.near_copies(session, chosen):
+        say("documents.near_copy", title=near.title, document=near.id[:12], collection=near.collection)
 
 
 @command.command("reinstate")
 @click.argument("document")
 @click.option("--reason", required=True, help="Reason (kept with the withdrawal).")
-@click.pass_context
-def reinstate(ctx: click.Context, document: str, reason: str) -> None:
+@in_session
+def reinstate(session: Session, document: str, reason: str) -> None:
     """Undo the withdrawal of DOCUMENT."""
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        chosen = lookups.document(session, document)
-        changes.withdraw(session, chosen, False, reason)
+    chosen = lookups.document(session, document)
+    changes.withdraw(session, chosen, False, reason)
     say("documents.reinstated", title=chosen.title)
 
 
@@ -220,8 +197,8 @@ def reinstate(ctx: click.Context, document: str, reason: str) -> None:
 @click.option("--off/--on", "off", default=None, help="Questions no longer find it, or find it again.")
 @click.option("--note", metavar="TEXT", help='Note shown with it; language models no longer read it. "": no note.')
 @click.option("--clear/--suspect", "cleared", default=None, help="It is not, or is, addressed to a language model.")
-@click.pass_context
-def remark(ctx: click.Context, passage: str, off: bool | None, note: str | None, cleared: bool | None) -> None:
+@in_session
+def remark(session: Session, passage: str, off: bool | None, note: str | None, cleared: bool | None) -> None:
     """Switch PASSAGE off, add a note, or mark whether it is addressed to a language model.
 
     `localmed documents show` prints passage ids; the first characters are enough. Takes effect with the next question,
@@ -229,38 +206,25 @@ def remark(ctx: click.Context, passage: str, off: bool | None, note: str | None,
     """
     if off is None and note is None and cleared is None:
         raise UsageError("documents.no_remark")
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        chosen = lookups.passage(session, passage)
-        made = changes.remark(session, chosen, off=off, note=note, cleared=cleared)
+    chosen = lookups.passage(session, passage)
+    made = changes.remark(session, chosen, off=off, note=note, cleared=cleared)
     say("documents.remarked", passage=chosen.id[:12], said=_said(made) or (message("documents.remark_none"),))
 
 
 @command.command("remarks")
 @click.argument("document", default="")
 @json_option
-@click.pass_context
-def listed_remarks(ctx: click.Context, document: str, as_json: bool) -> None:
+@in_session
+def listed_remarks(session: Session, document: str, as_json: bool) -> None:
     """List passages that are addressed to a language model, switched off or have a note: of DOCUMENT or all."""
-    from localmed.site import lookups
-
-    with opened(ctx) as session:
-        chosen = lookups.document(session, document).id if document else ""
-        rows = lookups.remarked(session, chosen)
-    if as_json:
-        print_json([asdict(row.remark) for row in rows])
-        return
+    chosen = lookups.document(session, document).id if document else ""
+    rows = lookups.remarked(session, chosen)
     cells = [
-        (
-            row.passage.id[:12],
-            row.title,
-            row.passage.page or "-",
-            speaking.joined(map(words, _said(row.remark)), CLAUSES),
-        )
-        for row in rows
+        (it.passage.id[:12], it.title, it.passage.page or "-", speaking.joined(map(words, _said(it.remark)), CLAUSES))
+        for it in rows
     ]
-    print_table(text("documents.remarks"), columns("id", "title", "page", "why"), cells)
+    values = [row.remark for row in rows]
+    print_rows(as_json, values, "documents.remarks", ("id", "title", "page", "why"), cells)
 
 
 def _said(remark: Remark) -> tuple[Message, ...]:
@@ -271,29 +235,19 @@ def _said(remark: Remark) -> tuple[Message, ...]:
 
 
 @command.command("quarantine")
-@click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
+@of_collection
 @json_option
-@click.pass_context
-def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
+@in_session
+def quarantine(session: Session, collection: str, as_json: bool) -> None:
     """List refused files and parts of files with the reason. To read them again: localmed import ... --retry."""
-    from localmed.site import lookups
-
-    with opened(ctx) as session:
-        refusals = lookups.quarantine(session, collection)
-    if as_json:
-        print_json(refusals)
-        return
+    refusals = lookups.quarantine(session, collection)
     rows = [
-        (
-            Path(refusal.path).name,
-            words(refusal.reason),
-            words(refusal.place or message("documents.whole_file")),
-            refusal.collection,
-            moment(refusal.time),
-        )
-        for refusal in refusals
-    ]
-    print_table(text("web.library.quarantine"), columns("file", "why", "part", "collection", "since"), rows)
+        (Path(one.path).name, words(one.reason), words(one.place or message("documents.whole_file")), one.collection,
+         moment(one.time))
+        for one in refusals
+    ]  # fmt: skip
+    names = ("file", "why", "part", "collection", "since")
+    print_rows(as_json, refusals, "web.library.quarantine", names, rows)
 
 
 # --- details and governance -------------------------------------------------------------------------------------------
@@ -310,44 +264,38 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
 @click.option("--review-by", metavar="DATE", help="After this day it is shown as overdue for review.")
 @click.option("--heading", "called", nargs=2, multiple=True, metavar="READ NEW", help="Correct a heading read wrongly.")
 @click.option("--no-heading", multiple=True, metavar="READ", help="What was read as a heading is text.")
-@click.pass_context
+@in_session
 def set_fields(
-    ctx: click.Context,
-    /,
-    documents: tuple[str, ...],
-    called: tuple[tuple[str, str], ...],
-    no_heading: tuple[str, ...],
+    session: Session, /, documents: tuple[str, ...], called: tuple[tuple[str, str], ...], no_heading: tuple[str, ...],
     **options: str | None,
-) -> None:
+) -> None:  # fmt: skip
     """Set details of DOCUMENTS, for all of them or none; an empty value ("") clears a field.
 
     Later imports of the file keep these values. Values in the collection's manifest can only be changed there.
     """
-    from localmed.site import changes, lookups
     from localmed.site.governing import Change
 
     values = {name: value.strip() for name, value in options.items() if value is not None}
     headings = bool(called or no_heading)
     if not values and not headings:
         raise UsageError("documents.nothing_to_set")
-    with opened(ctx) as session:
-        before = tuple({it.id: it for it in (lookups.document(session, name) for name in documents)}.values())
-        planned = [
-            Change((it,), lookups.headings_named(session, it, dict(called), no_heading)) for it in before if headings
-        ]
-        changes.govern(session, [*([Change(before, values)] if values else ()), *planned])
-        after = [lookups.document(session, it.id) for it in before]
+    before = tuple({it.id: it for it in (lookups.document(session, name) for name in documents)}.values())
+    planned = [
+        Change((it,), lookups.headings_named(session, it, dict(called), no_heading)) for it in before if headings
+    ]
+    changes.govern(session, [*([Change(before, values)] if values else ()), *planned])
+    after = [lookups.document(session, it.id) for it in before]
     fields = tuple(message(f"column.{name}") for name in (*values, *(["heading"] if headings else ())))
     for it in after:
         say("documents.fields_set", title=it.title, fields=fields, status=status_message(it.status))
 
 
 @command.command("govern")
-@click.argument("sheet", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("sheet", type=FILE)
 @click.option("--collection", "-c", required=True, metavar="NAME", help="Collection of the sheet.")
 @json_option
-@click.pass_context
-def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> None:
+@in_session
+def govern(session: Session, sheet: Path, collection: str, as_json: bool) -> None:
     """Set title, edition, tags, owner, approver and dates from SHEET (CSV or XLSX), one row a file.
 
     The first row names the columns, in English or Chinese: file, title, edition, owner, approver, effective from,
@@ -355,15 +303,12 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
     An empty cell changes nothing, "-" clears a field. If a row is wrong, nothing is changed and the row is listed. To
     start with a filled-in sheet: localmed documents sheet FILE -c NAME
     """
-    from localmed.site import changes, lookups
-
-    with opened(ctx) as session:
-        planned = lookups.planned_sheet(session, sheet, collection)
-        if planned.faults:
-            for fault in planned.faults[:FAULTS_SHOWN]:
-                say("documents.row", row=fault.row, fault=fault.reason, err=True)
-            raise InputError("documents.sheet_faults", count=len(planned.faults), file=sheet.name)
-        number = changes.govern(session, planned.changes) if planned.changes else 0
+    planned = lookups.planned_sheet(session, sheet, collection)
+    if planned.faults:
+        for fault in planned.faults[:FAULTS_SHOWN]:
+            say("documents.row", row=fault.row, fault=fault.reason, err=True)
+        raise InputError("documents.sheet_faults", count=len(planned.faults), file=sheet.name)
+    number = changes.govern(session, planned.changes) if planned.changes else 0
     if planned.unused:
         say("documents.columns_unused", columns=tuple(planned.unused), err=True)
     if as_json:
@@ -374,15 +319,12 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
 
 
 @command.command("sheet")
-@click.argument("sheet", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("sheet", type=FILE)
 @click.option("--collection", "-c", required=True, metavar="NAME", help="Collection of the sheet.")
-@click.pass_context
-def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
+@in_session
+def write_sheet(session: Session, sheet: Path, collection: str) -> None:
     """Write the files of a collection and their details to the new CSV file SHEET, to fill in for `govern`."""
-    from localmed.site import lookups
-
-    with opened(ctx) as session:
-        rows = lookups.sheet_rows(session, collection)
+    rows = lookups.sheet_rows(session, collection)
     try:
         with sheet.open("x", encoding="utf-8-sig", newline="") as file:  # the mark tells Excel that it is UTF-8
             file.write(csv_text(rows, "\r\n"))
@@ -396,22 +338,17 @@ def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
 @command.command("due")
 @click.option("--within", type=click.IntRange(0, 36_500), default=0, metavar="DAYS", show_default=True,
               help="Also documents due within this many days.")  # fmt: skip
-@click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
+@of_collection
 @json_option
-@click.pass_context
-def due(ctx: click.Context, within: int, collection: str, as_json: bool) -> None:
+@in_session
+def due(session: Session, within: int, collection: str, as_json: bool) -> None:
     """List documents overdue for review, longest first; then those whose current text is not approved."""
-    from localmed.site import lookups
-
-    with opened(ctx) as session:
-        due_documents, lapsed = lookups.to_review(session, collection, within)
-    if as_json:
-        print_json([{**asdict(row), "approval_lapsed": row.id in lapsed} for row in due_documents])
-        return
+    due_documents, lapsed = lookups.to_review(session, collection, within)
+    values = [{**asdict(row), "approval_lapsed": row.id in lapsed} for row in due_documents]
     rows = [
         (d.id[:12], d.collection, d.title, d.governance.owner or "-", d.governance.review_by or "-",
          text("documents.lapsed", status=status_message(d.status)) if d.id in lapsed else status_word(d.status))
         for d in due_documents
     ]  # fmt: skip
-    names = columns("id", "collection", "title", "owner", "review_by", "status")
-    print_table(text("documents.to_review"), names, rows)
+    names = ("id", "collection", "title", "owner", "review_by", "status")
+    print_rows(as_json, values, "documents.to_review", names, rows)

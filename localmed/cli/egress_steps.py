@@ -112,13 +112,9 @@ class Browser:
         """A page or a reply, redirections followed; end the step for anything but success."""
         connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=WAIT)
         origin = f"http://127.0.0.1:{PORT}"
-        headers = {
-            "Cookie": BETWEEN_COOKIES.join(f"{name}={value}" for name, value in self.cookies.items()),
-            "Origin": origin,
-            "Sec-Fetch-Site": "same-origin",
-            "Accept": accept,
-            "Content-Type": "application/x-www-form-urlencoded",
-        }
+        cookies = BETWEEN_COOKIES.join(f"{name}={value}" for name, value in self.cookies.items())
+        headers = {"Cookie": cookies, "Origin": origin, "Sec-Fetch-Site": "same-origin", "Accept": accept,
+                   "Content-Type": "application/x-www-form-urlencoded"}  # fmt: skip
         connection.request(method, path, urlencode(fields) if fields else None, headers)
         reply = connection.getresponse()
         text = reply.read().decode("utf-8", "replace")
@@ -136,16 +132,13 @@ class Browser:
         page = self.fetch("POST", "/login", {"user": USER, "password": PASSWORD, "next": "/"})
         for address in re.findall(r'(?:href|src)="(/static/[^"]+)"', page):
             self.fetch("GET", address)
-        form = {"form": self._token()}
+        match = re.search(r'name="form" value="([^"]+)"', self.fetch("GET", "/account"))
+        form = {"form": match[1] if match else sys.exit("no form")}
         if '"kind": "answer"' not in self.fetch("POST", "/ask", {**form, "question": QUESTION}, "text/event-stream"):
             sys.exit("no answer")
         self.fetch("GET", f"/search?{urlencode({'question': QUESTION})}")
         self.fetch("GET", "/library/documents")
         self.fetch("POST", "/logout", form)
-
-    def _token(self) -> str:
-        match = re.search(r'name="form" value="([^"]+)"', self.fetch("GET", "/account"))
-        return match[1] if match else sys.exit("no form")
 
 
 def main() -> None:

@@ -74,10 +74,8 @@ def _usage_words(error: click.ClickException, context: click.Context | None, whe
     if isinstance(error, click.NoSuchOption):
         return text("cli.usage_no_option", where=where, name=error.option_name)
     if isinstance(error, click.exceptions.NoSuchCommand):
-        if error.possibilities:
-            near = tuple(error.possibilities)
-            return text("cli.usage_no_command_near", where=where, name=error.command_name, near=near)
-        return text("cli.usage_no_command", where=where, name=error.command_name)
+        code = "cli.usage_no_command_near" if error.possibilities else "cli.usage_no_command"
+        return text(code, where=where, name=error.command_name, near=tuple(error.possibilities or ()))
     if isinstance(error, click.MissingParameter):
         return text("cli.usage_missing", where=where, name=name)
     if isinstance(error, click.BadParameter):

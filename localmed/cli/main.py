@@ -34,58 +34,42 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "import": Entry("import_files", short_help="Import files and folders into a collection."),
-    "ask": Entry("ask:ask", short_help="Ask a question: sections, and with a chat model a cited answer."),
-    "plan": Entry("ask:plan", short_help="Plan the search of each source, then answer from all of them."),
-    "ebm": Entry("ask:ebm", short_help="Find evidence for one patient and check it against the record."),
-    "verify": Entry(
-        "ask:verify", short_help="Check an answer written elsewhere: citations, and claims against studies."
-    ),
-    "replay": Entry("ask:replay", short_help="Run a recorded workflow again, without library or models."),
-    "explain": Entry("ask:explain", short_help="Explain a medical order in plain words; answer questions about it."),
-    "departments": Entry(
-        "ask:departments", short_help="Find the department for a complaint, from the hospital's guide."
-    ),
-    "search": Entry("search", short_help="Find sections, without an answer."),
-    "concept": Entry("concept", short_help="Look up a term in the concept graph: definition, synonyms, relations."),
-    "show": Entry("show", short_help="Show a passage, and its page as an image."),
-    "documents": Entry("documents", short_help="List, show, update, remove, supersede or withdraw documents."),
-    "collections": Entry(
-        "collections", short_help="List, create and update collections, set their priority and access."
-    ),
-    "pack": Entry("pack", short_help="Content packs on a stick: build, inspect, import; all signed."),
-    "reindex": Entry("generations:reindex", short_help="Convert the library to the chosen encoder."),
-    "generations": Entry("generations", short_help="List, verify and roll back library generations."),
-    "refresh": Entry("refresh", short_help="Import all watched folders as one change; show reports and files on hold."),
-    "canaries": Entry("canaries", short_help="Test questions that every change of the library must pass."),
-    "calibrate": Entry(
-        "canaries:calibrate", short_help="Measure with your own questions when a section counts as close."
-    ),
-    "backup": Entry("backup", short_help="Back up everything during operation; list and verify backups."),
-    "restore": Entry("backup:restore_command", short_help="Restore a backup."),
-    "repair": Entry("backup:repair_command", short_help="Show what can be repaired after damage, then repair it."),
-    "models": Entry("models", short_help="List, add, verify and choose models; show what fits this machine."),
-    "host": Entry("serve:host_command", short_help="Keep the models loaded for other commands; show the status."),
-    "serve": Entry("serve:serve", short_help="Start the web server: ask, search, library, accounts."),
-    "desktop": Entry("serve:desktop_command", short_help="Open the pages in a window on this machine."),
-    "accounts": Entry("accounts", short_help="List the accounts of localmed serve; set a password."),
-    "tokens": Entry(
-        "accounts:tokens_command", short_help="Create, list and revoke tokens for programs that call the API."
-    ),
-    "doctor": Entry("doctor", short_help="Check machine, software, models and library."),
-    "incident": Entry(
-        "audit:incident_command", short_help="Export an answer with its sources, to investigate an incident."
-    ),
-    "evidence": Entry("evidence", short_help="Write the documents that buyers and auditors ask for into one folder."),
-    "audit": Entry("audit", short_help="Check and export the audit log; print its head."),
-    "eval": Entry(
-        "localmed.lab.commands:evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."
-    ),
-    "train": Entry("localmed.lab.commands:train", short_help="Train a source planner on questions with known answers."),
-    "review": Entry(
-        "localmed.lab.commands:review", short_help="Blinded rating of answers by people: write and read forms."
-    ),
-}
+    "import": Entry("import_files", "Import files and folders into a collection."),
+    "ask": Entry("ask:ask", "Ask a question: sections, and with a chat model a cited answer."),
+    "plan": Entry("ask:plan", "Plan the search of each source, then answer from all of them."),
+    "ebm": Entry("ask:ebm", "Find evidence for one patient and check it against the record."),
+    "verify": Entry("ask:verify", "Check an answer written elsewhere: citations, and claims against studies."),
+    "replay": Entry("ask:replay", "Run a recorded workflow again, without library or models."),
+    "explain": Entry("ask:explain", "Explain a medical order in plain words; answer questions about it."),
+    "departments": Entry("ask:departments", "Find the department for a complaint, from the hospital's guide."),
+    "search": Entry("search", "Find sections, without an answer."),
+    "concept": Entry("concept", "Look up a term in the concept graph: definition, synonyms, relations."),
+    "show": Entry("show", "Show a passage, and its page as an image."),
+    "documents": Entry("documents", "List, show, update, remove, supersede or withdraw documents."),
+    "collections": Entry("collections", "List, create and update collections, set their priority and access."),
+    "pack": Entry("pack", "Content packs on a stick: build, inspect, import; all signed."),
+    "reindex": Entry("generations:reindex", "Convert the library to the chosen encoder."),
+    "generations": Entry("generations", "List, verify and roll back library generations."),
+    "refresh": Entry("refresh", "Import all watched folders as one change; show reports and files on hold."),
+    "canaries": Entry("canaries", "Test questions that every change of the library must pass."),
+    "calibrate": Entry("canaries:calibrate", "Measure with your own questions when a section counts as close."),
+    "backup": Entry("backup", "Back up everything during operation; list and verify backups."),
+    "restore": Entry("backup:restore_command", "Restore a backup."),
+    "repair": Entry("backup:repair_command", "Show what can be repaired after damage, then repair it."),
+    "models": Entry("models", "List, add, verify and choose models; show what fits this machine."),
+    "host": Entry("serve:host_command", "Keep the models loaded for other commands; show the status."),
+    "serve": Entry("serve:serve", "Start the web server: ask, search, library, accounts."),
+    "desktop": Entry("serve:desktop_command", "Open the pages in a window on this machine."),
+    "accounts": Entry("accounts", "List the accounts of localmed serve; set a password."),
+    "tokens": Entry("accounts:tokens_command", "Create, list and revoke tokens for programs that call the API."),
+    "doctor": Entry("doctor", "Check machine, software, models and library."),
+    "incident": Entry("audit:incident_command", "Export an answer with its sources, to investigate an incident."),
+    "evidence": Entry("evidence", "Write the documents that buyers and auditors ask for into one folder."),
+    "audit": Entry("audit", "Check and export the audit log; print its head."),
+    "eval": Entry("localmed.lab.commands:evaluate", "Measure retrieval, citations, badges, claims and entailment."),
+    "train": Entry("localmed.lab.commands:train", "Train a source planner on questions with known answers."),
+    "review": Entry("localmed.lab.commands:review", "Blinded rating of answers by people: write and read forms."),
+}  # fmt: skip
 
 
 class Lazy(click.Group):

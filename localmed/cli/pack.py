@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, json_option, opened, print_json, work_shown
+from localmed.cli.common import echo, in_session, print_json, work_shown
 from localmed.cli.import_files import plain, tell
+from localmed.cli.later import packs, signing
+from localmed.cli.options import FILE, FOLDER, json_option
 from localmed.cli.speaking import confirm, say
 
 if TYPE_CHECKING:
-    from localmed.upkeep.packs import Imported, Pack
+    from localmed.site.session import Session
+    from localmed.upkeep.packs import Pack
 
 DAYS = 90  # for which a pack may be imported
 SHOWN = 30  # titles of withdrawn documents printed
-FOLDER = click.Path(path_type=Path, file_okay=False)
-FILE = click.Path(path_type=Path, dir_okay=False)
 key_option = click.option("--key", "keys", multiple=True, type=FILE, help="Private key (PEM; repeatable).")
 
 
@@ -33,8 +34,6 @@ def command() -> None:
 @click.argument("file", type=FILE)
 def key(file: Path) -> None:
     """Create an Ed25519 key FILE. Keep the two keys apart, and away from any network."""
-    from localmed.upkeep import signing
-
     say("signing.key_made", id=signing.make_key(file)[:16], file=str(file))
 
 
@@ -45,8 +44,6 @@ def key(file: Path) -> None:
 @click.option("--before-key", "before_keys", multiple=True, type=FILE, help="A key of the root that is replaced.")
 def root(file: Path, keys: tuple[Path, ...], replaces: Path | None, before_keys: tuple[Path, ...]) -> None:
     """Write the root FILE, which lists the two keys that must sign."""
-    from localmed.upkeep import signing
-
     new, before = (list(map(signing.load_key, paths)) for paths in (keys, before_keys))
     say("signing.root_made", file=str(file), fingerprint=signing.make_root(file, new, replaces, before))
 
@@ -60,8 +57,6 @@ def root(file: Path, keys: tuple[Path, ...], replaces: Path | None, before_keys:
 @click.option("--days", type=click.IntRange(1, 3650), default=DAYS, show_default=True, help="Days until it expires.")
 def build(source: Path, out: Path, root_file: Path, keys: tuple[Path, ...], version: int, days: int) -> None:
     """Build the pack OUT from SOURCE: pack.toml, collections/, documents/, withdrawals.toml."""
-    from localmed.upkeep import packs
-
     say("pack.built", folder=str(out), count=packs.build(source, out, root_file, keys, version, days))
     _tell_signed(len(set(keys)))
 
@@ -71,8 +66,6 @@ def build(source: Path, out: Path, root_file: Path, keys: tuple[Path, ...], vers
 @key_option
 def sign(folder: Path, keys: tuple[Path, ...]) -> None:
     """Sign the pack FOLDER with another key."""
-    from localmed.upkeep import signing
-
     _tell_signed(signing.add_signatures(folder, list(map(signing.load_key, keys))))
 
 
@@ -85,30 +78,23 @@ def _tell_signed(count: int) -> None:
 @command.command("trust")
 @click.argument("file", type=FILE)
 @click.option("--yes", is_flag=True, help="Do not ask: you have compared the fingerprint.")
-@click.pass_context
-def trust(ctx: click.Context, file: Path, yes: bool) -> None:
+@in_session
+def trust(session: Session, file: Path, yes: bool) -> None:
     """Trust the keys of the root FILE. Compare its fingerprint with the publisher's first."""
-    from localmed.upkeep import packs, signing
-
-    with opened(ctx) as session:
-        signing.read_root(file)
-        say("pack.fingerprint", fingerprint=signing.fingerprint(file))
-        if not yes:
-            confirm("pack.trust")
-        packs.trust_root(session, file)
-        say("pack.trusted")
+    signing.read_root(file)
+    say("pack.fingerprint", fingerprint=signing.fingerprint(file))
+    confirm("pack.trust", yes)
+    packs.trust_root(session, file)
+    say("pack.trusted")
 
 
 @command.command("inspect")
 @click.argument("folder", type=FOLDER)
 @json_option
-@click.pass_context
-def inspect(ctx: click.Context, folder: Path, as_json: bool) -> None:
+@in_session
+def inspect(session: Session, folder: Path, as_json: bool) -> None:
     """Verify the pack FOLDER and show its content; nothing is changed."""
-    from localmed.upkeep import packs
-
-    with opened(ctx) as session:
-        pack = packs.inspect(session, folder)
+    pack = packs.inspect(session, folder)
     if as_json:
         print_json(_json(pack))
     else:
@@ -118,25 +104,19 @@ def inspect(ctx: click.Context, folder: Path, as_json: bool) -> None:
 @command.command("import")
 @click.argument("folder", type=FOLDER)
 @json_option
-@click.pass_context
-def import_(ctx: click.Context, folder: Path, as_json: bool) -> None:
+@in_session
+def import_(session: Session, folder: Path, as_json: bool) -> None:
     """Verify the pack FOLDER, put its withdrawals in force, then import its documents.
 
     Everything is copied and checked first. A pack that was altered, is older than the last one, has one signature only
     or has expired is refused. A later version of a pack replaces the earlier one.
     """
-    from localmed.upkeep import packs
-
-    with opened(ctx) as session, work_shown(not as_json) as hooks:
+    with work_shown(not as_json) as hooks:
         done = packs.import_pack(session, folder, hooks)
     if as_json:
         reports = {name: plain(report) for name, report in done.reports.items()}
         print_json({**_json(done.pack), "withdrawn": done.withdrawn, "reports": reports})
-    else:
-        _tell_imported(done)
-
-
-def _tell_imported(done: Imported) -> None:
+        return
     _tell(done.pack)
     for title in done.withdrawn[:SHOWN]:
         say("documents.withdrawn", title=title)
@@ -155,13 +135,7 @@ def _tell(pack: Pack) -> None:
 
 
 def _json(pack: Pack) -> dict[str, Any]:
-    return {
-        "name": pack.manifest.name,
-        "title": pack.title,
-        "version": pack.manifest.version,
-        "created": pack.manifest.created.isoformat(),
-        "expires": pack.manifest.expires.isoformat(),
-        "collections": pack.collections,
-        "documents": len(pack.documents),
-        "withdrawals": len(pack.withdrawals),
-    }
+    found = pack.manifest
+    return {"name": found.name, "title": pack.title, "version": found.version, "created": found.created.isoformat(),
+            "expires": found.expires.isoformat(), "collections": pack.collections, "documents": len(pack.documents),
+            "withdrawals": len(pack.withdrawals)}  # fmt: skip

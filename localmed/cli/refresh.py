@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table, tell_file, work_shown
+from localmed.cli.common import echo, in_session, moment, print_json, print_rows, tell_file, work_shown
 from localmed.cli.import_files import ended_as_by_ctrl_c
-from localmed.cli.speaking import columns, language, say, text, words
+from localmed.cli.later import holds, nights
+from localmed.cli.options import FILE, json_option
+from localmed.cli.speaking import language, say, text, words
 from localmed.domain import message
 from localmed.domain.errors import UsageError
 from localmed.presentation import night_page
@@ -19,59 +19,51 @@ from localmed.process import files
 
 if TYPE_CHECKING:
     from localmed.domain.nights import Night
+    from localmed.site.session import Session
 
-Value = TypeVar("Value")
 SHOWN = 30  # files printed; --json and the page have them all
 
 
 @click.group("refresh", invoke_without_command=True)
 @json_option
-@click.pass_context
-def command(ctx: click.Context, as_json: bool = False) -> None:
+@in_session
+def command(session: Session, as_json: bool = False) -> int:
     """Import all watched folders as one change: check, build, ask the canary questions, put into use.
 
     Watched folders: those that collections were imported from, and [refresh.folders] in the settings. The previous
     version stays in use until the change passes. Exit code 7: canary questions would fail.
     """
-    if ctx.invoked_subcommand is not None:
-        return
     from localmed.nightly.refresh import refresh
 
-    with ended_as_by_ctrl_c(), opened(ctx) as session, work_shown(not as_json) as hooks:
+    with ended_as_by_ctrl_c(), work_shown(not as_json) as hooks:
         night = refresh(session, hooks)
     _show(night, as_json)
-    if night.errors:
-        sys.exit(UsageError.exit_code)
+    return UsageError.exit_code if night.errors else 0
 
 
 @command.command("list")
 @json_option
-@click.pass_context
-def listed(ctx: click.Context, as_json: bool) -> None:
+@in_session
+def listed(session: Session, as_json: bool) -> None:
     """List the refreshes, newest first."""
-    from localmed.nightly import nights
-
-    def row(night: Night) -> tuple[object, ...]:
-        outcome = text(f"refresh.outcome_{night.outcome}")
-        return night.number, moment(night.started), outcome, night.generation or "-"
-
-    _list(ctx, nights.nights, "web.library.refreshes", ("number", "started", "outcome", "generation"), row, as_json)
+    session.may_change()
+    found = nights.nights(session.data)
+    rows = (
+        (night.number, moment(night.started), text(f"refresh.outcome_{night.outcome}"), night.generation or "-")
+        for night in found
+    )
+    print_rows(as_json, found, "web.library.refreshes", ("number", "started", "outcome", "generation"), rows)
 
 
 @command.command("show")
 @click.argument("number", type=int)
-@click.option(
-    "--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the report as a page."
-)
+@click.option("--page", type=FILE, metavar="FILE", help="Write the report as a page.")
 @json_option
-@click.pass_context
-def show(ctx: click.Context, number: int, page: Path | None, as_json: bool) -> None:
+@in_session
+def show(session: Session, number: int, page: Path | None, as_json: bool) -> None:
     """Show the report of refresh NUMBER: files, withdrawals, canary questions, times, disk."""
-    from localmed.nightly import nights
-
-    with opened(ctx) as session:
-        session.may_change()
-        night = nights.night(session.data, number)
+    session.may_change()
+    night = nights.night(session.data, number)
     if page:
         files.write_new(page, night_page.page(night, language()).encode(), 0o644)
         say("cli.written", file=str(page))
@@ -81,48 +73,24 @@ def show(ctx: click.Context, number: int, page: Path | None, as_json: bool) -> N
 
 @command.command("holds")
 @json_option
-@click.pass_context
-def held(ctx: click.Context, as_json: bool) -> None:
+@in_session
+def held(session: Session, as_json: bool) -> None:
     """List files on hold, because their change was blocked or rolled back."""
-    from localmed.site import holds
-
-    def row(one: holds.Hold) -> tuple[object, ...]:
-        return one.path, one.collection, moment(one.time), words(one.reason)
-
-    _list(ctx, holds.holds, "hold.list", ("path", "collection", "time", "reason"), row, as_json)
-
-
-def _list(
-    ctx: click.Context,
-    listed: Callable[[Path], Sequence[Value]],
-    title: str,
-    names: Sequence[str],
-    row: Callable[[Value], tuple[object, ...]],
-    as_json: bool,
-) -> None:
-    """Print what ``listed`` finds in the data folder, each as a ``row`` of a table or all as JSON."""
-    with opened(ctx) as session:
-        session.may_change()
-        found_values = listed(session.data)
-    if as_json:
-        print_json(found_values)
-    else:
-        print_table(text(title), columns(*names), [row(value) for value in found_values])
+    session.may_change()
+    found = holds.holds(session.data)
+    rows = ((one.path, one.collection, moment(one.time), words(one.reason)) for one in found)
+    print_rows(as_json, found, "hold.list", ("path", "collection", "time", "reason"), rows)
 
 
 @command.command("release")
 @click.argument("paths", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All files on hold.")
-@click.pass_context
-def release(ctx: click.Context, paths: tuple[str, ...], everything: bool) -> None:
+@in_session
+def release(session: Session, paths: tuple[str, ...], everything: bool) -> None:
     """Release the files PATHS from hold; the next refresh reads them."""
-    from localmed.site import holds
-
     if bool(paths) == everything:
         raise UsageError("hold.none_named")
-    with opened(ctx) as session:
-        count = holds.release(session, paths)
-    say("hold.released", count=count)
+    say("hold.released", count=holds.release(session, paths))
 
 
 def _show(night: Night, as_json: bool) -> None:

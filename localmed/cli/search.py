@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import (
-    echo,
-    echo_wrapped,
-    filter_options,
-    json_option,
-    opened,
-    print_json,
-    question_argument,
-    reading_options,
-    search_filter,
-)
+from localmed.cli.common import echo, echo_wrapped, in_session, print_json
+from localmed.cli.options import filter_options, json_option, question_argument, reading_options, search_filter
 from localmed.domain import Answer, AnswerStatus
 from localmed.messages import ASIDE, joined
 from localmed.presentation.answer import headline, searched
-from localmed.presentation.finding import FindingView, Piece, SectionView, finding_value, view
+from localmed.presentation.finding import Piece, SectionView, finding_value, view
 from localmed.presentation.neutral import words
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
 
 FOLDED = "[...]"
 MARK = "»{}«"
@@ -35,17 +29,16 @@ MARK = "»{}«"
 @reading_options
 @filter_options
 @json_option
-@click.pass_context
+@in_session
 def command(
-    ctx: click.Context, /, question: str, limit: int | None, left_out: Sequence[str], as_json: bool, **filters: Any
+    session: Session, /, question: str, limit: int | None, left_out: Sequence[str], as_json: bool, **filters: Any
 ) -> None:
     """Find the sections about QUESTION, by words and by meaning, with the closest sentences marked.
 
     The id in brackets opens a passage: localmed show ID. QUESTION - reads the question from standard input.
     """
-    with opened(ctx) as session:
-        most = limit or session.settings.search.results
-        answer = session.search(question, search_filter(**filters), most, left_out)
+    most = limit or session.settings.search.results
+    answer = session.search(question, search_filter(**filters), most, left_out)
     if as_json:
         print_json(finding_value(answer))
         return
@@ -64,24 +57,16 @@ def show_finding(answer: Answer) -> None:
         return
     if seen.flagged:
         echo_wrapped(seen.flagged, "! ", "  ")
-    if seen.follows:
-        echo_wrapped(seen.follows, "", "    ")
-    for line in seen.read_as:
+    for line in filter(None, (seen.follows, *seen.read_as, seen.closeness)):
         echo_wrapped(line, "", "    ")
-    if seen.closeness:
-        echo_wrapped(seen.closeness, "", "    ")
     for number, section in enumerate(seen.sections, 1):
         _show(f"{number:>2}. ", section, answer.language)
-    _others(seen, answer.language)
-    if seen.note:
-        echo(seen.note, err=True)
-
-
-def _others(seen: FindingView, language: str) -> None:
     if seen.others:
         echo(f"\n{seen.others_title}", bold=True)
     for section in seen.others:
-        _show("  - ", section, language)
+        _show("  - ", section, answer.language)
+    if seen.note:
+        echo(seen.note, err=True)
 
 
 def _show(number: str, section: SectionView, language: str) -> None:

@@ -14,21 +14,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, json_option, opened, print_json, settings_of
+from localmed.cli.common import echo, in_session, opened, print_json, settings_of
+from localmed.cli.later import accounts, canary_gate, fit
+from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import say, text
 from localmed.domain.errors import ModelError
 
 if TYPE_CHECKING:
     from localmed.models.host.protocol import Status
+    from localmed.site.session import Session
+
+PORT = click.IntRange(1, 65535)
 
 
 @click.command("serve")
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; other than this machine: needs TLS."
-)
-@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="TCP port.")
-@click.option("--tls-cert", type=click.Path(path_type=Path, dir_okay=False), help="Certificate chain (PEM).")
-@click.option("--tls-key", type=click.Path(path_type=Path, dir_okay=False), help="Its private key (PEM).")
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="Address to listen on; other than this machine: needs TLS.")  # fmt: skip
+@click.option("--port", type=PORT, default=8765, show_default=True, help="TCP port.")
+@click.option("--tls-cert", type=FILE, help="Certificate chain (PEM).")
+@click.option("--tls-key", type=FILE, help="Its private key (PEM).")
 @click.option("--plain", is_flag=True, help="Listen on the network without TLS; only behind a proxy with TLS.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Number of server processes.")
 @click.pass_context
@@ -41,8 +45,6 @@ def serve(
     canary questions passed, they are asked first: if new settings fail one, the old settings stay in use; if a new
     version fails one, exit code 7. The first start prints a one-time code for the administrator's account.
     """
-    from localmed.people import accounts
-    from localmed.site import canary_gate
     from localmed.site.site import Site
     from localmed.web import serving
 
@@ -69,24 +71,23 @@ def serve(
 @click.command("host")
 @click.option("--status", is_flag=True, help="Show the models and work of the running host.")
 @json_option
-@click.pass_context
-def host_command(ctx: click.Context, status: bool, as_json: bool) -> None:
+@in_session
+def host_command(session: Session, status: bool, as_json: bool) -> None:
     """Keep the models of the data folder loaded for other commands. Runs until Ctrl-C or SIGTERM.
 
     Commands of the same account find it automatically. With --status, exit code 6 means that no host responds.
     """
-    with opened(ctx) as session:
-        if status:
-            running = session.site.host_status()
-            if as_json:
-                print_json({"running": running is not None} | (asdict(running) if running else {}))
-            elif running:
-                _show(running)
-            if running is None:
-                raise ModelError("host.not_running", data=str(session.site.data))
-            return
+    if not status:
         with _until_told() as stop:
             session.site.serve_models(stop, lambda ready, path: _ready(ready, path, as_json))
+        return
+    running = session.site.host_status()
+    if as_json:
+        print_json({"running": running is not None} | (asdict(running) if running else {}))
+    elif running:
+        _show(running)
+    if running is None:
+        raise ModelError("host.not_running", data=str(session.site.data))
 
 
 @contextmanager
@@ -121,10 +122,8 @@ def _ready(status: Status, path: Path, as_json: bool) -> None:
 
 
 def _show(status: Status) -> None:
-    from localmed.upkeep.fit import size
-
     up = timedelta(seconds=round(status.seconds))
-    say("host.status", process=status.process, version=status.version, time=str(up), memory=size(status.memory))
+    say("host.status", process=status.process, version=status.version, time=str(up), memory=fit.size(status.memory))
     for role, name in status.models.items():
         note = text("host.other_choice") if role in status.others else ""
         echo(f"  {role:10}  {name}  {note}".rstrip())
@@ -137,7 +136,7 @@ def _counts(counts: dict[str, int]) -> tuple[str, ...]:
 
 
 @click.command("desktop")
-@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, help="TCP port of the server.")
+@click.option("--port", type=PORT, default=8765, show_default=True, help="TCP port of the server.")
 @click.option("--browser", is_flag=True, help="Use the browser, even if a separate window is possible.")
 @click.pass_context
 def desktop_command(ctx: click.Context, port: int, browser: bool) -> None:

@@ -3,56 +3,50 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, json_option, opened, print_json
+from localmed.cli.common import echo, in_session, print_json
+from localmed.cli.later import history, lookups
+from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import say, text, words
 from localmed.domain import Evidence, Passage, Status
 from localmed.domain.errors import InputError
+
+if TYPE_CHECKING:
+    from localmed.site.session import Session
 
 LONGEST_SPAN = 20  # characters of two numbers
 
 
 @click.command("show")
 @click.argument("passage")
-@click.option(
-    "--image", type=click.Path(path_type=Path, dir_okay=False), help="Write the page as PNG, with the passage marked."
-)
+@click.option("--image", type=FILE, help="Write the page as PNG, with the passage marked.")
 @click.option("--page", type=click.IntRange(1), help="Of a passage over several pages, show only this page.")
 @click.option(
     "--span", help="Show, or mark on the page, only the characters START-END of the passage, as ask prints them."
 )
-@click.option("--answer", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+@click.option("--answer", type=FILE, metavar="FILE",
               help="PASSAGE is the number of a source in this stored answer, recording or --json output.")  # fmt: skip
 @json_option
-@click.pass_context
+@in_session
 def command(
-    ctx: click.Context,
-    passage: str,
-    image: Path | None,
-    page: int | None,
-    span: str | None,
-    answer: Path | None,
+    session: Session, passage: str, image: Path | None, page: int | None, span: str | None, answer: Path | None,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Show the passage whose id starts with PASSAGE; with --image, its page with the passage marked.
 
     With --answer it is shown as the answer cited it, even if the document or its generation is gone, with the current
     status of the document.
     """
-    from localmed.people import history
-    from localmed.site import lookups
-
-    with opened(ctx) as session:
-        if answer:
-            evidence, removed = session.kept_evidence(answer, passage)
-        else:
-            evidence, removed = lookups.evidence_of(session, passage), False
-        since = history.withdrawals(session, [evidence]).values() if answer else ()
-        marked = _span(span, evidence.passage)
-        if image:
-            lookups.draw_page(session, evidence, image, page, marked)
+    evidence, removed = (
+        session.kept_evidence(answer, passage) if answer else (lookups.evidence_of(session, passage), False)
+    )
+    since = history.withdrawals(session, [evidence]).values() if answer else ()
+    marked = _span(span, evidence.passage)
+    if image:
+        lookups.draw_page(session, evidence, image, page, marked)
     if as_json:
         print_json(evidence)
         return

@@ -58,9 +58,10 @@ def say(code: str, /, *, err: bool = False, **parameters: Parameter) -> None:
     click.echo(neutral(text(code, **parameters)), err=err)
 
 
-def confirm(code: str, /, **parameters: Parameter) -> None:
-    """Ask whether to go on; end the command where the answer is no."""
-    click.confirm(neutral(text(code, **parameters)), abort=True)
+def confirm(code: str, yes: bool, /, **parameters: Parameter) -> None:
+    """Ask whether to go on, unless ``yes`` was said already; end the command where the answer is no."""
+    if not yes:
+        click.confirm(neutral(text(code, **parameters)), abort=True)
 
 
 def columns(*names: str) -> list[str]:

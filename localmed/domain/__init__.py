@@ -20,42 +20,9 @@ from localmed.domain.messages import Parameter as Parameter
 from localmed.domain.messages import message as message
 
 if TYPE_CHECKING:
-    from localmed.domain.answers import Answer as Answer
-    from localmed.domain.answers import AnswerStatus as AnswerStatus
-    from localmed.domain.answers import Badge as Badge
-    from localmed.domain.answers import BadgeJudge as BadgeJudge
-    from localmed.domain.answers import Caution as Caution
-    from localmed.domain.answers import Conflict as Conflict
-    from localmed.domain.answers import ConflictKind as ConflictKind
-    from localmed.domain.answers import Provenance as Provenance
-    from localmed.domain.answers import Quantity as Quantity
-    from localmed.domain.answers import Receipts as Receipts
-    from localmed.domain.answers import ShownLine as ShownLine
-    from localmed.domain.answers import ShownSection as ShownSection
-    from localmed.domain.answers import TraceStep as TraceStep
-    from localmed.domain.answers import Verification as Verification
-    from localmed.domain.parts import Part as Part
-    from localmed.domain.sources import ID_LENGTH as ID_LENGTH
-    from localmed.domain.sources import STATED as STATED
-    from localmed.domain.sources import AnswerSection as AnswerSection
-    from localmed.domain.sources import Box as Box
-    from localmed.domain.sources import Citation as Citation
-    from localmed.domain.sources import Collection as Collection
-    from localmed.domain.sources import Document as Document
-    from localmed.domain.sources import Evidence as Evidence
-    from localmed.domain.sources import Governance as Governance
-    from localmed.domain.sources import Hit as Hit
-    from localmed.domain.sources import Kind as Kind
-    from localmed.domain.sources import Origin as Origin
-    from localmed.domain.sources import Passage as Passage
-    from localmed.domain.sources import SearchFilter as SearchFilter
-    from localmed.domain.sources import Span as Span
-    from localmed.domain.sources import Statement as Statement
-    from localmed.domain.sources import Status as Status
-    from localmed.domain.sources import Support as Support
-    from localmed.domain.sources import Verdict as Verdict
-    from localmed.domain.sources import digest as digest
-    from localmed.domain.sources import is_date as is_date
+    from localmed.domain.answers import *  # noqa: F403
+    from localmed.domain.parts import *  # noqa: F403
+    from localmed.domain.sources import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

@@ -1,39 +1,7 @@
 """Everything localmed raises on purpose, as one tree. Each error says what happened, to what, and what to do next.
 
-::
-
-    LocalmedError                     exit code
-    |-- UsageError                    2   the command or question cannot be taken as it is
-    |   |-- UnknownName                   no such collection, document, passage or generation
-    |   |-- BadSettings                   the settings file or a manifest is wrong
-    |   |-- NotAllowed                    the caller may not do this
-    |   |   `-- FirstPassword                 before the account's first password is changed
-    |   `-- NotSignedIn                   nobody is signed in
-    |       `-- NoToken                       a program shows no token
-    |-- InputError                    3   a file was refused; it goes to quarantine with this reason
-    |   `-- LimitExceeded                 a file went over a named bound
-    |-- Busy                          4   another writer holds the library, or too many wait for a model
-    |   |-- QueueFull                     too many wait for an answer; it says when to come again
-    |   `-- Unreachable                   the hospital's directory or sign-on provider does not answer
-    |       `-- DirectoryFault                it answers, but refuses the look-up or tells only a part
-    |-- LibraryError                  5   what is stored cannot be used
-    |   |-- NoLibrary                     nothing has been imported yet
-    |   |-- DiskFull                      there is no room to write
-    |   |-- Damaged                       a stored file does not match its manifest
-    |   |   |-- UnreadableIndex               an index or database of a generation; which file is not known yet
-    |   |   |-- OriginalChanged               the original of a document
-    |   |   |-- StateLost                     site.sqlite is not there, or lacks its accounts
-    |   |   |-- AnotherKey                    its journal was written with another key
-    |   |   `-- AccountsAltered               its accounts are not those that were noted
-    |   `-- WrongEncoder                  the generation was built with another encoder
-    |-- CanariesLost                7   a change would lose canary questions, and is not served
-    `-- ModelError                    6   a model could not be loaded or did not answer
-        |-- Rejected                      what a model replied cannot be used
-        |   `-- NotServed                     the model has failed in this run, or its time is over
-        |-- TooLong                       the prompt does not fit; the model is well
-        |-- Refused                       a chat server refuses the request
-        |-- Faltered                      a fault of a chat server that a second try may not meet
-        `-- Cancelled                     whoever asked has given up (130, as after Ctrl-C)
+Exit codes: 2 a mistake of usage, 3 a file was refused, 4 somebody else is at work, 5 what is stored cannot be used, 6 a
+model failed, 7 a change was kept back by the canary questions, 130 interrupted, 1 anything else.
 
 No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
 """
@@ -42,26 +10,16 @@ from __future__ import annotations
 
 import errno
 import re
-import traceback
 from collections.abc import Mapping
 from typing import Any, Self
 
 from localmed.domain import Message, Parameter, message
 
 LONGEST_WORD = 500  # characters of one parameter of an error that comes from another process
-_KNOWN_REASONS = frozenset(
-    (
-        errno.EACCES,
-        errno.EEXIST,
-        errno.EISDIR,
-        errno.ENODEV,
-        errno.ENOENT,
-        errno.ENOSPC,
-        errno.ENOTDIR,
-        errno.EPERM,
-        errno.EROFS,
-    )
-)
+_KNOWN_REASONS = frozenset({  # those of the system that have words of ours
+    errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENODEV, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM,
+    errno.EROFS,
+})  # fmt: skip
 
 
 class LocalmedError(Exception):
@@ -266,9 +224,9 @@ def reason(error: BaseException) -> Message:
     """What went wrong, as a parameter in the reader's words; what a library calls it is a detail for ``--debug``."""
     if isinstance(error, OSError) and error.errno in _KNOWN_REASONS:
         return message(f"system.{errno.errorcode[error.errno]}")
-    system = isinstance(error, OSError) and bool(error.strerror)
-    detail = str(error.strerror) if isinstance(error, OSError) and system else type(error).__name__
-    return Message("system.failed" if system else "system.malformed", (("detail", detail),))
+    if isinstance(error, OSError) and error.strerror:
+        return Message("system.failed", (("detail", str(error.strerror)),))
+    return Message("system.malformed", (("detail", type(error).__name__),))
 
 
 def details(part: Parameter) -> tuple[str, ...]:
@@ -317,18 +275,16 @@ def received(entry: Any) -> Message:
 
     if not isinstance(entry, Mapping):
         raise ValueError("no message of localmed")
-    return _short(read(entry))
+    short: Message = _short(read(entry))
+    return short
 
 
-def _short(long: Message) -> Message:
-    return Message(long.code[:LONGEST_WORD], tuple((name, _cut(value)) for name, value in long.parameters))
-
-
-def _cut(value: Parameter) -> Parameter:
+def _short(value: Any) -> Any:
+    """A message or a parameter of one, its texts cut short."""
     if isinstance(value, Message):
-        return _short(value)
+        return Message(value.code[:LONGEST_WORD], tuple((name, _short(part)) for name, part in value.parameters))
     if isinstance(value, tuple):
-        return tuple(_cut(part) for part in value)
+        return tuple(map(_short, value))
     return value[:LONGEST_WORD] if isinstance(value, str) else value
 
 
@@ -344,9 +300,3 @@ def toml_place(error: ValueError) -> Message:
         return message("settings.not_utf8", line=error.object.count(b"\n", 0, error.start) + 1)
     place = re.search(r"at line (\d+), column (\d+)", str(error))
     return message("settings.line", line=int(place[1]), column=int(place[2])) if place else message("settings.end")
-
-
-def place(error: BaseException) -> str:
-    """The kind of ``error`` and where it arose, for a log: without its text, which may be a patient's."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{type(error).__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else type(error).__name__

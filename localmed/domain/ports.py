@@ -256,13 +256,9 @@ class NoJudge:
         return [NOT_JUDGED] * len(pairs)
 
 
-class TokenCounter(Protocol):
-    """Counts as a chat model's tokenizer does, so that a prompt can be fitted into its context beforehand."""
+class CountingChat(ChatModel, Protocol):
+    """A chat model that counts as its tokenizer does, as all of ours do: a prompt can be fitted beforehand."""
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """How many tokens each text has, in their order."""
         ...
-
-
-class CountingChat(ChatModel, TokenCounter, Protocol):
-    """A chat model that counts its tokens, as all of ours do."""

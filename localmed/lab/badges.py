@@ -19,7 +19,8 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import json_option, opened, progress
+from localmed.cli.common import opened, progress
+from localmed.cli.options import json_option
 from localmed.domain import Badge, Message, SearchFilter, message
 from localmed.domain.errors import UnknownName
 from localmed.lab import plot, reporting, sets

@@ -26,7 +26,8 @@ import click
 from localmed.answering.answer_file import VerifyInput, of_object
 from localmed.answering.claims import Read, premise
 from localmed.answering.vote import outcome, vote
-from localmed.cli.common import json_option, opened, progress
+from localmed.cli.common import opened, progress
+from localmed.cli.options import json_option
 from localmed.domain import Answer, Message, digest, message
 from localmed.domain.errors import InputError, UsageError
 from localmed.domain.parts import AlertPart, ClaimPart, EvidenceQualityPart, Label, ResponsePart

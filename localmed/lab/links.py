@@ -23,7 +23,8 @@ import numpy as np
 
 from localmed.answering import link_eval, marked_text
 from localmed.answering.link_eval import MOST_COMPARED, VALID_FROM, LinkInput, LinkSource, LinkStatement
-from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
+from localmed.cli.common import opened, progress
+from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.domain import AnswerStatus, Message, Passage, SearchFilter, digest, message
 from localmed.domain.errors import InputError
 from localmed.domain.link_counts import METRICS, LinkCounts

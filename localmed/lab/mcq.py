@@ -36,7 +36,8 @@ import numpy as np
 
 from localmed.answering.asking import COHERENCE, CoherenceInput
 from localmed.answering.chat import ChatRoles
-from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
+from localmed.cli.common import opened, progress
+from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Origin, SearchFilter, Statement, digest, message
 from localmed.domain.errors import ModelError, TooLong, UnknownName, UsageError
 from localmed.domain.parts import SourcePlanPart
@@ -97,7 +98,7 @@ class Meter:
         return choices
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """See ``TokenCounter``; not counted."""
+        """See ``CountingChat``; not counted."""
         with self._timed():
             return self.model.count(texts)
 

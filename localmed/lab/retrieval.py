@@ -21,7 +21,8 @@ import click
 import numpy as np
 
 from localmed import __version__
-from localmed.cli.common import json_option, opened, progress
+from localmed.cli.common import opened, progress
+from localmed.cli.options import json_option
 from localmed.config import SearchSettings
 from localmed.domain import digest, message
 from localmed.domain.errors import BadSettings, UsageError

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from localmed.cli.common import json_option, plain, print_json
+from localmed.cli.common import plain, print_json
+from localmed.cli.options import json_option
 from localmed.cli.speaking import language, say
 from localmed.domain.errors import InputError, UsageError
 from localmed.lab import agreement, measures, plot, reporting

@@ -28,7 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from localmed.answering.verbatim import find_verbatim
-from localmed.cli.common import json_option, opened, progress
+from localmed.cli.common import opened, progress
+from localmed.cli.options import json_option
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError
 from localmed.domain.ports import NOT_JUDGED, Entailment, Stance

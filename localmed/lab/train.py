@@ -18,7 +18,8 @@ from localmed.answering.asking import QuestionInput
 from localmed.answering.chat import ChatRoles
 from localmed.answering.planning import GRAPH_TERMS, PLAN, PlanInput
 from localmed.answering.source_plan import SOURCES
-from localmed.cli.common import filter_options, json_option, opened, progress, search_filter
+from localmed.cli.common import opened, progress
+from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.cli.speaking import say
 from localmed.domain import Hit, Message, SearchFilter, digest, message
 from localmed.domain.errors import InputError, ModelError, Rejected, TooLong, UsageError

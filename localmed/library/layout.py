@@ -88,7 +88,7 @@ PLACES = (
     Place(CANARY_RESULTS, Kind.RECORD, "site.canary_gate"),
     Place(CANARY_LAST, Kind.RECORD, "site.canary_gate"),
     Place(WHOLE_CHECK, Kind.RECORD, "upkeep.check"),
-    Place(GPUS, Kind.CACHE, "nightly.gpus", backup=False),  # of this machine
+    Place(GPUS, Kind.CACHE, "upkeep.fit", backup=False),  # of this machine
     Place(WINDOW, Kind.CACHE, "desktop", backup=False),
     Place(WRITER_LOCK, Kind.LOCK, "library.generations", backup=False),
     Place(REFRESH_LOCK, Kind.LOCK, "nightly.refresh", backup=False),

@@ -239,7 +239,7 @@ class OpenAIServer:
         return Features(logprobs=logprobs)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """See ``TokenCounter``; an estimate where the server does not count."""
+        """See ``CountingChat``; an estimate where the server does not count."""
         return [self._counted(text) for text in texts]
 
     # --- choices ----------------------------------------------------------------------------------------------

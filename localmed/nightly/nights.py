@@ -20,20 +20,12 @@ MOST_FILES = 5_000  # listed one by one; the counts have all
 
 def lines_of(compared: Comparison) -> tuple[CanaryLine, ...]:
     """The canaries of which a report tells."""
-    names = dict.fromkeys((*compared.lost, *compared.failing, *compared.moved))
-    return tuple(_canary(name, compared) for name in names)
-
-
-def _canary(name: str, compared: Comparison) -> CanaryLine:
-    before, after = compared.before.get(name), compared.after[name]
-    return CanaryLine(
-        name,
-        before.passed if before else None,
-        after.passed,
-        before.cited if before else (),
-        after.cited,
-        name in compared.accepted,
-    )
+    lines = []
+    for name in dict.fromkeys((*compared.lost, *compared.failing, *compared.moved)):
+        before, after = compared.before.get(name), compared.after[name]
+        passed, cited = (before.passed, before.cited) if before else (None, ())
+        lines.append(CanaryLine(name, passed, after.passed, cited, after.cited, name in compared.accepted))
+    return tuple(lines)
 
 
 def begin(data: Path, keep: int) -> Night:
@@ -89,7 +81,10 @@ def _night(number: int, started: str, report: str) -> Night:
     try:
         values = json.loads(report)
         values |= {
-            "files": tuple(FileLine(**{**row, "detail": _detail(row["detail"])}) for row in values["files"]),
+            "files": tuple(
+                FileLine(**{**row, "detail": from_text(row["detail"]) if row["detail"] else None})
+                for row in values["files"]
+            ),
             "moved": tuple(
                 CanaryLine(**{**row, "cited": tuple(row["cited"]), "cited_before": tuple(row["cited_before"])})
                 for row in values["moved"]
@@ -101,7 +96,3 @@ def _night(number: int, started: str, report: str) -> Night:
         return Night(**values)
     except (ValueError, LookupError, TypeError):
         return Night(started, number=number)
-
-
-def _detail(text: str | None) -> Message | None:
-    return from_text(text) if text else None

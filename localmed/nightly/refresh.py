@@ -19,31 +19,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Message, message
-from localmed.domain.errors import (
-    Busy,
-    CanariesLost,
-    Cancelled,
-    Damaged,
-    DiskFull,
-    LibraryError,
-    LocalmedError,
-    NoLibrary,
-)
+from localmed.domain import Message, errors, message
+from localmed.domain.errors import Busy, CanariesLost, Cancelled, Damaged, LibraryError, LocalmedError, NoLibrary
 from localmed.domain.nights import CHANGES, FAILED, KEPT_BACK, SERVED, UNCHANGED, FileLine, Night
 from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations, layout
 from localmed.library.generations import Patience
-from localmed.library.journal import Withdrawal
 from localmed.library.withdrawals import Withdrawals
-from localmed.nightly import gpus, nights
+from localmed.nightly import nights
 from localmed.people.history import count_citing
 from localmed.process import files
 from localmed.process.hooks import SILENT, Hooks
 from localmed.site import alerts, canary_gate, holds
 from localmed.site.importing import Intake, import_together, imported, manifest_of
-from localmed.upkeep import check, fit, packs, repair
+from localmed.upkeep import backup, check, fit, packs, repair
 
 if TYPE_CHECKING:
     from localmed.site.session import Session
@@ -113,9 +103,13 @@ def _alone(data: Path) -> Iterator[None]:
 
 
 def _round(session: Session, night: Night, stages: _Stages) -> Night:
-    gpus.watch(session.settings, fit.look())
+    fit.watch(session.settings, fit.look())
     _room(session)
-    refused, patience = _new_packs(session, stages), _patience(session, stages.hooks)
+    refused = _new_packs(session, stages)
+    patience = Patience(  # a librarian's import is waited for
+        session.settings.refresh.wait_seconds,
+        lambda holder: stages.hooks.started(message("refresh.waiting", holder=holder)),
+    )
     if session.settings.refresh.verify:
         with stages.stage("check"):
             night = _checked(session, night, stages.hooks, patience)
@@ -134,23 +128,15 @@ def _round(session: Session, night: Night, stages: _Stages) -> Night:
         before=before,
         generation=now,
         files=tuple(line for name, report in reports.items() for line in _lines(name, report, known)),
-        errors=(*refused, *(_of_collection(name, error) for name, error in errors.items())),
+        errors=(*refused, *(message("refresh.collection_left", name=name, why=error.full_message)
+                            for name, error in errors.items())),
         scans=len(_scans(session.data) - scans),
         canaries=len(compared.after),
         moved=nights.lines_of(canary_gate.last(session.data) if now != before else compared),
-    )
+    )  # fmt: skip
     _settle(session, night)  # before the backup, which would bring alerts back that are over
     night = _backed_up(session, night, stages)
     return replace(night, counts=_counts(night.files))
-
-
-def _patience(session: Session, hooks: Hooks) -> Patience:
-    """A librarian's import is waited for."""
-
-    def waits(holder: str) -> None:
-        hooks.started(message("refresh.waiting", holder=holder))
-
-    return Patience(session.settings.refresh.wait_seconds, waits)
 
 
 def _room(session: Session) -> None:
@@ -183,10 +169,7 @@ def _packs_served(session: Session, imported_names: Collection[str]) -> None:
 def _checked(session: Session, night: Night, hooks: Hooks, patience: Patience) -> Night:
     """Compare every byte with its hash, mend or make anew what can be; raise ``Damaged`` if what is served stays so."""
     found_faults, mended, left = check.verify_and_mend(session, hooks)
-    if left:
-        alerts.tell(session.settings, "damage", message("refresh.damaged", count=len(left), fault=left[0]))
-    else:
-        alerts.clear(session.data, "damage")
+    _set(session, "damage", message("refresh.damaged", count=len(left), fault=left[0]) if left else None)
     with suppress(NoLibrary):
         number = generations.served_number(session.data)
         if problems := check.of_generation(session.data, None, whole=False):
@@ -272,55 +255,46 @@ def _counts(lines: tuple[FileLine, ...]) -> tuple[tuple[str, int], ...]:
     return tuple((change, sum(line.change == change for line in lines)) for change in CHANGES)
 
 
-def _of_collection(name: str, error: LocalmedError) -> Message:
-    return message("refresh.collection_left", name=name, why=error.full_message)
-
-
-def _withdrawn_since(data: Path, since: str) -> list[Withdrawal]:
-    """What was withdrawn since then and is so still."""
-    return [entry for entry in Withdrawals(data).newest().values() if entry.withdrawn and entry.time >= since]
-
-
 def _backed_up(session: Session, night: Night, stages: _Stages) -> Night:
     """Make the backup, where one is set, however the night went.
 
     That it failed is an error of the report and an alert; the library is served all the same.
     """
-    from localmed.upkeep import backup
-
     folder = backup.folder_of(session.settings)
     if folder is None:
         return night
     with stages.stage("backup"):
         try:
             made = backup.make(session, folder, stages.hooks)
-        except (LocalmedError, OSError) as error:
-            if isinstance(error, LocalmedError):
-                text = error.full_message
-            else:
-                text = message("backup.failed", kind=str(error.errno))
-            alerts.tell(session.settings, "backup", text)
-            return replace(night, errors=(*night.errors, text))
-    alerts.clear(session.data, "backup")
-    return replace(night, backup=made.name)
+        except LocalmedError as error:
+            text = error.full_message
+        except OSError as error:
+            text = message("backup.failed", kind=str(error.errno))
+        else:
+            night = replace(night, backup=made.name)
+            if not made.damaged:
+                alerts.clear(session.data, "backup")
+                return night
+            text = message("backup.originals", count=len(made.damaged), names=made.damaged)
+    alerts.tell(session.settings, "backup", text)
+    return replace(night, errors=(*night.errors, text))
+
+
+def _set(session: Session, name: str, text: Message | None) -> None:
+    """Set the alert ``name``, or take it back."""
+    alerts.tell(session.settings, name, text) if text else alerts.clear(session.data, name)
 
 
 def _settle(session: Session, night: Night) -> None:
     """Set the alerts by how the night ended."""
-    if night.errors:
-        text = message("refresh.in_part", number=night.number, count=len(night.errors))
-        alerts.tell(session.settings, "refresh", text)
-    else:
-        alerts.clear(session.data, "refresh")
-    if count := len(holds.holds(session.data)):
-        alerts.tell(session.settings, "holds", message("hold.standing", count=count))
-    else:
-        alerts.clear(session.data, "holds")
+    left, held = len(night.errors), len(holds.holds(session.data))
+    _set(session, "refresh", message("refresh.in_part", number=night.number, count=left) if left else None)
+    _set(session, "holds", message("hold.standing", count=held) if held else None)
 
 
 def _tell(session: Session, error: LocalmedError) -> None:
     alerts.tell(session.settings, "refresh", message("refresh.failed", why=error.messages[0]))
-    if isinstance(error, DiskFull):
+    if isinstance(error, errors.DiskFull):
         alerts.tell(session.settings, "disk", error.full_message)
     if isinstance(error, CanariesLost) and (count := len(holds.holds(session.data))):
         alerts.tell(session.settings, "holds", message("hold.standing", count=count))
@@ -331,15 +305,15 @@ def _end(session: Session, night: Night, stages: _Stages) -> Night:
         compared = canary_gate.last(session.data)
         night = replace(night, canaries=len(compared.after), moved=nights.lines_of(compared))
     earlier = nights.last_served(session.data)
-    withdrawn = _withdrawn_since(session.data, earlier.started if earlier else "")
+    since = earlier.started if earlier else ""
+    withdrawn = [one for one in Withdrawals(session.data).newest().values() if one.withdrawn and one.time >= since]
     night = replace(
         night,
-        withdrawn=tuple(entry.title for entry in withdrawn),
-        recalled=count_citing(session.data, [entry.document for entry in withdrawn]),
-    )
-    seconds = tuple((name, round(value, 2)) for name, value in stages.seconds.items())
-    night = replace(
-        night, seconds=seconds, free_bytes=shutil.disk_usage(session.data).free, data_bytes=_bytes_of(session.data)
+        withdrawn=tuple(one.title for one in withdrawn),
+        recalled=count_citing(session.data, [one.document for one in withdrawn]),
+        seconds=tuple((name, round(value, 2)) for name, value in stages.seconds.items()),
+        free_bytes=shutil.disk_usage(session.data).free,
+        data_bytes=_bytes_of(session.data),
     )
     return nights.end(session.data, night)
 

@@ -8,7 +8,6 @@ There is no default password: the first account is made with a one-time code tha
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import secrets
@@ -26,6 +25,7 @@ from localmed.library.access import checked
 from localmed.library.state import rows, selected, transaction
 from localmed.people import noted_accounts, throttle
 from localmed.people.noted_accounts import noted, require_noted, rights_of
+from localmed.people.sealing import hash_of
 from localmed.people.throttle import Tries
 from localmed.site.audit import entry_of
 
@@ -87,9 +87,14 @@ def _account(row: tuple[str, str, str, str, int]) -> Account:
     return Account(user, SessionRole(role), tuple(json.loads(groups)), source, bool(disabled))
 
 
+def spelt(user: str) -> str:
+    """What somebody typed, in the spelling of names."""
+    return " ".join(user.casefold().split())
+
+
 def name_of(user: str) -> str:
     """``user`` as it is stored: one spelling for "Li Wei" and "li wei "."""
-    name = " ".join(user.casefold().split())
+    name = spelt(user)
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UsageError("account.name", most=LONGEST_NAME)
     return name
@@ -127,7 +132,7 @@ def sign_in(data: Path, user: str, password: str, settings: WebSettings, address
     What was wrong is not told. ``address`` is the computer it comes from: after too many wrong passwords it waits,
     which raises ``Busy`` for the right one too, so that a guesser learns nothing.
     """
-    name = " ".join(user.casefold().split())[:LONGEST_NAME]
+    name = spelt(user)[:LONGEST_NAME]
     tries = Tries(address, name)
     require_noted(data)
     with rows(data) as state:
@@ -245,7 +250,7 @@ def first_code(data: Path) -> str:
     require_accounts(data)
     code = secrets.token_hex(CODE_BYTES)
     with rows(data) as state:
-        state.execute("INSERT OR REPLACE INTO first_code VALUES (1, ?, 0)", (_digest(code),))
+        state.execute("INSERT OR REPLACE INTO first_code VALUES (1, ?, 0)", (hash_of(code),))
     return code
 
 
@@ -257,7 +262,7 @@ def create_first(data: Path, code: str, user: str, password: str, settings: WebS
         row = state.execute("SELECT digest, wrong FROM first_code").fetchone()
         if row is None or row[1] >= WRONG_CODES or state.execute("SELECT 1 FROM accounts").fetchone():
             raise UsageError("account.code_void")
-        right = hmac.compare_digest(row[0], _digest("".join(code.split()).casefold()))
+        right = hmac.compare_digest(row[0], hash_of("".join(code.split()).casefold()))
         state.execute("DELETE FROM first_code" if right else "UPDATE first_code SET wrong = wrong + 1")
     if not right:
         raise UsageError("account.code_wrong")
@@ -265,10 +270,6 @@ def create_first(data: Path, code: str, user: str, password: str, settings: WebS
         _insert(change.state, made, hashed)
         noted_accounts.note(change, entry_of(CREATE, made.user, rights_of(made), user=made.user))
     return made
-
-
-def _digest(code: str) -> str:
-    return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()
 
 
 def _now() -> str:

@@ -199,11 +199,10 @@ def listing(session: Session, most: int = LISTED) -> tuple[list[Kept], int]:
 
 def unopened(data: Path) -> int:
     """How many answers and reports, of everybody, cannot be opened: their key is another, or a byte of them is."""
-    sealed_rows = [("answer", *row) for row in selected(data, "SELECT sealed, id, user FROM answers")]
-    sealed_reviews = selected(data, "SELECT sealed, id FROM reviews")
-    sealed_rows += [("feedback", *row) for row in selected(data, "SELECT sealed, answer, user FROM feedback")]
+    tables = (("answer", "SELECT sealed, id, user FROM answers"), ("review", "SELECT sealed, id FROM reviews"),
+              ("feedback", "SELECT sealed, answer, user FROM feedback"))  # fmt: skip
     count = 0
-    for kind, sealed, *identity in (*sealed_rows, *(("review", *row) for row in sealed_reviews)):
+    for kind, sealed, *identity in ((kind, *row) for kind, query in tables for row in selected(data, query)):
         try:
             unseal(data, sealed, kind, *identity)
         except Damaged:
@@ -305,11 +304,7 @@ def count_citing(data: Path, documents: Sequence[str]) -> int:
 def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Message]:
     """By its id each document of ``sources`` that is withdrawn now, when and why; nothing of what is hidden."""
     hidden = session.hidden()
-    titles = {
-        source.passage.document_id: source.document_title
-        for source in sources
-        if source.passage.collection not in hidden
-    }
+    titles = {one.passage.document_id: one.document_title for one in sources if one.passage.collection not in hidden}
     with suppress(NoLibrary), session.workspace() as workspace:
         named = ((document, workspace.withdrawal(document, title)) for document, title in titles.items())
         return {document: line for document, line in named if line}
@@ -330,11 +325,9 @@ def require_held(session: Session, answer: Answer) -> None:
     """Raise ``UsageError``, naming what was withdrawn, unless ``answer`` still ``holds``."""
     if not holds(session, answer):
         since = withdrawals(session, _in_force_then(answer))
-        raise (
-            UsageError("web.answer.gone_named", documents=tuple(since.values()))
-            if since
-            else UsageError("web.answer.gone")
-        )
+        if since:
+            raise UsageError("web.answer.gone_named", documents=tuple(since.values()))
+        raise UsageError("web.answer.gone")
 
 
 def holds(session: Session, answer: Answer) -> bool:

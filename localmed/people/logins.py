@@ -6,7 +6,6 @@ has a second secret (``form``) that every form carries back: another site's page
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import threading
 import time
@@ -20,6 +19,7 @@ from localmed.domain.errors import LocalmedError
 from localmed.library.state import rows
 from localmed.people import accounts, history
 from localmed.people.noted_accounts import require_noted
+from localmed.people.sealing import hash_of
 
 TOKEN_BYTES = 32
 NOTED = 30.0  # seconds between two notes that a login is in use: not a write for every image
@@ -44,7 +44,7 @@ def begin(data: Path, account: Account) -> str:
     with rows(data) as state:
         state.execute(
             "INSERT INTO logins (token, user, created, seen, form) VALUES (?, ?, ?, ?, ?)",
-            (_digest(token), account.user, now, now, secrets.token_urlsafe(TOKEN_BYTES)),
+            (hash_of(token), account.user, now, now, secrets.token_urlsafe(TOKEN_BYTES)),
         )
     return token
 
@@ -54,7 +54,7 @@ def current(data: Path, token: str, settings: WebSettings, used: bool = True) ->
 
     What a page asks by itself (does the answer still hold, how far is the job) is no use.
     """
-    now, name = time.time(), _digest(token)
+    now, name = time.time(), hash_of(token)
     require_noted(data)
     with rows(data) as state:
         row = state.execute("SELECT user, created, seen, form FROM sound_logins WHERE token = ?", (name,)).fetchone()
@@ -88,7 +88,3 @@ def end_idle(data: Path, settings: WebSettings) -> None:
     with rows(data) as state:
         state.execute("DELETE FROM logins WHERE seen < ? OR created < ?", (idle, old))
         history.end_login(state, settings.history_days)
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -30,6 +30,7 @@ from localmed.config import OidcSettings
 from localmed.domain.errors import BadSettings, Unreachable, UsageError
 from localmed.library.state import rows
 from localmed.people.directory import MOST_GROUPS, Person, local, secret_of
+from localmed.people.sealing import hash_of
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 KEY_TYPES = ("RSA", "EC", "OKP")  # with a private half
@@ -71,15 +72,11 @@ def begin(data: Path, callback: str, path: str, settings: OidcSettings) -> Begun
         database.execute(
             "INSERT INTO sign_ons (state, browser, nonce, verifier, callback, path, begun) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (_hash(state), _hash(browser), nonce, verifier, callback, path, time.time()),
+            (hash_of(state), hash_of(browser), nonce, verifier, callback, path, time.time()),
         )
     asked_values = {
-        "response_type": "code",
-        "client_id": settings.client_id,
-        "redirect_uri": callback,
-        "scope": " ".join(settings.scopes),
-        "state": state,
-        "nonce": nonce,
+        **{"response_type": "code", "client_id": settings.client_id, "redirect_uri": callback},
+        **{"scope": " ".join(settings.scopes), "state": state, "nonce": nonce},
         "code_challenge": base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
         "code_challenge_method": "S256",
         **({"prompt": "login"} if settings.ask_again else {}),
@@ -112,15 +109,11 @@ def _taken(data: Path, state: str, browser: str) -> _Waiting:
     with rows(data) as database:
         row = database.execute(
             "DELETE FROM sign_ons WHERE state = ? RETURNING browser, begun, nonce, verifier, callback, path",
-            (_hash(state),),
+            (hash_of(state),),
         ).fetchone()
-    if row is None or not hmac.compare_digest(row[0], _hash(browser)) or time.time() - row[1] > SECONDS_TO_SIGN_IN:
+    if row is None or not hmac.compare_digest(row[0], hash_of(browser)) or time.time() - row[1] > SECONDS_TO_SIGN_IN:
         raise UsageError("sign_on.state")
     return _Waiting(*row[2:])
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 # --- what the token proves --------------------------------------------------------------------------------------------
@@ -169,7 +162,7 @@ def _person(claims: Mapping[str, Any], settings: OidcSettings) -> Person:
     named = [groups] if isinstance(groups, str) else groups
     if not isinstance(named, list) or len(named) > MOST_GROUPS or not all(isinstance(name, str) for name in named):
         raise UsageError("sign_on.not_proved", claim=settings.groups_claim)
-    return Person(user, frozenset(named), _hash(f"{settings.issuer}\0{claims['sub']}"))
+    return Person(user, frozenset(named), hash_of(f"{settings.issuer}\0{claims['sub']}"))
 
 
 # --- the provider -----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ any more.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -38,6 +39,11 @@ def unseal(data: Path, sealed: bytes, *identity: str) -> bytes:
         return AESGCM(_stored_key(data)).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _bound(identity))
     except (InvalidTag, ValueError, OSError):
         raise Damaged("history.sealed", file=str(data / KEY)) from None
+
+
+def hash_of(text: str) -> str:
+    """The sha256 by which a secret, or what may be one, is known here without being kept."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _bound(identity: tuple[str, ...]) -> bytes:

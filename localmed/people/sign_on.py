@@ -32,7 +32,6 @@ from localmed.site.audit import entry_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
 
     from localmed.config import WebSettings
     from localmed.site.session import Session
@@ -75,7 +74,7 @@ def by_password(data: Path, user: str, password: str, settings: WebSettings, add
 
 def _person(data: Path, user: str, password: str, settings: WebSettings, address: str) -> Person:
     """Whom the directory knows by this password; a try counts here too, before the directory locks the account."""
-    tries = Tries(address, " ".join(user.casefold().split())[: accounts.LONGEST_NAME])
+    tries = Tries(address, accounts.spelt(user)[: accounts.LONGEST_NAME])
     with rows(data) as state:
         tries.begin(state, settings)
     try:
@@ -122,7 +121,7 @@ def _plain(group: str) -> str:
 def _is_local(data: Path, user: str) -> bool:
     with rows(data) as state:
         query = "SELECT 1 FROM accounts WHERE user = ? AND source = ?"
-        return state.execute(query, (" ".join(user.casefold().split()), Source.LOCAL)).fetchone() is not None
+        return state.execute(query, (accounts.spelt(user), Source.LOCAL)).fetchone() is not None
 
 
 # --- what is kept of a directory's account ----------------------------------------------------------------------------
@@ -190,17 +189,12 @@ def glass(settings: WebSettings) -> frozenset[str]:
 
 def reachable(settings: WebSettings) -> bool:
     """Whether somebody can sign in elsewhere: the directory or the provider answers."""
-    tries: list[Callable[[], bool]] = []
-    if settings.ldap.server:
-        tries.append(lambda: directory.reachable(settings.ldap))
-    if settings.oidc.issuer:
-        tries.append(lambda: oidc.reachable(settings.oidc))
-    return any(one() for one in tries)
+    by_directory = bool(settings.ldap.server) and directory.reachable(settings.ldap)
+    return by_directory or (bool(settings.oidc.issuer) and oidc.reachable(settings.oidc))
 
 
 def broken(data: Path, settings: WebSettings) -> tuple[str, ...]:
     """The emergency accounts that are signed in now."""
     names = glass(settings)
-    return (
-        tuple(user for (user,) in selected(data, "SELECT DISTINCT user FROM logins") if user in names) if names else ()
-    )
+    signed_in = selected(data, "SELECT DISTINCT user FROM logins") if names else ()
+    return tuple(user for (user,) in signed_in if user in names)

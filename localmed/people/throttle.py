@@ -10,7 +10,6 @@ digests, since people type passwords into the field of the name.
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 import time
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from localmed.config import WebSettings
 from localmed.domain.errors import Busy
 from localmed.library.state import transaction
+from localmed.people.sealing import hash_of
 
 FIRST_SECONDS = 15.0  # of waiting, then twice as many each time
 FORGOTTEN = 3600.0  # seconds after which an earlier try does not count any more
@@ -75,7 +75,7 @@ class Tries:
 
     @property
     def _key(self) -> tuple[str, str]:
-        return _digest(self.user), _digest(self.address)
+        return hash_of(self.user), hash_of(self.address)
 
 
 def seconds(count: int, settings: WebSettings) -> float:
@@ -86,8 +86,4 @@ def seconds(count: int, settings: WebSettings) -> float:
 
 def forget(state: sqlite3.Connection, user: str) -> None:
     """The account has a new password: nobody waits for it."""
-    state.execute("DELETE FROM tries WHERE user = ?", (_digest(user),))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    state.execute("DELETE FROM tries WHERE user = ?", (hash_of(user),))

@@ -6,7 +6,6 @@ another one: that is done signed in, or by whoever administers accounts.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from localmed.domain.errors import UnknownName, UsageError
 from localmed.library.state import rows
 from localmed.people import accounts, sign_on
 from localmed.people.noted_accounts import require_noted
+from localmed.people.sealing import hash_of
+from localmed.people.sign_on import DAY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 PREFIX = "lm_"  # so that a token is known as one where it was left behind
 TOKEN_BYTES = 32
-DAY = 86_400.0  # seconds
 MOST_DAYS = 366
 MOST_TOKENS = 20  # of one account
 LONGEST_NAME = 60  # characters
@@ -51,12 +51,13 @@ def make(session: Session, user: str, name: str, days: int) -> str:
         raise UsageError("token.form", most=LONGEST_NAME, days=MOST_DAYS)
     owner = accounts.account(session.data, user).user
     token, id_, now = PREFIX + secrets.token_urlsafe(TOKEN_BYTES), secrets.token_hex(4), time.time()
+    made = Token(id_, owner, label, now, now + DAY * days)
     if owner == session.caller.user:
         session.note_before("token make", id_, f"{days} days")
-        _insert(session.data, _digest(token), Token(id_, owner, label, now, now + DAY * days))
+        _insert(session.data, hash_of(token), made)
     else:
         with session.change("account token", f"{owner} {id_}") as change:
-            _insert(session.data, _digest(token), Token(id_, owner, label, now, now + DAY * days))
+            _insert(session.data, hash_of(token), made)
             change.outcome = f"{days} days"
     return token
 
@@ -80,7 +81,7 @@ def current(data: Path, token: str, settings: WebSettings) -> Account | None:
     require_noted(data)
     with rows(data) as state:
         query = "SELECT user FROM sound_tokens WHERE digest = ? AND expires > ?"
-        row = state.execute(query, (_digest(token), time.time())).fetchone()
+        row = state.execute(query, (hash_of(token), time.time())).fetchone()
         account = accounts.of_login(state, row[0]) if row else None
     return account if account and sign_on.still_theirs(data, account, settings) else None
 
@@ -113,7 +114,3 @@ def revoke(session: Session, id_: str) -> None:
 def _delete(data: Path, id_: str) -> None:
     with rows(data) as state:
         state.execute("DELETE FROM tokens WHERE id = ?", (id_,))
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

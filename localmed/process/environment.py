@@ -20,9 +20,7 @@ OFFLINE = {
 # go on before it sleeps (some 50 us). By default (libgomp) it looks for milliseconds and keeps a core from whoever it
 # waits for: on two cores that others wanted too, encoding twenty passages took 1.4 to 3.5 s, with this 0.4 to 1.0 s; a
 # token of a 100M chat model 440 ms, with this 27 ms. With the cores to itself that token took 12 and 13 ms.
-PATIENCE = {
-    "GOMP_SPINCOUNT": "1000",
-}
+PATIENCE = {"GOMP_SPINCOUNT": "1000"}
 
 
 # What a child process gets of this one's environment: where its libraries lie and how they run. Never a key or a token,

@@ -21,15 +21,7 @@ from ctypes import CDLL, get_errno
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from localmed.domain.errors import (
-    Damaged,
-    DiskFull,
-    InputError,
-    LimitExceeded,
-    LocalmedError,
-    UsageError,
-    reason,
-)
+from localmed.domain.errors import Damaged, DiskFull, InputError, LimitExceeded, LocalmedError, UsageError, reason
 
 Opener = Callable[[Path], BinaryIO]
 _FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localmed.domain import Message, digest, message
-from localmed.domain.errors import LocalmedError, UnknownName, place
+from localmed.domain.errors import LocalmedError, UnknownName
 from localmed.library.state import rows, transaction
 from localmed.messages import from_text, to_text
+from localmed.process.confined import place
 from localmed.process.hooks import Cancel, Hooks, following
 
 if TYPE_CHECKING:

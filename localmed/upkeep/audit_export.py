@@ -83,21 +83,14 @@ def _coding(system: str, code: str) -> dict[str, str]:
 def _agents(entry: Entry, interaction: str) -> list[dict[str, Any]]:
     roles = (DESTINATION, SOURCE) if interaction == "read" else (SOURCE, DESTINATION)  # of the client, of the server
     participation = "IRCP" if interaction == "read" else "AUT"
-    user = {
-        "type": {"coding": [_coding(f"{_TYPES}v3-ParticipationType", participation)]},
-        "who": {"identifier": {"value": entry.actor or "erased"}},
-        "requestor": True,
-    }
+    kind = _coding(f"{_TYPES}v3-ParticipationType", participation)
+    user = {"type": {"coding": [kind]}, "who": {"identifier": {"value": entry.actor or "erased"}}, "requestor": True}
     places = zip(("client", "server"), roles, ("not recorded", socket.gethostname()), strict=True)
     machines = [
-        {
-            "type": {"coding": [_coding(_DICOM, role)]},
-            "who": {"display": f"localmed {part}"},
-            "requestor": False,
-            "network": {"address": address, "type": "1"},
-        }
+        {"type": {"coding": [_coding(_DICOM, role)]}, "who": {"display": f"localmed {part}"}, "requestor": False,
+         "network": {"address": address, "type": "1"}}
         for part, role, address in places
-    ]
+    ]  # fmt: skip
     return [user, *machines]
 
 

@@ -6,6 +6,7 @@
     <folder>/<name>/backup.json    every file with its size, hash and mode; the journal's head
 
 A backup holds what the table of the data folder says (``library/layout.py``), of the generations the one being served.
+Of an original that is not what its name says it holds the newest whole copy of earlier backups, else none; it names it.
 SQLite's files are copied by its backup API. A file that the backup before holds, whole, is the same file there by hard
 link, where the file system has them; no file is shared with the data folder, of which a flipped bit would be in both. A
 backup is synced before it gets its name. The hospital's own backup program takes the folder from here, encrypted and
@@ -30,17 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from localmed import __version__
-from localmed.domain import digest
-from localmed.domain.errors import (
-    Busy,
-    Damaged,
-    InputError,
-    LibraryError,
-    LocalmedError,
-    UnknownName,
-    UsageError,
-    reason,
-)
+from localmed.domain import digest, errors
+from localmed.domain.errors import Busy, Damaged, InputError, LibraryError, UnknownName, UsageError, reason
 from localmed.library import generations, layout
 from localmed.library.in_force import in_force
 from localmed.library.intact import sha256_of
@@ -60,6 +52,7 @@ BLOCK = 4 * 2**20  # bytes read at once
 DATA, MANIFEST, BUILDING = "data", "backup.json", "backup.new"
 READING = "reading.lock"  # held by whoever reads backups, so that none is removed meanwhile
 NAME = re.compile(r"\d{8}T\d{6}(-\d+)?")
+ORIGINAL = re.compile(r"[0-9a-f]{64}")  # how an original is called: by its hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +67,10 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup: ``generation`` is what was served, ``audit`` the head of the log (number and mac) then."""
+    """A backup: ``generation`` is what was served, ``audit`` the head of the log (number and mac) then.
+
+    ``damaged`` are the originals that were not what their names say, of which it has an earlier copy or none.
+    """
 
     name: str
     created: str
@@ -84,6 +80,7 @@ class Backup:
     version: str = __version__
     format: int = FORMAT
     added_bytes: int = 0  # that were not in the backup before
+    damaged: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -92,11 +89,11 @@ class Backup:
 
 
 class _Writing:
-    """A backup that is being written into ``folder``; ``held`` is where the one before has a file, by its hash."""
+    """A backup that is being written; ``held`` is where the one before it in ``backups`` has a file, by its hash."""
 
-    def __init__(self, folder: Path, held: Mapping[str, Path], hooks: Hooks) -> None:
-        self._folder, self._held, self._hooks, self.added = folder, held, hooks, 0
-        self._done = 0.0
+    def __init__(self, backups: Path, held: Mapping[str, Path], hooks: Hooks) -> None:
+        self._backups, self._folder, self._held, self._hooks = backups, backups / BUILDING / DATA, held, hooks
+        self._done, self.added, self.damaged = 0.0, 0, list[str]()
 
     def put(self, path: Path, name: str, mode: int | None = None) -> StoredFile:
         """Store the file at ``path`` under the name ``name``."""
@@ -113,6 +110,18 @@ class _Writing:
                     os.fsync(copy.fileno())
                 self.added += size
         return StoredFile(name, size, sha256, mode or path.stat().st_mode & 0o777)
+
+    def original(self, path: Path, name: str) -> Iterator[StoredFile]:
+        """Store an original; in the place of one that is damaged the newest whole copy of earlier backups, if any."""
+        stored = self.put(path, name)
+        if stored.sha256 == path.name:
+            yield stored
+            return
+        self.damaged.append(name)
+        (self._folder / name).unlink()
+        if found := newest_with(self._backups, path.name):
+            write(self._backups, *found, self._folder / name)
+            yield replace(found[1], path=name)
 
     def _read(self, stream: BinaryIO, name: str, copy: BinaryIO | None = None) -> tuple[str, int]:
         whole, size = hashlib.sha256(), 0
@@ -151,7 +160,7 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
         _alone(folder),
     ):
         building = _begun(folder)
-        writing = _Writing(building / DATA, _held(folder), hooks)
+        writing = _Writing(folder, _held(folder), hooks)
         stored = [*_generation(writing, generation), *_beside(writing, data)]
         kept_files, head = _together(writing, data)
         now = datetime.now(UTC)
@@ -162,6 +171,7 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
             audit=head,
             files=tuple(sorted([*stored, *kept_files], key=lambda file: file.path)),
             added_bytes=writing.added,
+            damaged=tuple(writing.damaged),
         )
         (building / MANIFEST).write_bytes(written(made))
         for path in (building / MANIFEST, *(path for path in building.rglob("*") if path.is_dir()), building):
@@ -201,7 +211,8 @@ def read(folder: Path, name: str = "") -> Backup:
         stored = tuple(StoredFile(**row) for row in values["files"])
         if any(Path(file.path).is_absolute() or ".." in Path(file.path).parts for file in stored):
             raise ValueError
-        return replace(Backup(**{**values, "files": stored}), name=path.parent.name)
+        lists = {"files": stored, "damaged": tuple(values.get("damaged", ()))}
+        return Backup(**{**values, **lists, "name": path.parent.name})
     except (OSError, ValueError, LookupError, TypeError):
         raise Damaged("backup.unreadable", file=str(path)) from None
 
@@ -275,7 +286,10 @@ def _beside(writing: _Writing, data: Path) -> Iterator[StoredFile]:
         if place.logged or place.name == layout.GENERATIONS:
             continue
         for path in layout.contents(data / place.name) if place.folder else [data / place.name]:
-            if place.kind is not Kind.DATABASE:
+            if place.name == layout.FILES and ORIGINAL.fullmatch(path.name):
+                with suppress(FileNotFoundError):
+                    yield from writing.original(path, str(path.relative_to(data)))
+            elif place.kind is not Kind.DATABASE:
                 with suppress(FileNotFoundError):
                     yield writing.put(path, str(path.relative_to(data)))
             elif path.suffix == ".sqlite":
@@ -336,9 +350,7 @@ def explained(folder: Path) -> Iterator[None]:
     try:
         with told_if_full(folder):
             yield
-    except OSError as error:
-        raise LibraryError("backup.unwritable", folder=str(folder), why=reason(error)) from error
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         raise LibraryError("backup.unwritable", folder=str(folder), why=reason(error)) from error
 
 
@@ -368,7 +380,7 @@ def _held(folder: Path) -> dict[str, Path]:
     """Where the newest backup has its files, by their hashes; nothing where there is none, or it cannot be read."""
     try:
         newest = read(folder)
-    except LocalmedError:
+    except errors.LocalmedError:
         return {}
     return {file.sha256: place_of(folder, newest, file) for file in newest.files}
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,15 +40,15 @@ from localmed.people import history
 from localmed.people.noted_accounts import require_noted
 from localmed.people.sealing import KEY
 from localmed.process import files as disk
+from localmed.process.hooks import SILENT, Hooks
 from localmed.site.audit import Audit
 from localmed.upkeep import backup
+from localmed.upkeep.backup import ORIGINAL
 
 if TYPE_CHECKING:
-    from localmed.process.hooks import Hooks
     from localmed.site.session import Session
 
 Messages = tuple[Message, ...]
-ORIGINAL = re.compile(r"[0-9a-f]{64}")
 WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
 
 
@@ -89,10 +90,13 @@ def of_generation(data: Path, number: int | None, whole: bool = True) -> list[Me
         return [error.messages[0]]
 
 
-def of_generations(data: Path, whole: bool = True) -> dict[int, tuple[Message, ...]]:
+def of_generations(data: Path, whole: bool = True, hooks: Hooks = SILENT) -> dict[int, Messages]:
     """What is wrong with each generation that is kept, by its number, oldest first."""
-    faults: dict[int, tuple[Message, ...]] = {}
-    for number in generations.numbers(data):
+    faults: dict[int, Messages] = {}
+    numbers = generations.numbers(data)
+    for place, number in enumerate(numbers):
+        hooks.cancel.check()
+        hooks.progress(place, len(numbers) + 1, f"{number:04d}")
         with suppress(UnknownName):  # pruned meanwhile, which is no damage
             faults[number] = tuple(of_generation(data, number, whole))
     return faults
@@ -204,12 +208,10 @@ def texts(data: Path) -> Iterator[LocalmedError]:
             yield error
 
 
-CHECKS = (
-    files, vector_caches, databases, state, folder_of_generations, texts
-)  # fmt: skip
+CHECKS = (files, vector_caches, databases, state, folder_of_generations, texts)
 
 
-def verified(session: Session, number: int | None) -> dict[int, tuple[Message, ...]]:
+def verified(session: Session, number: int | None) -> dict[int, Messages]:
     """What is wrong with every file of generation ``number`` (None: of each), every byte read.
 
     Of all generations together with what is stored beside them, which has the number 0.
@@ -287,15 +289,9 @@ def verify_and_mend(session: Session, hooks: Hooks) -> tuple[Messages, Messages,
 
 def _stored(data: Path, hooks: Hooks) -> Messages:
     """What is wrong with the generations, newest first, and with what lies beside them."""
-    found: list[Message] = []
-    numbers = generations.numbers(data)
-    for place, number in enumerate(reversed(numbers)):
-        hooks.cancel.check()
-        hooks.progress(place, len(numbers) + 1, f"{number:04d}")
-        with suppress(UnknownName):  # pruned meanwhile
-            found += of_generation(data, number)
-    hooks.progress(len(numbers), len(numbers) + 1, "")
-    return (*found, *(fault.full_message for fault in beside(data)))
+    found = of_generations(data, hooks=hooks)
+    hooks.progress(len(found), len(found) + 1, "")
+    return (*chain.from_iterable(reversed(found.values())), *(fault.full_message for fault in beside(data)))
 
 
 def _models(session: Session) -> Messages:

@@ -31,13 +31,14 @@ from localmed.library.access import groups_of
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.in_force import in_force
-from localmed.library.state import FILE, State, selected
+from localmed.library.state import FILE, State, rows, selected
 from localmed.messages import known, parts, render
 from localmed.people import accounts, directory
 from localmed.people.noted_accounts import require_noted
 from localmed.process import children, files
 from localmed.process.environment import OFFLINE
 from localmed.process.files import LEAST_FREE
+from localmed.site import stops
 from localmed.site.audit import Audit
 from localmed.upkeep import check
 from localmed.upkeep.fit import Machine, Place, fits, look, size
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from localmed.domain.ports import EncoderIdentity
     from localmed.models.host.protocol import Status as HostStatus
     from localmed.models.registry.registry import Registry
+    from localmed.site.site import Site as Opened
 
 
 PROBLEMS_EXIT_CODE = 5  # of ``localmed doctor`` if there is a problem: something stored or installed cannot be used
@@ -58,9 +60,10 @@ _PINNED = re.compile(r"([\w.-]+)==([\w.+!-]+)(\s*;.*extra.*)?")
 
 
 class Level(StrEnum):
-    """How a check ended."""
+    """How a check ended. A ``NOTICE`` is no fault: something is still to be done."""
 
     OK = "ok"
+    NOTICE = "notice"
     WARNING = "warning"
     PROBLEM = "problem"
 
@@ -108,10 +111,22 @@ class Site:
     host: Callable[[], HostStatus | None] = lambda: None
     encoder: Callable[[], EncoderIdentity | None] = lambda: None
 
+    @classmethod
+    def of(cls, site: Opened, full: bool = False, progress: Callable[[float, str], object] = lambda *_: None) -> Site:
+        """This machine and the data folder of ``site``, now."""
+        now, environment = datetime.now().astimezone(), dict(os.environ)
+        return cls(site.settings, site.registry, look(), environment, now, full, progress, site.host_status,
+                   lambda: site.encoder.identity)  # fmt: skip
+
 
 def ok(name: str, code: str, /, **parameters: Parameter) -> Check:
     """All is well."""
     return Check(name, Level.OK, parts(message(code, **parameters))[:1])
+
+
+def notice(name: str, code: str, /, **parameters: Parameter) -> Check:
+    """All is well, and something is to be done."""
+    return Check(name, Level.NOTICE, parts(message(code, **parameters)))
 
 
 def warning(name: str, code: str, /, **parameters: Parameter) -> Check:
@@ -134,41 +149,29 @@ def failed(name: str, error: LocalmedError) -> Check:
 
 def memory(site: Site) -> Iterator[Check]:
     """Enough for what runs without a language model."""
-    machine = site.machine
+    machine, least = site.machine, size(LEAST_MEMORY)
     level = warning if machine.memory < LEAST_MEMORY else ok
-    yield level(
-        "memory",
-        "doctor.memory",
-        memory=size(machine.memory),
-        free=size(machine.available),
-        processors=machine.processors,
-        least=size(LEAST_MEMORY),
-    )
+    memory, free = size(machine.memory), size(machine.available)
+    yield level("memory", "doctor.memory", memory=memory, free=free, processors=machine.processors, least=least)
 
 
 def gpu(site: Site) -> Iterator[Check]:
     """GPU, driver and its memory."""
     for card in site.machine.gpus:
-        yield ok(
-            "gpu", "doctor.gpu", name=card.name, driver=card.driver, memory=size(card.memory), free=size(card.free)
-        )
-    if site.machine.gpus:
-        return
-    why = site.machine.no_gpu or message("doctor.no_gpu_named")
-    if site.settings.profile == "starter":
-        yield ok("gpu", "doctor.no_gpu_needed", why=why)
-    else:
-        yield warning("gpu", "doctor.no_gpu", why=why)
+        memory, free = size(card.memory), size(card.free)
+        yield ok("gpu", "doctor.gpu", name=card.name, driver=card.driver, memory=memory, free=free)
+    if not site.machine.gpus:
+        why = site.machine.no_gpu or message("doctor.no_gpu_named")
+        needless = site.settings.profile == "starter"
+        yield ok("gpu", "doctor.no_gpu_needed", why=why) if needless else warning("gpu", "doctor.no_gpu", why=why)
 
 
 def scans(site: Site) -> Iterator[Check]:
     """Who reads pages without text."""
-    if not site.settings.read.ocr:
-        yield ok("scans", "doctor.scans_off")
-    elif engine := ocr.identity():
+    if site.settings.read.ocr and (engine := ocr.identity()):
         yield ok("scans", "doctor.scans", engine=engine)
     else:
-        yield ok("scans", "doctor.scans_no_engine")
+        yield ok("scans", "doctor.scans_no_engine" if site.settings.read.ocr else "doctor.scans_off")
 
 
 def isolation(site: Site) -> Iterator[Check]:
@@ -177,10 +180,8 @@ def isolation(site: Site) -> Iterator[Check]:
     make = problem if site.settings.read.isolation else warning
     if isolated.network and isolated.files:
         yield ok("isolation", "doctor.isolation_whole")
-    elif isolated.network:
-        yield make("isolation", "doctor.isolation_partly")
     else:
-        yield make("isolation", "doctor.isolation_none")
+        yield make("isolation", "doctor.isolation_partly" if isolated.network else "doctor.isolation_none")
 
 
 def clock(site: Site) -> Iterator[Check]:
@@ -204,18 +205,19 @@ def python(site: Site) -> Iterator[Check]:
     """The interpreter, and every library in the version that was tried."""
     del site
     version = ".".join(map(str, sys.version_info[:3]))
-    if not PYTHON[0] <= sys.version_info[:2] < PYTHON[1]:
-        yield problem("python", "doctor.python_other", version=version)
-    else:
-        yield ok("python", "doctor.python", version=version)
+    tried = PYTHON[0] <= sys.version_info[:2] < PYTHON[1]
+    yield (
+        ok("python", "doctor.python", version=version)
+        if tried
+        else problem("python", "doctor.python_other", version=version)
+    )
     try:
         pinned = [match for requirement in metadata.requires("localmed") or () if (match := _PINNED.match(requirement))]
     except metadata.PackageNotFoundError:
         yield warning("libraries", "doctor.not_installed")
         return
-    wrong = list(filter(None, (_other(*match.groups()) for match in pinned)))
-    if wrong:
-        yield problem("libraries", "doctor.libraries_other", libraries=tuple(wrong))
+    if wrong := tuple(filter(None, (_other(*match.groups()) for match in pinned))):
+        yield problem("libraries", "doctor.libraries_other", libraries=wrong)
     else:
         yield ok("libraries", "doctor.libraries", count=len(pinned))
 
@@ -280,18 +282,14 @@ def models_chosen(site: Site) -> Iterator[Check]:
             yield problem("models", code, name=name, role=role, folder=where)
         else:
             yield ok("models", "models.serves", name=name, role=role)
-    server = site.settings.chat.server
-    if server:
+    if server := site.settings.chat.server:
         yield _server(site)
     if not chosen and not server:
         yield ok("models", "doctor.starter")
         return
     judge = PROFILES[site.settings.profile].get("entailment", NONE)
-    if (
-        not built_in("entailment", judge)
-        and judge not in known
-        and "entailment" not in site.registry.registrations.roles
-    ):
+    chosen_judge = "entailment" in site.registry.registrations.roles
+    if not chosen_judge and judge not in known and not built_in("entailment", judge):
         yield warning("models", "doctor.starter_judges", judge=judge)
     if "chat" not in chosen and not server:
         yield warning("models", "doctor.no_chat")
@@ -332,23 +330,15 @@ def models_whole(site: Site) -> Iterator[Check]:
         yield problem("model files", "doctor.model_file", name=name, fault=fault)
     if not faults and names:
         yield ok("model files", "doctor.model_files_hashed" if site.full else "doctor.model_files", count=len(names))
-    strangers = site.registry.strangers()
-    if strangers:
-        yield warning(
-            "model files",
-            "doctor.strange_folders",
-            count=len(strangers),
-            name=strangers[0],
-            folder=str(site.registry.folder / strangers[0]),
-        )
+    if strangers := site.registry.strangers():
+        folder = str(site.registry.folder / strangers[0])
+        yield warning("model files", "doctor.strange_folders", count=len(strangers), name=strangers[0], folder=folder)
 
 
 def models_fit(site: Site) -> Iterator[Check]:
     """Every chosen model fits this machine."""
     chosen = set(_chosen(site).values())
-    for one in fits(site.registry.candidates(), site.machine):
-        if one.name not in chosen:
-            continue
+    for one in (one for one in fits(site.registry.candidates(), site.machine) if one.name in chosen):
         if one.best is Place.NOWHERE:
             yield problem("model fit", "doctor.too_large", name=one.name, needed=size(one.needs[0].bytes))
         elif one.best is Place.CPU and site.machine.gpus:
@@ -469,16 +459,16 @@ def whole_check(site: Site) -> Iterator[Check]:
     last = check.last_whole_check(data)
     since = datetime.fromisoformat(last.time if last else _begun(data))
     late = site.now - since > timedelta(check.WHOLE_CHECK_DAYS)
-    known: dict[str, Parameter] = {
-        "time": f"{since.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}",
-        "days": check.WHOLE_CHECK_DAYS,
-    }
+    time = f"{since.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}"
+    known: dict[str, Parameter] = {"time": time, "days": check.WHOLE_CHECK_DAYS}
     if last and last.faults:
         yield warning("whole check", "doctor.whole_check_faults", count=last.faults, **known)
     elif late:
         yield warning("whole check", "doctor.whole_check_late" if last else "doctor.whole_check_never", **known)
+    elif last:
+        yield ok("whole check", "doctor.whole_check", **known)
     else:
-        yield ok("whole check", "doctor.whole_check" if last else "doctor.whole_check_none", **known)
+        yield notice("whole check", "doctor.whole_check_none", **known)
 
 
 def backups(site: Site) -> Iterator[Check]:
@@ -527,10 +517,11 @@ def quarantine(site: Site) -> Iterator[Check]:
     if (site.settings.data / FILE).exists():
         with State(site.settings.data) as state:
             refused = len({(entry.collection, entry.path) for entry in state.quarantined()})
-    if refused:
-        yield warning("quarantine", "doctor.quarantine", count=refused)
-    else:
-        yield ok("quarantine", "doctor.quarantine_empty")
+    yield (
+        warning("quarantine", "doctor.quarantine", count=refused)
+        if refused
+        else ok("quarantine", "doctor.quarantine_empty")
+    )
 
 
 def state(site: Site) -> Iterator[Check]:
@@ -583,40 +574,11 @@ def audit(site: Site) -> Iterator[Check]:
 
 
 CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
-    python,
-    offline,
-    settings_gone,
-    memory,
-    gpu,
-    scans,
-    isolation,
-    clock,
-    sign_in,
-    models_chosen,
-    other_encoder,
-    models_whole,
-    models_fit,
-    model_host,
-    rights,
-    data_folder,
-    space,
-    library,
-    beside,
-    whole_check,
-    backups,
-    writer,
-    audit,
-    state,
-    quarantine,
-    governance,
-)
-OF_EVERY_COLLECTION = (  # counts and sizes, hidden collections' as well
-    space,
-    audit,
-    state,
-    quarantine,
-    governance,
-)
+    python, offline, settings_gone, memory, gpu, scans, isolation, clock, sign_in, models_chosen, other_encoder,
+    models_whole, models_fit, model_host, rights, data_folder, space, library, beside, whole_check, backups, writer,
+    audit, state, quarantine, governance,
+)  # fmt: skip
+OF_EVERY_COLLECTION = (space, audit, state, quarantine, governance)  # counts and sizes, hidden collections' as well
 
 
 def checks_for(settings: Settings) -> tuple[Callable[[Site], Iterator[Check]], ...]:
@@ -625,28 +587,15 @@ def checks_for(settings: Settings) -> tuple[Callable[[Site], Iterator[Check]], .
     return tuple(check for check in CHECKS if whole or check not in OF_EVERY_COLLECTION)
 
 
-def site_of(
-    settings: Settings,
-    registry: Registry,
-    full: bool,
-    progress: Callable[[float, str], None],
-    host: Callable[[], HostStatus | None] = lambda: None,
-    encoder: Callable[[], EncoderIdentity | None] = lambda: None,
-) -> Site:
-    """This machine and its data folder, now."""
-    now = datetime.now().astimezone()
-    return Site(settings, registry, look(), dict(os.environ), now, full, progress, host, encoder)
-
-
 def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CHECKS) -> Iterator[Check]:
     """The lines of all ``checks``, in order, as they are found."""
     for one in checks:
         try:
             yield from one(site)
         except LocalmedError as error:
-            yield failed(_name(one), error)
+            yield failed(one.__name__.replace("_", " "), error)
         except (OSError, sqlite3.Error, ValueError, TypeError) as error:
-            yield problem(_name(one), "doctor.unseen", kind=type(error).__name__)
+            yield problem(one.__name__.replace("_", " "), "doctor.unseen", kind=type(error).__name__)
 
 
 def faults_stored(checks: Iterable[Check]) -> int:
@@ -660,5 +609,29 @@ def worst(checks: Iterable[Check]) -> Level:
     return next((level for level in (Level.PROBLEM, Level.WARNING) if level in levels), Level.OK)
 
 
-def _name(check: Callable[[Site], Iterator[Check]]) -> str:
-    return check.__name__.replace("_", " ")
+# --- whether a site can serve pages and answer, by codes that hold nothing of anybody ---------------------------------
+
+
+def not_ready(site: Opened) -> Iterator[str]:
+    """What keeps the pages from working: ``state`` (accounts, logins, the journal)."""
+    try:
+        with rows(site.data) as state:
+            state.execute("BEGIN IMMEDIATE")
+            state.execute("ROLLBACK")
+    except (LocalmedError, OSError, sqlite3.Error):
+        yield "state"
+
+
+def not_answering(site: Opened) -> Iterator[str]:
+    """What keeps a question from being answered: ``library``, ``models`` (a model host that hangs), ``stopped``."""
+    try:
+        with site.workspace():
+            pass
+    except (LocalmedError, OSError):
+        yield "library"
+    try:
+        site.host_status()
+    except (LocalmedError, OSError):
+        yield "models"
+    if "ask" in stops.stopped(site.data, stops.WORKFLOW):
+        yield "stopped"

@@ -127,44 +127,24 @@ def _step(name: str, alone: list[str], folder: Path) -> Step:
 
 def watched(trace: Path) -> list[str]:
     """How a command is run under strace, which writes to ``trace``."""
-    return [
-        *TRACER,
-        "-f",
-        "--seccomp-bpf",
-        "-qq",
-        "-s",
-        "0",
-        "-e",
-        f"trace={','.join(CALLS)}",
-        "-e",
-        "signal=none",
-        "-o",
-        str(trace),
-    ]
+    options = f"-f --seccomp-bpf -qq -s 0 -e trace={','.join(CALLS)} -e signal=none -o"
+    return [*TRACER, *options.split(), str(trace)]
 
 
 def calls(lines: Iterable[str]) -> Iterator[Call]:
     """The calls in what strace wrote. One that names no address (a socket that is connected already) has no family."""
     for line in lines:
-        match = _CALL.match(line)
-        if match:
-            rest = match[3]
-            family = _FAMILY.search(rest)
-            address = _IPV4.search(rest) or _IPV6.search(rest)
-            port = _PORT.search(rest)
-            yield Call(
-                match[2], family[1] if family else "", address[1] if address else "", int(port[1]) if port else 0
-            )
+        if match := _CALL.match(line):
+            found = (_FAMILY.search(match[3]), _IPV4.search(match[3]) or _IPV6.search(match[3]), _PORT.search(match[3]))
+            family, address, port = (one[1] if one else "" for one in found)
+            yield Call(match[2], family, address, int(port or 0))
 
 
 def namespace() -> list[str]:
     """How a command is run in an empty network; raise ``UsageError`` where the kernel lets nobody."""
-    for options in ("-rn", "-n"):
+    for options in ("-rn", "-n") if shutil.which("unshare") else ():
         command = ["unshare", options, "--"]
-        if (
-            shutil.which("unshare")
-            and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
-        ):
+        if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
             return command
     raise UsageError("egress.no_namespace")
 

@@ -23,6 +23,7 @@ import json
 import shutil
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -67,21 +68,16 @@ def write(session: Session, out: Path, attached: Sequence[Path], key: Path | Non
     except OSError as error:
         raise UsageError("file.unwritable", file=str(out), reason=reason(error)) from None
     try:
-        values: dict[str, Any] = {
-            "attributes": cards(),
-            "card": cards(),
-            "hazards": hazards(),
-            "models": _models(session),
-            "corpus": _corpus(session),
-            "change": _change(session),
-            "canaries": _canaries(session),
-        }
-        for name in ("attributes", "card", "hazards"):
-            _put(out / f"{name}.html", page(name, values[name]).encode())
-        for name in ("hazards", "models", "corpus", "change", "canaries"):
-            _put(out / f"{name}.json", json.dumps(values[name], ensure_ascii=False, indent=1).encode())
+        for name, values in (("attributes", cards()), ("card", cards()), ("hazards", hazards())):
+            _put(out / f"{name}.html", page(name, values).encode())
+        told = {"hazards": hazards(), "models": _models(session), "corpus": _corpus(session),
+                "change": _change(session), "canaries": _canaries(session)}  # fmt: skip
+        for name, value in told.items():
+            _put(out / f"{name}.json", json.dumps(value, ensure_ascii=False, indent=1).encode())
         for file in (*_installed(), *attached):
-            _attach(file, out)
+            if not (part := _part(file)):
+                raise InputError("evidence.no_part", file=str(file), parts=ATTACHED)
+            _put(out / part, files.contents(file, MOST))
         there = {name: any(out.glob(f"{name}.*")) for name in PARTS}
         _put(out / "index.html", page("index", there).encode())
         _sum(out, signer)
@@ -103,11 +99,12 @@ def hazards() -> dict[str, Any]:
 
 def _models(session: Session) -> list[dict[str, Any]]:
     """The registered models by their files' digests, and what serves each role."""
-    rows = []
-    for model in session.site.registry.registrations.models.values():
-        stored = [{"name": file.name, "bytes": file.stamp.bytes, "sha256": file.sha256} for file in model.files]
-        rows.append({"name": model.name, "role": model.role, "added": model.added, "by": model.by, "files": stored})
-    return rows
+    return [
+        {"name": model.name, "role": model.role, "added": model.added, "by": model.by, "files": [
+            {"name": file.name, "bytes": file.stamp.bytes, "sha256": file.sha256} for file in model.files
+        ]}
+        for model in session.site.registry.registrations.models.values()
+    ]  # fmt: skip
 
 
 def _corpus(session: Session) -> list[dict[str, Any]]:
@@ -121,18 +118,12 @@ def _corpus(session: Session) -> list[dict[str, Any]]:
                 "collection": asdict(collection),
                 "documents": len(documents),
                 "passages": sum(document.passages for document in documents),
-                "status": _counted(str(document.status.value) for document in documents),
-                "languages": _counted(document.language for document in documents),
+                "status": dict(sorted(Counter(document.status.value for document in documents).items())),
+                "languages": dict(sorted(Counter(document.language for document in documents).items())),
                 "editions": [editions[0], editions[-1]] if editions else [],
                 "without_edition": sum(not document.edition for document in documents),
             })  # fmt: skip
     return rows
-
-
-def _counted(values: Any) -> dict[str, int]:
-    from collections import Counter
-
-    return dict(sorted(Counter(values).items()))
 
 
 def _change(session: Session) -> dict[str, Any]:
@@ -168,13 +159,6 @@ def _part(file: Path) -> str:
     """The name under which ``file`` lies in the folder; "" if it is no part."""
     name = NAMES.get(file.name, file.name)
     return name if name.split(".")[0] in ATTACHED else ""
-
-
-def _attach(file: Path, out: Path) -> None:
-    name = _part(file)
-    if not name:
-        raise InputError("evidence.no_part", file=str(file), parts=ATTACHED)
-    _put(out / name, files.contents(file, MOST))
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -12,6 +12,7 @@ counts as one without a GPU and says why.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -24,8 +25,12 @@ from typing import TYPE_CHECKING
 import psutil
 
 from localmed.domain import Message, message
+from localmed.library import layout
+from localmed.process import files
+from localmed.site import alerts
 
 if TYPE_CHECKING:
+    from localmed.config import Settings
     from localmed.models.registry.registry import Candidate
 
 CONTEXTS = (4096, 8192, 32768)  # tokens: a short answer, a question with twenty passages, whole documents
@@ -161,15 +166,38 @@ def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
     if done.returncode:
         return (), message("doctor.smi_failed", code=done.returncode)
     try:
-        gpus = tuple(_gpu(line) for line in done.stdout.splitlines() if line.strip())
+        rows = [map(str.strip, line.rsplit(",", 3)) for line in done.stdout.splitlines() if line.strip()]
+        gpus = tuple(Gpu(name, driver, int(memory) * MIB, int(free) * MIB) for name, driver, memory, free in rows)
     except ValueError:
         return (), message("doctor.smi_unread")
     return gpus, None if gpus else message("doctor.no_gpu_named")
 
 
-def _gpu(line: str) -> Gpu:
-    name, driver, memory, free = (cell.strip() for cell in line.rsplit(",", 3))
-    return Gpu(name, driver, int(memory) * MIB, int(free) * MIB)
+# --- a GPU that is lost: the driver fails, a card falls off the bus ---------------------------------------------------
+
+
+def watch(settings: Settings, machine: Machine) -> None:
+    """Compare the GPUs of ``machine``, looked at just now, with how many there were (``<data>/gpus.json``).
+
+    Where fewer answer, answers become slow or fail: the alert ``gpu`` stands until they are back.
+    """
+    known, now = _known(settings.data), len(machine.gpus)
+    if now < known:
+        why = machine.no_gpu or message("doctor.no_gpu_named")
+        file = str(settings.data / layout.GPUS)
+        alerts.tell(settings, "gpu", message("alert.gpu", count=known - now, known=known, why=why, file=file))
+        return
+    alerts.clear(settings.data, "gpu")
+    if now > known:
+        with suppress(OSError):  # of a full disk: it is told elsewhere
+            files.replace(settings.data / layout.GPUS, json.dumps(now).encode())
+
+
+def _known(data: Path) -> int:
+    with suppress(OSError, ValueError):
+        known = json.loads(files.own_bytes(data / layout.GPUS))
+        return known if isinstance(known, int) else 0
+    return 0
 
 
 def size(count: float) -> str:

@@ -57,10 +57,11 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
         files: dict[str, bytes] = {
             "answer.json": _json(answer_json(answer, session.caller.language)),
             "answer.txt": shown(answer).encode(),
-            "trace.json": _json([_step(number, step) for number, step in enumerate(answer.trace, 1)]),
+            "trace.json": _json([{"number": number, "name": step.name, "detail": dict(step.detail),
+                                  "seconds": step.seconds} for number, step in enumerate(answer.trace, 1)]),
             **{f"sources/{number}.txt": text for number, text in _texts(answer)},
-        }
-        undrawn = _draw(session, answer, files)
+        }  # fmt: skip
+        undrawn, made = _draw(session, answer, files), answer.provenance
         facts = {
             "format": FORMAT,
             "answer": id_,
@@ -69,11 +70,13 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
             "question": kept.asked_text if open_question else None,
             "earlier": list(kept.asked_with.earlier) if open_question else None,
             "reports": [_report(report) for report in reports],
-            "versions": _versions(answer),
+            "versions": {"localmed": made.version, "localmed_now": __version__, "generation": made.generation,
+                         "profile": made.profile, "day": made.day, "models": dict(made.models),
+                         "prompts": dict(made.prompts)},
             "exported": {"by": session.caller.user, "time": _moment(datetime.now(UTC).timestamp())},
             "undrawn": list(undrawn),
             "audit": _audited(session, id_),
-        }
+        }  # fmt: skip
         archive = _zipped(facts, files)
         change.outcome = "with question" if open_question else "without question"
     return Incident(archive, open_question, undrawn)
@@ -158,23 +161,6 @@ def _audited(session: Session, id_: str) -> list[dict[str, Any]]:
     """The lines of the audit log that name the answer."""
     with Audit(session.data) as log:
         return [as_values(number, entry) for number, entry in log.numbered() if id_ in entry.subject]
-
-
-def _versions(answer: Answer) -> dict[str, Any]:
-    made = answer.provenance
-    return {
-        "localmed": made.version,
-        "localmed_now": __version__,
-        "generation": made.generation,
-        "profile": made.profile,
-        "day": made.day,
-        "models": dict(made.models),
-        "prompts": dict(made.prompts),
-    }
-
-
-def _step(number: int, step: Any) -> dict[str, Any]:
-    return {"number": number, "name": step.name, "detail": dict(step.detail), "seconds": step.seconds}
 
 
 def _report(report: Report) -> dict[str, Any]:

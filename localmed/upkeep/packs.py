@@ -302,15 +302,8 @@ def _withdrawals(folder: Path) -> Iterator[Withdrawal]:
 
 
 def _listed(withdrawals: bytes, retractions: bytes) -> Iterator[Withdrawal]:
-    yield from _entries(withdrawals)
-    for line in retractions.decode("utf-8", "replace").splitlines():
-        if identifier := line.partition("#")[0].strip():
-            yield Withdrawal("identifier", identifier, "", "retracted")
-
-
-def _entries(content: bytes) -> Iterator[Withdrawal]:
     try:
-        rows: Sequence[Mapping[str, Any]] = tomllib.loads(content.decode()).get("withdrawn", ())
+        rows: Sequence[Mapping[str, Any]] = tomllib.loads(withdrawals.decode()).get("withdrawn", ())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError("settings.toml", file=LISTS[0], place=toml_place(error)) from None
     for number, row in enumerate(rows, 1):
@@ -318,6 +311,9 @@ def _entries(content: bytes) -> Iterator[Withdrawal]:
         if len(ties) != 1 or not row.get("reason"):
             raise InputError("pack.withdrawal", number=number)
         yield Withdrawal(ties[0], row[ties[0]], str(row.get("title", "")), str(row["reason"]))
+    for line in retractions.decode("utf-8", "replace").splitlines():
+        if identifier := line.partition("#")[0].strip():
+            yield Withdrawal("identifier", identifier, "", "retracted")
 
 
 def _take(session: Session, manifest: Manifest, hooks: Hooks) -> None:
@@ -350,28 +346,19 @@ def _take(session: Session, manifest: Manifest, hooks: Hooks) -> None:
 
 def _withdraw(session: Session, name: str, withdrawals: Sequence[Withdrawal]) -> list[str]:
     """Put the ``withdrawals`` of the pack ``name`` in the ledger, unless they are there; return the titles."""
-    documents = _stored(session)
-    titles = []
+    documents, titles = list[Document](), list[str]()
+    with suppress(NoLibrary):
+        documents = lookups.documents(session)
     in_force = Withdrawals(session.data).in_force()
     for entry in withdrawals:
         matching = [document for document in documents if entry.names(document)]
-        if not matching and entry.by == "content":
-            matching = [_unseen(name, entry)]
+        if not matching and entry.by == "content":  # the site has not got it: withdrawn should it come
+            matching = [
+                Document(digest(FOLDER, entry.value), "", entry.value, entry.title, "", name, "", entry.value, "")
+            ]
         for document in matching:
             if document.id not in in_force[0] and document.status is not Status.WITHDRAWN:
                 changes.withdraw(session, document, True, entry.reason)
                 titles.append(document.title)
                 in_force = Withdrawals(session.data).in_force()
     return titles
-
-
-def _stored(session: Session) -> list[Document]:
-    try:
-        return lookups.documents(session)
-    except NoLibrary:
-        return []
-
-
-def _unseen(name: str, entry: Withdrawal) -> Document:
-    """A document that the site has not got: withdrawn by its content, should it come."""
-    return Document(digest(FOLDER, entry.value), "", entry.value, entry.title, "", name, "", entry.value, "")

@@ -23,15 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from localmed.domain import Kind, Message, message
 from localmed.domain.accounts import Account
-from localmed.domain.errors import (
-    AccountsAltered,
-    AnotherKey,
-    Damaged,
-    LibraryError,
-    NoLibrary,
-    StateLost,
-    UnknownName,
-)
+from localmed.domain.errors import AccountsAltered, AnotherKey, Damaged, LibraryError, NoLibrary, StateLost, UnknownName
 from localmed.ingest import manifest as manifests
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.ingest.sources import Source
@@ -118,9 +110,8 @@ def _undone(data: Path, number: int) -> Message:
         manifest = generations.manifest_of(data, number)
     except Damaged:
         return message("generation.repair_undoes_unknown", number=number)
-    return message(
-        "generation.repair_undoes", number=number, day=manifest.created[:10], reason=from_text(manifest.reason)
-    )
+    day, why = manifest.created[:10], from_text(manifest.reason)
+    return message("generation.repair_undoes", number=number, day=day, reason=why)
 
 
 @dataclass(frozen=True, slots=True)

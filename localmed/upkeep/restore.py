@@ -13,14 +13,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from localmed.domain.errors import AnotherKey, Busy, Damaged, LocalmedError, UsageError
 from localmed.library import generations, layout
-from localmed.library.in_force import Changing, changing, copy_of, in_force, newest
+from localmed.library.in_force import changing, copy_of, in_force, newest
 from localmed.library.journal import SINCE_CHECKPOINT, WITH_ANOTHER_KEY, InForce, replay
 from localmed.library.older import is_moved
 from localmed.library.state import FILE as STATE_FILE
@@ -82,7 +82,7 @@ def _restored(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Ho
     fresh = data.with_name(f".{data.name}.restoring")
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        with backups_of.explained(data.parent), _unused(data if existing else None):
+        with backups_of.explained(data.parent), _unused(data) if existing else nullcontext():
             _write_all(folder, chosen, fresh, hooks)
             _verify(fresh)
             known = _newest_row(data)
@@ -146,11 +146,8 @@ def _newest_row(data: Path) -> str:
 
 
 @contextmanager
-def _unused(data: Path | None) -> Iterator[None]:
+def _unused(data: Path) -> Iterator[None]:
     """Nobody writes or reads ``data`` meanwhile; raise ``Busy`` where somebody does."""
-    if data is None:
-        yield
-        return
     with closing(generations.lock_writer(data)):
         if generations.in_use(data):
             raise Busy("restore.in_use", data=str(data))
@@ -215,19 +212,15 @@ def _in_force_again(known: list[InForce], fresh: Path) -> int:
                 if change.after.access.get(name) != groups:
                     entry = entry_of("access", name, "restored")
                     change.note(entry, kind="access", collection=name, groups=sorted(groups))
-            _disable(change, [user for user, rights in found.rights.items() if " disabled: " in rights])
+            for user in (user for user, rights in found.rights.items() if " disabled: " in rights):
+                query = "UPDATE accounts SET disabled = 1 WHERE user = ? AND disabled = 0"
+                if change.state.execute(query, (user,)).rowcount:
+                    noted_accounts.note(change, entry_of("account change", user, "restored"))
             stopped = {(one.kind, one.name) for one in change.after.stops}
             for stop in (one for one in found.stops if (one.kind, one.name) not in stopped):
                 entry = replace(entry_of(STOP, f"{stop.kind} {stop.name}", "restored", user=stop.user), time=stop.time)
                 change.note(entry, kind="stop", what=stop.kind, name=stop.name, stopped=True, reason=stop.reason)
     return count
-
-
-def _disable(change: Changing, users: list[str]) -> None:
-    for user in users:
-        query = "UPDATE accounts SET disabled = 1 WHERE user = ? AND disabled = 0"
-        if change.state.execute(query, (user,)).rowcount:
-            noted_accounts.note(change, entry_of("account change", user, "restored"))
 
 
 def _exchange(data: Path, fresh: Path) -> str:

@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from localmed.domain.errors import InputError, UsageError
 from localmed.process import files
-from localmed.upkeep.verifier import (
-    CONTENT,
-    FORMAT,
-    KEYS_LEAST,
-    MANIFEST,
-    ROOT,
-    Refused,
-    Trust,
-    safe_path,
-)
+from localmed.upkeep.verifier import CONTENT, FORMAT, KEYS_LEAST, MANIFEST, ROOT, Refused, Trust, safe_path
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

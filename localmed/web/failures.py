@@ -28,9 +28,9 @@ from localmed.domain.errors import (
     QueueFull,
     UnknownName,
     UsageError,
-    place,
 )
 from localmed.messages import as_json, sentences
+from localmed.process.confined import place
 from localmed.web import pages, visits
 from localmed.web.visits import Visit
 

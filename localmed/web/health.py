@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from localmed.domain import message
 from localmed.domain.errors import ModelError
-from localmed.upkeep import doctor, health
+from localmed.upkeep import doctor
 from localmed.web import pages
 from localmed.web.visits import Anybody, Models
 
@@ -31,13 +31,13 @@ def live() -> Response:
 @router.get("/health/ready")
 def ready(visit: Anybody) -> Response:
     """Pages work."""
-    return _reply("ready", tuple(health.not_ready(visit.site)))
+    return _reply("ready", tuple(doctor.not_ready(visit.site)))
 
 
 @router.get("/health/answer")
 def answer(visit: Anybody) -> Response:
     """Questions are answered."""
-    return _reply("answer", (*health.not_ready(visit.site), *health.not_answering(visit.site)))
+    return _reply("answer", (*doctor.not_ready(visit.site), *doctor.not_answering(visit.site)))
 
 
 def _reply(name: str, faults: tuple[str, ...]) -> Response:
@@ -48,17 +48,12 @@ def _reply(name: str, faults: tuple[str, ...]) -> Response:
 def overview(visit: Models) -> Response:
     """Doctor, what serves which role, the model host's queue and memory."""
     site, status = visit.site, None
-    examined = doctor.site_of(
-        site.settings, site.registry, False, _unfollowed, site.host_status, lambda: site.encoder.identity
+    checks = sorted(
+        doctor.examine(doctor.Site.of(site), doctor.checks_for(site.settings)), key=lambda check: check.level == "ok"
     )
-    checks = sorted(doctor.examine(examined, doctor.checks_for(site.settings)), key=lambda check: check.level == "ok")
     with suppress(ModelError):  # told by a check
         status = site.host_status()
-    faults = tuple(message(f"web.fault.{name}") for name in (*health.not_ready(site), *health.not_answering(site)))
+    faults = tuple(message(f"web.fault.{name}") for name in (*doctor.not_ready(site), *doctor.not_answering(site)))
     return pages.page(
         visit, "health.html", checks=checks, serving=site.serving, host=status, faults=faults, day=date.today()
     )
-
-
-def _unfollowed(_share: float, _name: str) -> None:
-    """Nobody follows: nothing is read whole."""

@@ -24,8 +24,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localmed.domain.accounts import Right
-from localmed.domain.errors import Busy, LimitExceeded, NotAllowed, NoToken, NotSignedIn, UsageError, place
+from localmed.domain.errors import Busy, LimitExceeded, NotAllowed, NoToken, NotSignedIn, UsageError
 from localmed.people import tokens
+from localmed.process.confined import place
 from localmed.web import failures
 from localmed.web.visits import visit_of
 

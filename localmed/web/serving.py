@@ -24,7 +24,6 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from localmed.config import Settings, load
 from localmed.domain.errors import InputError, LocalmedError, Unresponsive, UsageError, reason
-from localmed.nightly import gpus
 from localmed.process import children
 from localmed.process.environment import few_arenas
 from localmed.process.files import contents
@@ -120,7 +119,7 @@ class _Keeper:
         while not over.wait(pause):
             if time.monotonic() - looked >= GPU_LOOK:
                 looked = time.monotonic()
-                gpus.watch(self.site.settings, fit.look())
+                fit.watch(self.site.settings, fit.look())
             ours = self.process is not None and self.process.poll() is None
             try:
                 answers = self.site.host_status() is not None

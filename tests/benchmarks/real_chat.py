@@ -93,7 +93,7 @@ class Recorded:
         return [Choice(tuple(values)) for values in row["probabilities"]]
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """See ``TokenCounter``."""
+        """See ``CountingChat``."""
         return self._model.count(texts)
 
     def _completed(self, request: Request, watch: Watch) -> dict[str, Any]:

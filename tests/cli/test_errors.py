@@ -355,3 +355,8 @@ def test_usage_is_said_in_chinese(
     line = copied(*arguments).failed(2)
     assert expected in line
     assert "请参阅：localmed" in line
+
+
+def test_standard_input_is_read_once(tmp_path: Path) -> None:
+    refused = Localmed(tmp_path / "data")("ebm", "-", "--patient", "-", stdin="Is metformin safe?\n").failed(2)
+    assert phrase("cli.stdin_twice.what") in refused

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from localmed.domain.errors import Cancelled, ModelError, UsageError
-from localmed.domain.ports import ChatModel, Message, Request, TokenCounter, Watch
+from localmed.domain.ports import ChatModel, CountingChat, Message, Request, Watch
 
 SECRET = "jaundice"  # stands for a patient's words: never in an error
 ASK = (Message("system", "Be brief."), Message("user", f"Is {SECRET} relevant"))
@@ -68,7 +68,7 @@ class ChatContract:
         assert model.complete(Request(ASK, 8)).prompt_tokens > 3
 
 
-def counts_grow(model: TokenCounter) -> None:
+def counts_grow(model: CountingChat) -> None:
     """``count`` answers text by text, longer for more, nothing for nothing."""
     short, long, nothing = model.count(["the dose", "the dose of the day", ""])
     assert 0 == nothing < short < long

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.nightly import gpus
+from localmed.library import layout
 from localmed.site import alerts
 from localmed.upkeep import fit
 
@@ -27,16 +27,16 @@ def lost_gpus(settings: Settings) -> list[dict[str, object]]:
 
 def test_a_lost_gpu_is_told_until_it_is_back(settings: Settings, tmp_path: Path) -> None:
     settings.data.mkdir(exist_ok=True)
-    gpus.watch(settings, machine(tmp_path, code=9))
+    fit.watch(settings, machine(tmp_path, code=9))
     assert not lost_gpus(settings), "there never was one"
-    gpus.watch(settings, machine(tmp_path, CARD, CARD))
-    gpus.watch(settings, machine(tmp_path, CARD))
+    fit.watch(settings, machine(tmp_path, CARD, CARD))
+    fit.watch(settings, machine(tmp_path, CARD))
     assert [(one["count"], one["known"]) for one in lost_gpus(settings)] == [(1, 2)]
-    gpus.watch(settings, machine(tmp_path, code=9))  # the driver is gone
+    fit.watch(settings, machine(tmp_path, code=9))  # the driver is gone
     assert [(one["count"], one["known"]) for one in lost_gpus(settings)] == [(2, 2)]
-    gpus.watch(settings, machine(tmp_path, CARD, CARD))
+    fit.watch(settings, machine(tmp_path, CARD, CARD))
     assert not lost_gpus(settings)
-    gpus.watch(settings, machine(tmp_path, CARD))
-    (settings.data / gpus.FILE).unlink()  # on purpose
-    gpus.watch(settings, machine(tmp_path, CARD))
+    fit.watch(settings, machine(tmp_path, CARD))
+    (settings.data / layout.GPUS).unlink()  # on purpose
+    fit.watch(settings, machine(tmp_path, CARD))
     assert not lost_gpus(settings)

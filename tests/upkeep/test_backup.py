@@ -32,6 +32,7 @@ from localmed.site.session import Session
 from localmed.upkeep import backup, check, packs
 from localmed.upkeep import restore as restoring
 from localmed.upkeep.restore import restore
+from tests.cli.conftest import Localmed
 from tests.fakes import HashedWords, described, documents, import_into, opened, overwrite, verify, write
 from tests.site.publishing import Publisher
 from tests.site.test_cut_off import killed_before
@@ -127,6 +128,37 @@ def test_a_file_is_fetched_from_the_newest_backup_that_has_it_whole(
     backup.place_of(folder, middle, original).write_bytes(b"decayed")
     backup.fetch(folder, original.sha256, tmp_path / "mended")
     assert (tmp_path / "mended").read_bytes() == backup.place_of(folder, oldest, original).read_bytes()
+
+
+def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: Settings, folder: Path) -> None:
+    nightly = replace(
+        filled,
+        refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1, verify=False),
+        backup=BackupSettings(folder=str(folder)),
+    )
+    with opened(nightly, HashedWords()) as session:
+        original = next((session.data / "files").iterdir())
+        good, name = original.read_bytes(), f"files/{original.name}"
+        overwrite(original, b"decayed")
+        without = backup.make(session, folder, SILENT)
+        assert without.damaged == (name,)
+        assert name not in {file.path for file in without.files}, "nothing whole of it is at hand"
+        overwrite(original, good)
+        assert not backup.make(session, folder, SILENT).damaged
+        overwrite(original, b"decayed")
+        made = backup.read(folder, backup.make(session, folder, SILENT).name)
+        assert made.damaged == (name,)
+        [stored] = [file for file in made.files if file.path == name]
+        assert backup.place_of(folder, made, stored).read_bytes() == good
+        assert not list(backup.damaged(folder, made))
+        night = refresh(session)
+        assert [error.code for error in night.errors] == ["backup.originals"]
+        assert night.backup
+        assert "backup" in {alert.kind for alert in alerts.alerts(session.data)}
+    ran = Localmed(filled.data)("backup", "--folder", str(folder))
+    assert (ran.code, "localmed repair" in ran.err) == (5, True)
+    backup.fetch(folder, original.name, original)
+    Localmed(filled.data).ok("backup", "--folder", str(folder))
 
 
 def test_a_folder_that_cannot_be_moved_is_told_and_stays(

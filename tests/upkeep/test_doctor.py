@@ -72,9 +72,12 @@ def lines(site: Site, name: str) -> list[Check]:
 
 
 def levels(site: Site) -> dict[str, Level]:
-    """The worst level by name."""
+    """The worst level by name; a notice is no fault."""
     worst: dict[str, Level] = {}
     for check in doctor.examine(site):
+        if check.level is Level.NOTICE:
+            assert check.remedy
+            continue
         worst[check.name] = max(worst.get(check.name, Level.OK), check.level, key=list(Level).index)
     return worst
 

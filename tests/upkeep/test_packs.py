@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from localmed.domain import SearchFilter, Status
+from localmed.domain import Document, SearchFilter, Status
 from localmed.domain.errors import InputError, UsageError
 from localmed.library import layout
 from localmed.site import importing, lookups
@@ -64,6 +64,14 @@ def test_retracted_studies_and_texts_not_yet_there_are_withdrawn(session: Sessio
     with session.workspace() as workspace:
         hits = workspace.find("INR every day until stable", SearchFilter(), 5).found.hits
     assert not [hit for hit in hits if "every day" in hit.passage.text]
+
+
+def test_a_retracted_study_is_withdrawn_by_its_identifier(session: Session, ours: Publisher) -> None:
+    ours.write("retractions.txt", "# of this year\n\nPMID:1  # retracted in March\n")
+    [withdrawal] = packs.inspect(session, ours.pack("one")).withdrawals
+    names = ("pmid:1", "doi:1")
+    studies = [Document(name, "wards", name, "", "en", "", "", "", "", identifiers=(name,)) for name in names]
+    assert [study.id for study in studies if withdrawal.names(study)] == ["pmid:1"]
 
 
 # --- the publisher ----------------------------------------------------------------------------------------------------

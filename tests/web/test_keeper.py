@@ -49,7 +49,7 @@ def test_only_a_host_that_says_nothing_is_replaced(
     keeper = serving._Keeper(site, process=Running())  # type: ignore[arg-type]
     monkeypatch.setattr(serving, "LOOK", 0.01)
     monkeypatch.setattr(serving, "GPU_LOOK", -1e9)
-    monkeypatch.setattr("localmed.web.serving.gpus.watch", lambda *_: None)
+    monkeypatch.setattr("localmed.web.serving.fit.watch", lambda *_: None)
     monkeypatch.setattr("localmed.web.serving.fit.look", lambda: None)
     monkeypatch.setattr(keeper, "start", lambda: started.append(1))
     keeper.keep(over)

@@ -44,7 +44,7 @@ class ChatFile:
 
 
 class LlamaChat:
-    """A ``ChatModel`` and ``TokenCounter``. Requests wait for each other; put a queue in front for fairness.
+    """A ``CountingChat``. Requests wait for each other; put a queue in front for fairness.
 
     ``admit`` is called before the file is loaded, each time, and raises where it may not be (hash changed).
     """
@@ -95,7 +95,7 @@ class LlamaChat:
         return [Choice(tuple(map(float, row)), known) for row, known in zip(rows, measured, strict=True)]
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """See ``TokenCounter``."""
+        """See ``CountingChat``."""
         if not texts:
             return []
         return [int(number) for number in self.owner.ask("count", {"texts": list(texts)})["counts"]]
