@@ -4,9 +4,9 @@ Everything heavy is made when first needed, so that a command pays for what it u
 encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a host owns
 it, works for one thread at a time, as does an open library.
 
-Models are chosen anew when the registry's record changes, whoever changed it, and when a model host comes, goes or is
-lost. A question that is being answered keeps the models that it began with; they are closed when the last such question
-has ended.
+Models are chosen anew when the registry's record changes, whoever changed it, and when a model host comes, goes, is
+lost or answers again. A question that is being answered keeps the models that it began with; they are closed when the
+last such question has ended.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Made:
 
     @property
     def lost(self) -> bool:
-        """Whether the model host that it uses has ended or has other models now."""
+        """Whether the model host that it uses has ended or has other models now, or one that was busy answers."""
         return any(isinstance(item, Hosted) and item.lost for item in list(self._by_name.values()))
 
     @contextmanager
