@@ -35,8 +35,8 @@ from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations, layout
 from localmed.library.generations import Patience
+from localmed.library.in_force import in_force
 from localmed.library.journal import Withdrawal
-from localmed.library.withdrawals import Withdrawals
 from localmed.nightly import gpus, nights
 from localmed.people.history import count_citing
 from localmed.process import files
@@ -278,7 +278,7 @@ def _of_collection(name: str, error: LocalmedError) -> Message:
 
 def _withdrawn_since(data: Path, since: str) -> list[Withdrawal]:
     """What was withdrawn since then and is so still."""
-    return [entry for entry in Withdrawals(data).newest().values() if entry.withdrawn and entry.time >= since]
+    return [entry for entry in in_force(data).newest().values() if entry.withdrawn and entry.time >= since]
 
 
 def _backed_up(session: Session, night: Night, stages: _Stages) -> Night:

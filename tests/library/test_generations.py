@@ -19,8 +19,7 @@ from localmed.domain import Collection, Message, message
 from localmed.domain.errors import Busy, Cancelled, Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, intact, pruning
 from localmed.library.dense import COMPACT_FRAGMENTS
-from localmed.library.gate import guarded
-from localmed.library.generations import Manifest, lock_writer
+from localmed.library.generations import Manifest, guarded, lock_writer
 from localmed.library.intact import FileEntry
 from localmed.library.library import Library, build
 from localmed.messages import from_text, render
