@@ -211,11 +211,11 @@ def encoded(encoder: Embedder, passages: Sequence[Passage]) -> Encoded:
 
 def withdraw(data: Path, document: Document, withdrawn: bool = True, reason: str = "test") -> None:
     """Withdraw a document, or take that back, as ``changes.withdraw`` does."""
-    from localmed.library import in_force, withdrawals
+    from localmed.library import in_force
     from localmed.site.audit import entry_of
 
     with in_force.changing(data) as change:
-        withdrawals.put(change, entry_of("withdraw", document.id, "in force"), document, withdrawn, reason)
+        change.withdraw(entry_of("withdraw", document.id, "in force"), document, withdrawn, reason)
 
 
 def restrict(data: Path, collection: str, groups: Sequence[str]) -> None:

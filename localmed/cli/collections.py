@@ -94,7 +94,7 @@ def access(session: Session, name: str, groups: tuple[str, ...], everybody: bool
     lookups.collection(session, name)
     if groups or everybody:
         changes.set_access(session, name, groups)
-    allowed = sorted(session.access.all().get(name, ()))
+    allowed = next(list(row.groups) for row in lookups.collections(session) if row.collection.name == name)
     if as_json:
         print_json({"collection": name, "access": allowed})
     else:

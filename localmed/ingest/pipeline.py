@@ -39,11 +39,11 @@ from localmed.ingest.sources import Leaving, Source, absolute, empty, find, miss
 from localmed.library import layout, remarks
 from localmed.library.catalogue import ImportedFile
 from localmed.library.generations import AT_ONCE, Patience
+from localmed.library.in_force import in_force
 from localmed.library.library import Builder, build
 from localmed.library.remarks import Planted
 from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache, texts_of
-from localmed.library.withdrawals import Withdrawals
 from localmed.process import children, hooks
 
 __all__ = ["Importer", "Line", "Progress", "Report", "Started", "together"]
@@ -135,7 +135,7 @@ class Importer:
         return [absolute(path) for path in self._paths if path.is_dir()]
 
     def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], missing_paths: Sequence[str]) -> None:
-        withdrawn = () if self.near_copies else Withdrawals(self._settings.data).sketched()
+        withdrawn = () if self.near_copies else in_force(self._settings.data).sketched()
         context = Context.of(self._descriptions, builder.catalogue, unread, missing_paths, withdrawn)
         engine = self.engine
         encoding = engine.encoding(self._encoder.identity.slug) if engine else None

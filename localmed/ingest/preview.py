@@ -36,8 +36,8 @@ from localmed.ingest.reading import Context, Descriptions, Reading, read
 from localmed.ingest.sources import absolute, empty, find, missing
 from localmed.library import layout, originals
 from localmed.library.catalogue import FILE, Catalogue
+from localmed.library.in_force import in_force
 from localmed.library.library import Library
-from localmed.library.withdrawals import Withdrawals
 from localmed.process import files
 from localmed.process.files import Opener, open_regular, told_if_full
 
@@ -74,7 +74,7 @@ class Preview:
             if started:
                 started(sum(source.bytes for source in sources))
             ordered = in_order(sources, known, self._manifest.latest)
-            withdrawn = Withdrawals(self._settings.data).sketched()
+            withdrawn = in_force(self._settings.data).sketched()
             context = Context.of(self._descriptions, catalogue, ordered, missing_paths, withdrawn)
             with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
                 for opened in opening.files(ordered):

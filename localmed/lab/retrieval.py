@@ -32,8 +32,8 @@ from localmed.lab.measures import JUDGED, MEASURES, Estimate, Run, scores
 from localmed.lab.reporting import ROWS, Report, Table
 from localmed.lab.rows import Rows
 from localmed.lab.sets import Question, QuestionSet
+from localmed.library.in_force import in_force
 from localmed.library.library import Library
-from localmed.library.withdrawals import Withdrawals
 from localmed.retrieval.search import HybridSearch
 from localmed.text.language import detect
 
@@ -85,7 +85,7 @@ class Bench:
     def made_with(self, question_set: QuestionSet) -> dict[str, str]:
         """What differs wherever a run could."""
         manifest = self.library.manifest
-        ids, contents = Withdrawals(self.library.data).in_force()
+        ids, contents = in_force(self.library.data).withdrawn()
         return {
             "questions": digest(*(f"{question.id}\t{question.text}" for question in question_set.questions))[:16],
             "asked": repr(question_set.search_filter),

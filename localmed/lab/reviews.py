@@ -20,6 +20,7 @@ from localmed.domain.errors import InputError, UnknownName, UsageError
 from localmed.lab import review_sheets as review
 from localmed.lab.review_sheets import Block, Key
 from localmed.library import generations
+from localmed.library.access import hidden_from
 from localmed.library.state import rows
 from localmed.people import accounts
 from localmed.people.sealing import seal, unseal
@@ -130,7 +131,7 @@ def _hidden(session: Session, reviewers: Iterable[str]) -> frozenset[str]:
     """The collections that not every reviewer may read, and those that are stopped: no answer is made of them."""
     known = [accounts.account(session.data, name) for name in reviewers]
     groups = [None if account.reads_all else frozenset(account.groups) for account in known]
-    return stops.stopped(session.data, stops.COLLECTION).union(*map(session.access.hidden_from, groups))
+    return stops.stopped(session.data, stops.COLLECTION).union(*(hidden_from(one, session.data) for one in groups))
 
 
 def reviews(session: Session) -> list[Review]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from localmed.domain.errors import UsageError
@@ -21,22 +21,11 @@ NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
 Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
 
 
-class Access:
-    """Who may read what at the site of a data folder, as of each call."""
-
-    def __init__(self, data: Path) -> None:
-        """Nothing is read before the first question."""
-        self._data = data
-
-    def all(self) -> Mapping[str, frozenset[str]]:
-        """The groups of each collection that is restricted; raise ``Damaged`` where that cannot be told for certain."""
-        return in_force(self._data).access
-
-    def hidden_from(self, groups: Groups) -> frozenset[str]:
-        """The collections that a reader of ``groups`` may not read."""
-        if groups is None:
-            return frozenset()
-        return frozenset(name for name, allowed in self.all().items() if not allowed & groups)
+def hidden_from(groups: Groups, data: Path) -> frozenset[str]:
+    """The collections that a reader of ``groups`` may not read; raise ``Damaged`` where that cannot be told."""
+    if groups is None:
+        return frozenset()
+    return frozenset(name for name, allowed in in_force(data).access.items() if not allowed & groups)
 
 
 def put(change: Changing, entry: Entry, collection: str, groups: Collection[str]) -> None:

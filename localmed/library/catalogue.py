@@ -12,35 +12,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Collection as Container
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from localmed.domain import Collection, Document, Kind, Message, Status, message
-from localmed.domain.errors import Damaged, UnknownName, UnreadableIndex, reason
+from localmed.domain.errors import UnknownName, UnreadableIndex
 from localmed.library.governed import GOVERNANCE, Governed, governance_of
 from localmed.library.migrations import LIBRARY, open_database
-from localmed.library.reading import Checked, stored_bytes
+from localmed.library.reading import open_published, stored_bytes, unchanging
 from localmed.messages import as_json, from_json
 
 FILE = "library.sqlite"
-COLUMNS = (
-    "id",
-    "collection",
-    "content",
-    "file_sha256",
-    "title",
-    "edition",
-    "language",
-    "status",
-    "replaced_by",
-    "passages",
-)
+COLUMNS = ("id", "collection", "content", "file_sha256", "title", "edition", "language", "status", "replaced_by",
+           "passages")  # fmt: skip
 _MORE = tuple(field.name for field in fields(Document) if field.name not in (*COLUMNS, "governance"))
 _STORED = (*COLUMNS, *GOVERNANCE, "more")
 _DIGESTED = (*_STORED, "file")  # what the digest of a row is made of
@@ -65,10 +55,7 @@ class Catalogue:
     """The SQLite file of one generation, read-only unless ``writable``."""
 
     def __init__(self, path: Path, writable: bool = False, hidden: Container[str] = ()) -> None:
-        """Open ``path``, without the collections ``hidden`` from whoever reads; these are for reading only.
-
-        A published generation's file is never written, not even to migrate it.
-        """
+        """Open ``path``, without the collections ``hidden`` from whoever reads; these are for reading only."""
         self._writable, self._hidden = writable, bool(hidden)
         if writable:
             self._database = open_database(path, LIBRARY)
@@ -76,15 +63,7 @@ class Catalogue:
             self._database.execute("PRAGMA synchronous = OFF")  # the swap syncs the file
             self._database.execute("BEGIN")
             return
-        self._database = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False, factory=Checked
-        )
-        try:
-            version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            raise UnreadableIndex("library.unreadable", path=str(path), error=reason(error)) from None
-        if not _OLDEST <= version <= len(LIBRARY):
-            raise Damaged("library.schema", path=str(path), version=version, known=len(LIBRARY))
+        self._database, version = open_published(path, LIBRARY, _OLDEST)
         self._show(version, hidden)
 
     def _show(self, version: int, hidden: Container[str]) -> None:
@@ -93,7 +72,6 @@ class Catalogue:
         execute("PRAGMA temp_store = MEMORY")
         execute("CREATE TEMP TABLE hidden (name TEXT PRIMARY KEY)")
         self._database.executemany("INSERT INTO hidden VALUES (?)", [(name,) for name in hidden])
-        self._database.commit()
         lacking = (*(GOVERNANCE if version < _GOVERNED else ()), *(("digest",) if version < len(LIBRARY) else ()))
         missing = "".join(f", '' AS {name}" for name in lacking)
         execute(f"CREATE TEMP VIEW every AS SELECT *{missing} FROM main.documents")  # noqa: S608
@@ -379,8 +357,7 @@ def _note(stored: Any) -> Message:
 
 def originals_of(generation: Path) -> set[str]:
     """The hashes of the files that ``generation`` was made from, whatever its schema."""
-    uri = f"{(generation / FILE).absolute().as_uri()}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(uri, uri=True)) as database:
+    with closing(unchanging(generation / FILE)) as database:
         rows = database.execute("SELECT sha256 FROM files UNION SELECT file_sha256 FROM documents")
         return {row[0] for row in rows}
 
@@ -388,3 +365,55 @@ def originals_of(generation: Path) -> set[str]:
 def totals(counts: dict[str, tuple[int, int]]) -> tuple[int, int]:
     """Documents and passages of all collections together."""
     return sum(pair[0] for pair in counts.values()), sum(pair[1] for pair in counts.values())
+
+
+# --- what one generation would change of another, for whoever decides whether it shall be served ---------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A file that one generation has and another has not, or has other bytes of ("" if the file is to go)."""
+
+    collection: str
+    path: str
+    sha256: str
+
+
+def differences(before: Path, after: Path) -> list[Difference]:
+    """The files that generation ``after`` has read and ``before`` has not so, and those that it has no longer."""
+    old, new = _files(before), _files(after)
+    changed = [Difference(*key, file.sha256) for key, file in new.items() if old.get(key, None) != file]
+    return changed + [Difference(*key, "") for key in old if key not in new]
+
+
+Pair = tuple[Document | None, Document | None]  # a document before and after, None where there is none
+
+
+def document_changes(before: Path, after: Path, most: int) -> list[Pair]:
+    """The documents of changed files as generations ``before`` and ``after`` have them, the first ``most``."""
+    files = dict.fromkeys((one.collection, one.path) for one in differences(before, after))
+
+    def pairs() -> Iterator[Pair]:
+        with closing(Catalogue(before / FILE)) as old, closing(Catalogue(after / FILE)) as new:
+            for file in files:
+                was, now = ({one.id: one for one in catalogue.of_file(*file)} for catalogue in (old, new))
+                for name in sorted({*was, *now}):
+                    if was.get(name) != now.get(name):
+                        yield was.get(name), now.get(name)
+
+    return list(islice(pairs(), most))
+
+
+def only_empty_collections(before: Path, after: Path) -> bool:
+    """Whether all that generation ``after`` has beside ``before`` are collections without documents."""
+    with closing(Catalogue(before / FILE)) as old, closing(Catalogue(after / FILE)) as new:
+        known = old.collections()
+        made = [it for it in new.collections() if it not in known]
+        beside = [it for it in new.collections() if it in known]
+        return bool(made) and beside == known and new.documents() == old.documents()
+
+
+def _files(generation: Path) -> dict[tuple[str, str], ImportedFile]:
+    with closing(Catalogue(generation / FILE)) as catalogue:
+        names = [collection.name for collection in catalogue.collections()]
+        return {(name, path): file for name in names for path, file in catalogue.files(name).items()}

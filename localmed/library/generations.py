@@ -8,7 +8,7 @@
 Rules: a generation never changes once published. The next one is built in ``generations/building`` from hard links of
 the Lance and Tantivy files (immutable once written), copies of the SQLite files (they are not; the concept graph is
 copied only before it is changed), and no lock files. It is published by: hash what is new, write and sync the
-manifest, sync every new file and folder (neither engine does), let the gate look (``gate.py``), rename, swap the
+manifest, sync every new file and folder (neither engine does), let the gate look (``guarded``), rename, swap the
 link. A crash before the swap leaves the old generation, after it the new one. A reader holds a shared lock on
 ``lease``, so that pruning never pulls a file from under it: ``with lease(data) as generation`` is how everybody else
 comes to a generation's folder (``tests/lint.py``); whoever holds the writer lock needs none.
@@ -23,15 +23,16 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from functools import lru_cache
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, TypeVar
 
 from localmed.domain import Message, digest, message
 from localmed.domain.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
-from localmed.library import gate, intact, layout, served
+from localmed.library import intact, layout
 from localmed.library.intact import FileEntry, sha256_of
 from localmed.messages import to_text
 from localmed.process import files, hooks
@@ -285,27 +286,16 @@ def lease(data: Path, number: int | None = None) -> Iterator[Path]:
 
     Raise ``NoLibrary`` or ``UnknownName`` where there is none, ``Damaged`` where it has lost its lease.
     """
-    generation, stream = _held(data) if number is None else _held_at(data, number)
-    with stream:
-        yield generation
-
-
-def _held(data: Path) -> tuple[Path, IO[bytes]]:
+    named = partial(current, data) if number is None else partial(path_of, data, number)
     for _ in range(10):  # each needs a whole import to finish meanwhile
-        generation = current(data)
+        generation = named()
         if stream := hold(generation):
-            return generation, stream
-        if current(data) == generation:
+            with stream:
+                yield generation
+            return
+        if named() == generation:  # else another is served, or it raises for one that was removed meanwhile
             raise Damaged("generation.incomplete", name=generation.name)
     raise Busy("generation.replaced")
-
-
-def _held_at(data: Path, number: int) -> tuple[Path, IO[bytes]]:
-    generation = path_of(data, number)
-    if stream := hold(generation):
-        return generation, stream
-    path_of(data, number)  # says so if it was removed meanwhile
-    raise Damaged("generation.incomplete", name=generation.name)
 
 
 def hold(generation: Path) -> IO[bytes] | None:
@@ -377,32 +367,45 @@ def clone(source: Path, target: Path) -> None:
 
     The copies are checked: hashed again for the next manifest, a flipped bit would pass for what was meant.
     """
-    for name, entry in read_manifest(source).files.items():
+    for name in read_manifest(source).files:
         destination = target / name
         destination.parent.mkdir(parents=True, exist_ok=True)
         if destination.suffix not in COPIED or name in COPIED_LATER:
             os.link(source / name, destination)
         else:
-            _copy(source, name, entry, destination)
+            copy_checked(source, name, destination)
 
 
 def unshare(source: Path, building: Path, name: str) -> None:
     """Give a file of ``COPIED_LATER`` in ``building`` bytes of its own, if it is the one of generation ``source``."""
     shared, fresh = building / name, building / f"{name}.new"
     if shared.exists() and shared.samefile(source / name):
-        _copy(source, name, read_manifest(source).files[name], fresh)
+        copy_checked(source, name, fresh)
         fresh.replace(shared)
 
 
-def copy_checked(source: Path, name: str, target: Path) -> None:
-    """A copy of a file of generation ``source`` in ``target``; raise ``Damaged`` if it is not what was published."""
-    _copy(source, name, read_manifest(source).files[name], target / name)
-
-
-def _copy(source: Path, name: str, entry: FileEntry, destination: Path) -> None:
+def copy_checked(source: Path, name: str, destination: Path) -> None:
+    """Copy a file of generation ``source``; raise ``Damaged`` if the copy is not what was published."""
     shutil.copyfile(source / name, destination)
-    if sha256_of(destination) != entry.sha256:
+    if sha256_of(destination) != read_manifest(source).files[name].sha256:
         raise Damaged("generation.no_base", name=source.name, problem=message("file.changed", file=name))
+
+
+_GATE: ContextVar[Callable[[Path], object]] = ContextVar("gate", default=lambda _: None)
+
+
+@contextmanager
+def guarded(gate: Callable[[Path], object]) -> Iterator[None]:
+    """Let ``gate`` look at the folder of what this thread is about to serve within the block.
+
+    What it raises keeps a generation, built or gone back to, from being served. Without a gate everything passes: in
+    tests of the library itself, and in ``localmed repair``, which begins where nothing whole is served.
+    """
+    token = _GATE.set(gate)
+    try:
+        yield
+    finally:
+        _GATE.reset(token)
 
 
 def publish(
@@ -415,13 +418,10 @@ def publish(
     number = max([parent, *numbers(data)]) + 1
     (built / LEASE).touch()
     entries = _hash_files(built, path_of(data, parent) if parent else None)
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    manifest = Manifest(
-        number, created, to_text(reason), encoder, parent, documents, passages, entries, journal=journal
-    )
+    manifest = Manifest(number, _now(), to_text(reason), encoder, parent, documents, passages, entries, journal=journal)
     (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(built)
-    gate.look(built)
+    _GATE.get()(built)
     hooks.check()  # the last look: what comes now takes effect
     target = folder(data) / f"{number:04d}"
     _point(data, number)  # before there is such a generation: one without a link to it is damage
@@ -444,7 +444,7 @@ def switch(data: Path, number: int) -> None:
     path_of(data, number)
     _point(data, number).replace(data / layout.CURRENT)
     files.sync(data)
-    served.note(folder(data), number)
+    _note_served(data, number)
 
 
 def rollback(data: Path, number: int | None) -> int:
@@ -455,7 +455,7 @@ def rollback(data: Path, number: int | None) -> int:
     if problems:
         raise Damaged("generation.chosen_damaged", name=chosen, problem=problems[0])
     make_lease(data, chosen)
-    gate.look(path)
+    _GATE.get()(path)
     hooks.check()  # as in ``publish``
     switch(data, chosen)
     return chosen
@@ -514,3 +514,72 @@ def _sync_new(root: Path) -> None:
     for path in [root, *sorted(root.rglob("*"))]:
         if path.is_dir() or path.stat().st_nlink == 1:
             files.sync(path)
+
+
+# --- since when each was served ------------------------------------------------------------------------------------
+
+
+SERVED = "served.json"  # in the folder of the generations: the swaps, newest last
+SETTLED = timedelta(days=1)
+MOST_SWAPS = 200  # remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """From ``since`` on generation ``number`` was served; ``confirmed`` that somebody has found it good."""
+
+    number: int
+    since: str
+    confirmed: bool = False
+
+
+def swaps(data: Path) -> list[Swap]:
+    """The swaps, oldest first; raise ``Damaged`` where the file cannot be read."""
+    file = folder(data) / SERVED
+    try:
+        rows = [Swap(**row) for row in json.loads(files.own_bytes(file))]
+        for row in rows:
+            datetime.fromisoformat(row.since)
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError):
+        raise Damaged("generation.served_unreadable", file=str(file)) from None
+    return rows
+
+
+def _note_served(data: Path, number: int) -> None:
+    try:
+        rows = swaps(data)
+    except Damaged:  # nothing was pruned by it; it begins anew
+        rows = []
+    _write_swaps(data, [*rows, Swap(number, _now())][-MOST_SWAPS:])
+
+
+def confirm(data: Path, number: int) -> None:
+    """Somebody has found generation ``number``, which is served, good: it counts as settled."""
+    rows = swaps(data)
+    last = next((row for row in reversed(rows) if row.number == number), Swap(number, _now()))
+    _write_swaps(data, [*(row for row in rows if row != last), replace(last, confirmed=True)])
+
+
+def settled(data: Path) -> int:
+    """The newest generation before the served one that had served a day or was confirmed; 0 if there is none.
+
+    It is kept until a later change has: a series of small changes, each with a mistake in it, must not push the last
+    good state out of the few that are kept by number. Once the served one has, nothing before it is needed: 0.
+    """
+    rows, until = swaps(data), datetime.now(UTC)
+    for place, row in enumerate(reversed(rows)):
+        since = datetime.fromisoformat(row.since)
+        if row.confirmed or until - since >= SETTLED:
+            return row.number if place else 0
+        until = since
+    return 0
+
+
+def _write_swaps(data: Path, rows: list[Swap]) -> None:
+    files.replace(folder(data) / SERVED, json.dumps([asdict(row) for row in rows]).encode())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

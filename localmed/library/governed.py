@@ -4,9 +4,10 @@ and what a heading is called that was read wrongly, or that it is none.
 Like a mark it outlives re-imports: it lies over what the file says. What the collection's manifest states comes last:
 an import that finds a field there drops what had been set of it (``yield_to``), and setting such a field is refused.
 
-An approval is of a text: beside an approver the digests of the text and of the file are kept (``APPROVED``), and where
-both are others the approver is left out, until one is set again or the approved text comes back. A file that is only
-read in another way, or moved within a larger one, stays approved.
+An approval is of a text under its headings: beside an approver the digests of the text, of the file and of what was
+set of headings are kept (``APPROVED``). Where text and file are others, or the headings are, there is no approver until
+one is set again or what was approved comes back. A file that is only read in another way, or moved within a larger one,
+stays approved.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 
-from localmed.domain import Document, Governance, Message, Passage, message
+from localmed.domain import Document, Governance, Message, Passage, digest, message
 
 GOVERNANCE = ("owner", "approver", "effective_from", "review_by")
 FIELDS = ("title", "edition", *GOVERNANCE, "tags")
@@ -62,14 +63,14 @@ class Governed:
 
     def set(self, document: Document, values: Mapping[str, str]) -> None:
         """Set fields of a document; an empty value takes back what was set."""
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        approved = {APPROVED: f"{document.content} {document.file_sha256}"} if values.get("approver") else {}
-        for field, value in {**values, **approved}.items():
+        for field, value in values.items():
             if value:
-                row = (document.id, field, value, time)
-                self._database.execute("INSERT OR REPLACE INTO governed VALUES (?, ?, ?, ?)", row)
+                self._put(document.id, field, value)
             else:
                 self._drop(document.id, field)
+        if values.get("approver"):
+            texts = (document.content, document.file_sha256, *_headings_set(self._set(document.id)))
+            self._put(document.id, APPROVED, " ".join(texts))
 
     def yield_to(self, documents: Iterable[str], stated: Iterable[str]) -> None:
         """The manifest states these fields of ``documents`` now: what was set of them no longer holds."""
@@ -83,28 +84,21 @@ class Governed:
         self._database.execute("UPDATE OR REPLACE governed SET document = ? WHERE document = ?", (new, old))
 
     def of(self, document: Document) -> dict[str, str]:
-        """What was set of a document and holds for its text, by field."""
-        values = {field: value for field, value in self._set(document.id).items() if not of_heading(field)}
-        approved = values.pop(APPROVED, document.content).split()
-        if document.content not in approved and document.file_sha256 not in approved:
-            values.pop("approver", None)
-        return values
+        """What was set of a document and holds for its text, by field; no approver ("") where the approval lapsed."""
+        set_ = self._set(document.id)
+        values = {field: value for field, value in set_.items() if field != APPROVED and not of_heading(field)}
+        return values | ({"approver": ""} if _lapsed(set_, document.content, document.file_sha256) else {})
 
     def lapsed(self) -> frozenset[str]:
-        """The documents whose text is not the one that was approved."""
-        query = (
-            "SELECT id FROM governed JOIN documents ON id = document"
-            " WHERE field = ? AND instr(value, content) = 0 AND instr(value, file_sha256) = 0"
-        )
-        return frozenset(row[0] for row in self._database.execute(query, (APPROVED,)))
+        """The documents that are not as they were approved."""
+        query = "SELECT id, content, file_sha256 FROM governed JOIN documents ON id = document WHERE field = ?"
+        rows = self._database.execute(query, (APPROVED,)).fetchall()
+        return frozenset(document for document, *texts in rows if _lapsed(self._set(document), *texts))
 
     def outdated(self, document: Document, before: Document | None) -> list[Message]:
         """What to look at again now that the text of ``document`` may be another than ``before``, to be reported."""
-        query = "SELECT field FROM governed WHERE document = ?"
-        fields = {row[0] for row in self._database.execute(query, (document.id,))}
-        if not fields:
-            return []
-        lapsed = "approver" in fields - self.of(document).keys()
+        fields = self.of(document)
+        lapsed = fields.get("approver") == ""
         dated = [date_ for date_ in DATES if date_ in fields] if before and before.content != document.content else []
         notes = [message("governance.lapsed")] if lapsed else []
         fields_set = tuple(message(f"column.{name}") for name in dated)
@@ -147,6 +141,10 @@ class Governed:
     def _set(self, document: str) -> dict[str, str]:
         return dict(self._database.execute("SELECT field, value FROM governed WHERE document = ?", (document,)))
 
+    def _put(self, document: str, field: str, value: str) -> None:
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        self._database.execute("INSERT OR REPLACE INTO governed VALUES (?, ?, ?, ?)", (document, field, value, time))
+
     def _drop(self, document: str, field: str) -> None:
         self._database.execute("DELETE FROM governed WHERE document = ? AND field = ?", (document, field))
         if field == "approver":
@@ -161,6 +159,19 @@ def heading_field(path: Sequence[str]) -> str:
 def of_heading(field: str) -> bool:
     """Whether ``field`` is a heading's."""
     return field.startswith(f"{HEADING} ")
+
+
+def _lapsed(set_: Mapping[str, str], content: str, file_sha256: str) -> bool:
+    """Whether a document with these digests is another one, or has other headings, than the one that was approved."""
+    approved = set_.get(APPROVED, "").split()
+    headings = [part for part in approved if part.startswith(HEADING)]
+    return bool(approved) and ({content, file_sha256}.isdisjoint(approved) or headings != _headings_set(set_))
+
+
+def _headings_set(set_: Mapping[str, str]) -> list[str]:
+    """A digest of what was set of headings; nothing where nothing was."""
+    headings = sorted(pair for pair in set_.items() if of_heading(pair[0]))
+    return [f"{HEADING}:{digest(*(part for pair in headings for part in pair))}"] if headings else []
 
 
 def _under(passages: Iterable[Passage], set_: Mapping[str, str]) -> Iterator[Passage]:

@@ -16,14 +16,16 @@ import difflib
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import digest
-from localmed.domain.errors import Damaged, UnreadableIndex, reason
+from localmed.domain import Passage, digest
+from localmed.domain.errors import Damaged
+from localmed.library import generations
 from localmed.library.migrations import GRAPH, migrate, open_database, sums
-from localmed.library.reading import Checked
+from localmed.library.reading import open_published, unchanging
 from localmed.library.terms import KINDS, Term, folded
 from localmed.text.language import detect
 
@@ -95,7 +97,7 @@ class Graph:
     """One file, read-only unless ``writable``; without a path an empty graph. One thread at a time."""
 
     def __init__(self, path: Path | None, writable: bool = False) -> None:
-        """Open ``path``; a published generation's file is never written, not even to migrate it."""
+        """Open ``path``; raise ``Damaged`` where it is missing or cannot be read."""
         if path is None:
             self._database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             migrate(self._database, GRAPH, FILE)
@@ -105,7 +107,9 @@ class Graph:
                 self._database.execute(f"PRAGMA {pragma}")  # a build that dies is thrown away; the swap syncs the file
             self._database.execute("BEGIN")
         else:
-            self._database = _read_only(path)
+            if not path.exists():
+                raise Damaged("library.missing", path=str(path))
+            self._database, _ = open_published(path, GRAPH)
         self._database.execute("PRAGMA temp_store = MEMORY")
         self._hidden: frozenset[str] = frozenset()
         self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
@@ -357,27 +361,6 @@ class Graph:
         return self._database.execute(query, values).fetchall()
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
-    if not path.exists():
-        raise Damaged("library.missing", path=str(path))
-    database = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro&immutable=1",
-        uri=True,
-        check_same_thread=False,
-        isolation_level=None,
-        factory=Checked,
-    )
-    try:
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-    except (Damaged, sqlite3.DatabaseError) as error:
-        database.close()
-        raise UnreadableIndex("library.unreadable", path=str(path), error=reason(error)) from None
-    if not 1 <= version <= len(GRAPH):
-        database.close()
-        raise Damaged("library.schema", path=str(path), version=version, known=len(GRAPH))
-    return database
-
-
 def _distance(name: Name, spelling: str) -> tuple[bool, int, bool]:
     """How far a found name is from the one asked for: other letters, a lesser kind, other capitals."""
     return name.text.casefold() != spelling.casefold(), KINDS.index(name.kind), name.text != spelling
@@ -389,3 +372,80 @@ def _order(name: Name) -> tuple[int, str, str]:
 
 def _is_meaning(code: str) -> bool:
     return code.startswith("C") and code[1:].isdigit()  # a UMLS concept, the only bare code of that form
+
+
+# --- definitions as passages ----------------------------------------------------------------------------------------
+
+
+def cited_passage(concept: Concept) -> Passage | None:
+    """The definition of ``concept`` as a passage of its file, so that it can be cited and opened (``with_prefix``)."""
+    source = concept.defined_in
+    if source is None:
+        return None
+    text = f"{concept.name}: {' '.join(concept.definition.split())}"
+    return Passage(
+        digest(source.document, concept.id),
+        source.document,
+        source.collection,
+        detect(concept.definition),
+        source.edition,
+        source.title,
+        (concept.name,),
+        text,
+        f"0-{len(text)}",
+    )
+
+
+def with_prefix(graph: Graph, prefix: str) -> list[Passage]:
+    """At most two definitions as passages whose id starts with ``prefix``."""
+    passages = (cited_passage(concept) for concept in graph.defining(prefix))
+    return [passage for passage in passages if passage and passage.id.startswith(prefix)]
+
+
+# --- the graph of a generation being built --------------------------------------------------------------------------
+
+
+class GraphBuild:
+    """``graph.sqlite`` in the clone ``building`` of the generation ``parent`` (0 where there is none)."""
+
+    def __init__(self, building: Path, data: Path, parent: int) -> None:
+        """Bring a graph of an older schema to today's; leave any other alone."""
+        self._path, self._building, self._data, self._parent = building / FILE, building, data, parent
+        self._open: Graph | None = None
+        if outdated(self._path):
+            self.writable()
+
+    def writable(self) -> Graph:
+        """The graph, which shares no bytes with the generation before from now on."""
+        if self._open is None:
+            if self._parent:
+                with generations.lease(self._data, self._parent) as parent:
+                    generations.unshare(parent, self._building, FILE)
+            self._open = Graph(self._path, writable=True)
+        return self._open
+
+    def remove(self, documents: Sequence[str]) -> None:
+        """Remove what came from ``documents``; nothing is copied for those that the graph does not know."""
+        if self._open or self._holds(documents):
+            self.writable().remove(documents)
+
+    def close(self) -> None:
+        """Commit, if it was opened."""
+        if self._open:
+            self._open.close()
+            self._open = None
+
+    def _holds(self, documents: Sequence[str]) -> bool:
+        if not self._path.exists():
+            return False
+        with closing(Graph(self._path)) as graph:
+            return not set(graph.documents()).isdisjoint(documents)
+
+
+def outdated(path: Path) -> bool:
+    """Whether there is a graph at ``path`` of an older schema than today's."""
+    if not path.exists():
+        return False
+    with closing(unchanging(path)) as database, suppress(sqlite3.DatabaseError):  # whoever opens it says what is wrong
+        return int(database.execute("PRAGMA user_version").fetchone()[0]) < len(GRAPH)
+    return False

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from localmed.domain import Document, SearchFilter, Status
 from localmed.library.catalogue import Catalogue
-from localmed.library.journal import Withdrawal
-from localmed.library.withdrawals import Withdrawals
+from localmed.library.in_force import in_force
+from localmed.library.journal import InForce, Withdrawal
 from localmed.process import hooks
 
 
@@ -35,8 +35,8 @@ class Holding:
     def __init__(self, data: Path, catalogue: Catalogue, day: str) -> None:
         """Nothing is read before the first question."""
         self.day = day
-        self._withdrawals, self._catalogue = Withdrawals(data), catalogue
-        self._read_on = ""
+        self._data, self._catalogue = data, catalogue
+        self._read: tuple[InForce, str] | None = None  # what was in force, and the day, when the rest was read
         self._statuses: dict[str, Status] = {}
         self._overdue: dict[str, str] = {}
         self._successors: dict[str, str] = {}
@@ -53,13 +53,13 @@ class Holding:
 
     def withdrawal(self, document: str, content: str) -> Withdrawal | None:
         """The row of the journal by which a document with this content is withdrawn; None where its source says so."""
-        return self._withdrawals.of(document, content)
+        return in_force(self._data).withdrawal(document, content)
 
     def withdrawn_since(self, day: str) -> dict[str, str]:
         """The documents that were withdrawn on ``day`` or later and are so still, each with the hospital's day."""
         days = {
             it.document: datetime.fromisoformat(it.time).astimezone().date().isoformat()
-            for it in self._withdrawals.newest().values()
+            for it in in_force(self._data).newest().values()
             if it.withdrawn
         }
         return {name: since for name, since in days.items() if since >= day}
@@ -77,9 +77,10 @@ class Holding:
 
     def _look_up(self) -> None:
         """Read again if what is in force or the day has changed."""
-        if not self._withdrawals.changed() and self._read_on == self.day:
+        now = in_force(self._data)
+        if self._read and self._read[0] is now and self._read[1] == self.day:
             return
-        ids, contents = self._withdrawals.in_force()
+        ids, contents = now.withdrawn()
         pending = self._catalogue.pending(self.day)
         stated = self._catalogue.not_current()
         successors = {name: after for name, (status, after) in stated.items() if status is Status.SUPERSEDED}
@@ -88,7 +89,7 @@ class Holding:
         statuses |= dict.fromkeys(ids | self._catalogue.ids_with(contents), Status.WITHDRAWN)
         self._statuses, self._overdue = statuses, self._catalogue.overdue(self.day)
         self._successors = successors
-        self._read_on = self.day
+        self._read = now, self.day
 
 
 def _waits(document: str, successors: dict[str, str], pending: set[str]) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from localmed.domain import Document
 from localmed.domain.errors import AnotherKey, Damaged, LibraryError, LocalmedError
 from localmed.library import generations, journal, layout
 from localmed.library.journal import Entry, InForce, as_copy, from_copy
@@ -103,6 +104,11 @@ class Changing:
                 stated["generation"] = generations.served_number(self.data)
         number, made = journal.append(self.state, self.data, replace(entry, facts=stated))
         self.after = self.after.after(number, made, made.digest())
+
+    def withdraw(self, entry: Entry, document: Document, withdrawn: bool, reason: str, sketch: str = "") -> None:
+        """Withdraw ``document``, or take that back; ``sketch`` is that of its text (``sketches.py``)."""
+        of_document = {"document": document.id, "content": document.content, "title": document.title}
+        self.note(entry, kind="withdrawal", **of_document, withdrawn=withdrawn, reason=reason, sketch=sketch)
 
     def look_again(self) -> None:
         """Read what is in force from the rows as they stand now: an erasure has altered some."""

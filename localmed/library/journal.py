@@ -237,6 +237,26 @@ class InForce:
     rights: Mapping[str, str] = field(default_factory=dict)
     generation: int = 0
 
+    def newest(self) -> dict[str, Withdrawal]:
+        """The newest withdrawal of each document, or what reversed it, by the document's id."""
+        return {one.document: one for one in self.withdrawals.values()}
+
+    def withdrawn(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The document ids and the content digests that are withdrawn now."""
+        contents = {one.content: one.withdrawn for one in self.withdrawals.values()}
+        ids = frozenset(one.document for one in self.newest().values() if one.withdrawn)
+        return ids, frozenset(content for content, withdrawn in contents.items() if withdrawn and content)
+
+    def withdrawal(self, document: str, content: str) -> Withdrawal | None:
+        """How ``document``, or another with its ``content``, is withdrawn now; None where none is."""
+        own = [one for one in self.withdrawals.values() if one.document == document][-1:]
+        same = [one for one in self.withdrawals.values() if content and one.content == content][-1:]
+        return next((one for one in (*own, *same) if one.withdrawn), None)
+
+    def sketched(self) -> list[Withdrawal]:
+        """What is withdrawn now and can be compared with other texts."""
+        return [one for one in self.withdrawals.values() if one.withdrawn and one.sketch]
+
     def facts(self) -> dict[str, Any]:
         """The facts of a checkpoint that puts all of it in force."""
         return {

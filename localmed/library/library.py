@@ -29,13 +29,11 @@ from localmed.domain.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, originals, pruning
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, totals
-from localmed.library.definitions import with_prefix
 from localmed.library.dense import FOLDER as DENSE
 from localmed.library.dense import DenseIndex
 from localmed.library.generations import Patience
 from localmed.library.graph import FILE as GRAPH
-from localmed.library.graph import Graph
-from localmed.library.graph_build import GraphBuild
+from localmed.library.graph import Graph, GraphBuild, with_prefix
 from localmed.library.holding import Found, Holding, Search, allowed, today
 from localmed.library.in_force import have_copy, in_force, newest
 from localmed.library.lexical import LexicalIndex
@@ -248,8 +246,8 @@ class Builder:
         self.graph = GraphBuild(self.path, data, self.parent)
         self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
         self._dense: DenseIndex | None = None
-        self._lexical = LexicalIndex(self.path / LEXICAL, make=True)
-        self._writer = self._lexical.writer(settings.writer_memory_bytes)
+        self.lexical = LexicalIndex(self.path / LEXICAL, make=True)  # those of this build from ``settle`` on
+        self._writer = self.lexical.writer(settings.writer_memory_bytes)
         if reindex:
             for name in (DENSE, SPARSE):
                 shutil.rmtree(self.path / name, ignore_errors=True)
@@ -275,11 +273,6 @@ class Builder:
         if self._dense is None:
             self._dense = DenseIndex(self.path, self._encoder.dimensions)
         return self._dense
-
-    @property
-    def lexical(self) -> LexicalIndex:
-        """The lexical index of the clone, which holds the passages; those of this build from ``settle`` on."""
-        return self._lexical
 
     def keep(self, source: Path, most: int, opened: Opener = open_regular) -> str:
         """Keep a file's original, of at most that many bytes; return its sha256."""
@@ -311,7 +304,7 @@ class Builder:
 
     def renew(self) -> None:
         """Store again, with a digest, the passages that were stored before there were digests."""
-        self._writer.renew(self._lexical)
+        self._writer.renew(self.lexical)
 
     def put_collection(self, collection: Collection) -> None:
         """Add or change a collection's description."""
@@ -357,7 +350,7 @@ class Builder:
             self._write_dense()
             for writer in self._writers:
                 writer.finish()
-            self._lexical.reload()
+            self.lexical.reload()
             if self._sparse is not None:
                 self._sparse.reload()
             self._settled = True
@@ -401,7 +394,7 @@ class Builder:
 
     def _compare(self, passages: int) -> None:
         """The indexes and the catalogue must hold the same passages: no orphan, nothing lost."""
-        lexical, dense = len(self._lexical), len(self.dense)
+        lexical, dense = len(self.lexical), len(self.dense)
         sparse = passages if self._sparse is None else len(self._sparse)
         if not lexical == dense == sparse == passages:
             raise Damaged("library.counts", lexical=lexical, dense=dense, sparse=sparse, passages=passages)

@@ -17,6 +17,7 @@ from localmed.domain.errors import Damaged, InputError, LibraryError, LimitExcee
 from localmed.library import generations, layout
 from localmed.library.catalogue import FILE, originals_of
 from localmed.library.intact import sha256_of
+from localmed.library.state import stamp_of
 from localmed.process import files
 from localmed.process.files import Opener, open_regular
 
@@ -26,8 +27,7 @@ KEPT = layout.KEPT  # answers that somebody kept, as JSON; they outlive the gene
 
 MOST_HASHED = 10_000  # files of which it is remembered that they are whole
 
-Stamp = tuple[int, int, int, int]
-_HASHED: dict[Path, Stamp] = {}  # as it was before the file was hashed
+_HASHED: dict[Path, tuple[int, ...]] = {}  # as it was before the file was hashed
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -37,7 +37,7 @@ def whole(data: Path, sha256: str) -> Path:
     A file is hashed once for as long as it lies there as it did: each page of a scanned book asks for it.
     """
     path = path_of(data, sha256)
-    stamp = _stamp(path)
+    stamp = stamp_of(path)  # a write within its clock's step is seen by the next whole check
     if _HASHED.get(path) != stamp:
         if not _holds(path, sha256):
             raise OriginalChanged("library.original_changed", file=str(path))
@@ -45,14 +45,6 @@ def whole(data: Path, sha256: str) -> Path:
             _HASHED.clear()
         _HASHED[path] = stamp
     return path
-
-
-def _stamp(path: Path) -> Stamp:
-    """What tells that a file was not written to: its dates, size and inode. A write within its clock's step is seen
-    by the next whole check.
-    """
-    state = path.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def path_of(data: Path, sha256: str) -> Path:

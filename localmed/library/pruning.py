@@ -3,7 +3,8 @@
 A change of a title, a priority, a mark or a date makes a generation as an import does, but nobody goes back to it for
 its documents. So generations one after another with the same documents, encoder and concept graph are one *state*, of
 which the newest is kept: a week of small changes does not push the last imports out. Beside these the generation that
-is served, its parent (where a rollback goes to) and what ``served.settled`` names stay, and whatever somebody reads.
+is served, its parent (where a rollback goes to), the one that is ``generations.settled`` and whatever somebody reads
+stay.
 
 Not covered: a state between two others whose documents come back is a state again; one that cannot be read counts for
 none, and stays as long as an older one does.
@@ -20,9 +21,10 @@ from itertools import groupby
 from pathlib import Path
 
 from localmed.domain.errors import Damaged
-from localmed.library import generations, served
+from localmed.library import generations
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.generations import LEASE
+from localmed.library.reading import unchanging
 from localmed.process import files
 
 State = tuple[str, ...]  # equal where a rollback from one to the other would change no document's text
@@ -31,11 +33,11 @@ State = tuple[str, ...]  # equal where a rollback from one to the other would ch
 def prune(data: Path, keep: int) -> list[int]:
     """Remove all generations but those of the newest ``keep`` states; never the one served or its parent, nor a leased.
 
-    Nor what was served before the changes of the last day (``served.py``), unless only one is to be kept.
+    Nor what was served before the changes of the last day (``generations.settled``), unless only one is to be kept.
     """
     path = generations.current(data)
     folder = generations.folder(data)
-    before = {generations.read_manifest(path).parent, served.settled(folder)} if keep > 1 else set()
+    before = {generations.read_manifest(path).parent, generations.settled(data)} if keep > 1 else set()
     for left in folder.glob(f"*{generations.GOING}"):  # by a removal that was interrupted
         shutil.rmtree(left, ignore_errors=True)
     numbers = generations.numbers(data)
@@ -65,8 +67,7 @@ def _state(generation: Path) -> State:
 def _texts(generation: Path) -> str:
     """A digest of the documents and what was extracted of each, whatever the schema."""
     digest = hashlib.sha256()
-    uri = f"{(generation / CATALOGUE).absolute().as_uri()}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(uri, uri=True)) as database:
+    with closing(unchanging(generation / CATALOGUE)) as database:
         for rows in iter(database.execute("SELECT id, content FROM documents ORDER BY id").fetchmany, []):
             digest.update("".join([f"{document} {content}\n" for document, content in rows]).encode())
     return digest.hexdigest()

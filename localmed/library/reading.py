@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -48,6 +48,31 @@ class Checked(sqlite3.Connection):
         cursor: sqlite3.Cursor = self.cursor(_Cursor)
         _sound(lambda: cursor.execute(*arguments))
         return cursor
+
+
+def unchanging(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
+    """The SQLite file of a published generation, which nobody writes, to be read."""
+    source = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    return sqlite3.connect(source, uri=True, check_same_thread=False, isolation_level=None, factory=factory)
+
+
+def open_published(path: Path, migrations: Sequence[str], oldest: int = 1) -> tuple[sqlite3.Connection, int]:
+    """The same, and its schema's number; raise ``Damaged`` for one that cannot be read, or not by this version.
+
+    It is never written, not even to migrate it.
+    """
+    database = unchanging(path, Checked)
+    try:
+        try:
+            version = int(database.execute("PRAGMA user_version").fetchone()[0])
+        except (Damaged, sqlite3.DatabaseError) as error:
+            raise UnreadableIndex("library.unreadable", path=str(path), error=reason(error)) from None
+        if not oldest <= version <= len(migrations):
+            raise Damaged("library.schema", path=str(path), version=version, known=len(migrations))
+    except BaseException:
+        database.close()
+        raise
+    return database, version
 
 
 def _sound(read: Callable[[], Any]) -> Any:

@@ -26,7 +26,7 @@ from localmed.ingest import updates
 from localmed.ingest.pipeline import Report
 from localmed.library import generations, layout
 from localmed.library.generations import Patience
-from localmed.library.withdrawals import Withdrawals
+from localmed.library.in_force import in_force
 from localmed.nightly import nights
 from localmed.people.history import count_citing
 from localmed.process import files
@@ -306,7 +306,7 @@ def _end(session: Session, night: Night, stages: _Stages) -> Night:
         night = replace(night, canaries=len(compared.after), moved=nights.lines_of(compared))
     earlier = nights.last_served(session.data)
     since = earlier.started if earlier else ""
-    withdrawn = [one for one in Withdrawals(session.data).newest().values() if one.withdrawn and one.time >= since]
+    withdrawn = [one for one in in_force(session.data).newest().values() if one.withdrawn and one.time >= since]
     night = replace(
         night,
         withdrawn=tuple(one.title for one in withdrawn),

@@ -46,9 +46,8 @@ from localmed.domain.errors import (
     toml_place,
 )
 from localmed.library import generations, layout
-from localmed.library.candidate import differences, only_empty_collections
 from localmed.library.catalogue import FILE as CATALOGUE
-from localmed.library.catalogue import Catalogue
+from localmed.library.catalogue import Catalogue, differences, only_empty_collections
 from localmed.library.in_force import in_force
 from localmed.library.migrations import as_ours
 from localmed.library.state import rows, selected
@@ -109,8 +108,8 @@ class Asked:
 class Comparison:
     """The canaries before and after a change; ``accepted`` are those of which somebody has accepted the loss."""
 
-    before: Mapping[str, Asked] = field(default_factory=dict)
-    after: Mapping[str, Asked] = field(default_factory=dict)
+    before: dict[str, Asked] = field(default_factory=dict)
+    after: dict[str, Asked] = field(default_factory=dict)
     accepted: Collection[str] = ()
 
     @property
@@ -244,14 +243,15 @@ def look(session: Session, candidate: Path) -> Comparison:
     if not before:
         return Comparison()
     compared = _compared(session, before, candidate)
-    _keep_last(session.data, compared)
+    last_values = asdict(compared) | {"accepted": sorted(compared.accepted)}
+    files.replace(session.data / LAST, json.dumps(last_values).encode())
     if compared.lost:
         if candidate.name == BUILDING:
             with generations.lease(session.data) as served:
                 changed = differences(served, candidate)
             holds.hold(session.data, changed, lost_message(compared.lost), session.caller.user)
         _kept_back(session, compared)
-    if not Comparison(_known(session.data)[1], compared.after, compared.accepted).lost:
+    if not Comparison(_noted(session.data).results, compared.after, compared.accepted).lost:
         alerts.clear(session.data, "canaries")  # what was kept back before is over
     _keep(session, _basis(session, candidate), compared.after)
     return compared
@@ -269,7 +269,7 @@ def _before(session: Session) -> dict[str, Asked]:
     except NoLibrary:
         return {}
     except (Damaged, WrongEncoder):
-        return _known(session.data)[1]
+        return _noted(session.data).results
 
 
 def look_at_models(session: Session, role: str, name: str) -> None:
@@ -280,14 +280,10 @@ def look_at_models(session: Session, role: str, name: str) -> None:
     if role == "encoder":
         return
     with suppress(NoLibrary), session.site.with_models({role: name}) as other:
-        _look_at(session, other)
-
-
-def _look_at(session: Session, other: Site) -> None:
-    before = _before(session)
-    compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
-    if compared.lost:
-        _kept_back(session, compared)
+        before = _before(session)
+        compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
+        if compared.lost:
+            _kept_back(session, compared)
 
 
 def standing(session: Session) -> Comparison:
@@ -296,9 +292,9 @@ def standing(session: Session) -> Comparison:
     A loss is told by the banner; what was lost stays so until it passes or somebody accepts it.
     """
     with suppress(NoLibrary):
-        basis, (known, before) = _basis(session), _known(session.data)
-        after = before if known == basis else _ask(session, session.site, None)
-        compared = Comparison(before, after, accepted(session.data))
+        basis, noted = _basis(session), _noted(session.data)
+        after = noted.results if noted.basis == basis else _ask(session, session.site, None)
+        compared = Comparison(noted.results, after, accepted(session.data))
         if compared.lost:
             alerts.tell(session.settings, "canaries", lost_message(compared.lost))
         else:
@@ -315,7 +311,7 @@ def before_serving(session: Session) -> Settings:
     models, prompts or version lose one, and what kept them from being asked where there are no settings of before.
     """
     try:
-        if _noted(session.data, "answering") in ("", _answering(session)):
+        if _noted(session.data).answering in ("", _answering(session)):
             return session.settings
         compared = standing(session)
     except (ModelError, Busy) as error:  # nobody answers: what was not asked does not begin to serve
@@ -334,7 +330,7 @@ def before_serving(session: Session) -> Settings:
             session.settings, "settings", message("canary.settings", count=len(compared.lost), ids=compared.lost)
         )
         return earlier
-    if _noted(session.data, "made") != _made(session):
+    if _noted(session.data).made != _made(session):
         raise CanariesLost("canary.start", count=len(compared.lost), ids=compared.lost)
     return session.settings  # it is the library's: a withdrawal, which holds
 
@@ -365,9 +361,9 @@ def _settings_file(session: Session) -> bytes:
 
 def baseline(session: Session) -> dict[str, Asked]:
     """What is served now, asked or remembered."""
-    basis, (known, before) = _basis(session), _known(session.data)
-    if known == basis:
-        return before
+    basis, noted = _basis(session), _noted(session.data)
+    if noted.basis == basis:
+        return noted.results
     after = _ask(session, session.site, None)
     _keep(session, basis, after)
     return after
@@ -438,43 +434,35 @@ def _made(session: Session) -> str:
         return digest(repr(dataclasses.replace(workspace.provenance(), generation="", day="")))
 
 
-def _known(data: Path) -> tuple[str, dict[str, Asked]]:
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The results that were kept, and digests of what answered (``_basis``, ``_answering``, ``_made``)."""
+
+    basis: str = ""
+    answering: str = ""
+    made: str = ""
+    results: dict[str, Asked] = field(default_factory=dict)
+
+
+def _noted(data: Path) -> Noted:
     """What was kept; nothing where it cannot be read."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         values = json.loads(files.own_bytes(data / KEPT))
-        return str(values["basis"]), _results(values["results"])
-    return "", {}
-
-
-def _noted(data: Path, name: str) -> str:
-    """What was noted beside the results; "" where nothing was."""
-    with suppress(OSError, ValueError, AttributeError):
-        return str(json.loads(files.own_bytes(data / KEPT)).get(name, ""))
-    return ""
+        return Noted(**{**values, "results": _results(values["results"])})
+    return Noted()
 
 
 def _results(values: Mapping[str, Any]) -> dict[str, Asked]:
     return {name: Asked(**{**row, "cited": tuple(row["cited"])}) for name, row in values.items()}
 
 
-def _keep(session: Session, basis: str, results: Mapping[str, Asked]) -> None:
+def _keep(session: Session, basis: str, results: dict[str, Asked]) -> None:
     """Keep the results with what they were answered by, and the settings; a loss that nobody accepted is no result."""
-    if Comparison(_known(session.data)[1], results, accepted(session.data)).lost:
+    if Comparison(_noted(session.data).results, results, accepted(session.data)).lost:
         return
-    values = {
-        "basis": basis,
-        "answering": _answering(session),
-        "made": _made(session),
-        "results": {name: asdict(result) for name, result in results.items()},
-    }
     files.replace(session.data / PASSED, _settings_file(session))
+    values = asdict(Noted(basis, _answering(session), _made(session), results))
     files.replace(session.data / KEPT, json.dumps(values).encode())
-
-
-def _keep_last(data: Path, compared: Comparison) -> None:
-    values = {name: {key: asdict(result) for key, result in rows_of.items()}
-              for name, rows_of in (("before", compared.before), ("after", compared.after))}  # fmt: skip
-    files.replace(data / LAST, json.dumps({**values, "accepted": sorted(compared.accepted)}).encode())
 
 
 def last(data: Path) -> Comparison:

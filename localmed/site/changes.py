@@ -21,9 +21,9 @@ from localmed.domain.ports import Embedder
 from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
 from localmed.ingest.pipeline import Progress
-from localmed.library import access, generations, layout, originals, pruning, remarks, served, withdrawals
+from localmed.library import access, generations, layout, originals, pruning, remarks
 from localmed.library.access import NAME, checked
-from localmed.library.candidate import differences
+from localmed.library.catalogue import differences
 from localmed.library.library import Builder, build
 from localmed.library.remarks import Planted, Remark
 from localmed.library.sketches import sketch
@@ -187,7 +187,7 @@ def withdraw(session: Session, document: Document, withdrawn: bool, reason: str)
     """Withdraw a document, or take that back: in force on the next query, in every generation."""
     text = _sketch_of(session, document)
     with session.changing("withdraw" if withdrawn else "reinstate", document.id) as (change, entry):
-        withdrawals.put(change, entry, document, withdrawn, reason, text)
+        change.withdraw(entry, document, withdrawn, reason, text)
 
 
 def _sketch_of(session: Session, document: Document) -> str:
@@ -240,11 +240,11 @@ def _hold_what_was_left(session: Session, left: int) -> None:
 
 
 def confirm(session: Session) -> int:
-    """The generation being served was found good (``served.confirm``); return its number."""
+    """The generation being served was found good (``generations.confirm``); return its number."""
     with session.change("confirm", "generation") as change:
         with generations.lock_writer(session.data):
             change.generation = generations.served_number(session.data)
-            served.confirm(generations.folder(session.data), change.generation)
+            generations.confirm(session.data, change.generation)
         change.subject, change.outcome = f"generation {change.generation}", "confirmed"
     return change.generation
 

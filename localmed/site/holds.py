@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from localmed.domain import Message
 from localmed.domain.errors import UnknownName
 from localmed.ingest.sources import Leaving
-from localmed.library.candidate import Difference
-from localmed.library.state import rows, selected
+from localmed.library.catalogue import Difference
+from localmed.library.state import rows, selected, transaction
 from localmed.messages import from_text, to_text
 
 if TYPE_CHECKING:
@@ -49,10 +49,8 @@ def hold(data: Path, changed: Iterable[Difference], reason: Message, user: str) 
     """Put what was ``changed`` on hold."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     values = [(one.collection, one.path, one.sha256, to_text(reason), user, now) for one in changed]
-    with rows(data) as state:
-        state.execute("BEGIN IMMEDIATE")
+    with rows(data) as state, transaction(state):
         state.executemany("INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?, ?, ?)", values)
-        state.execute("COMMIT")
 
 
 def release(session: Session, paths: Sequence[str] = ()) -> int:

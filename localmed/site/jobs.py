@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from localmed.domain import Message, digest, message
@@ -50,8 +50,8 @@ class Job:
     done: float
     total: float
     name: str
-    outcome: Message | None
-    back: str = "/"
+    back: str
+    outcome: Message | None = None
 
 
 def start(session: Session, kind: str, work: Work, back: str = "/", *values: object) -> str:
@@ -83,8 +83,8 @@ def job(session: Session, id_: str) -> Job:
 def jobs(session: Session) -> list[Job]:
     """The jobs that are known, the newest first."""
     with rows(session.data) as state:
-        query = "SELECT id, kind, user, started, done, total, name, outcome, back, seen FROM jobs ORDER BY started DESC"
-        return [_job(*row) for row in state.execute(query)]
+        query = "SELECT id, kind, user, started, done, total, name, back, outcome, seen FROM jobs ORDER BY started DESC"
+        return [replace(Job(*row[:8]), outcome=_outcome(*row[8:])) for row in state.execute(query)]
 
 
 def cancel(session: Session, id_: str) -> None:
@@ -93,22 +93,10 @@ def cancel(session: Session, id_: str) -> None:
         state.execute("UPDATE jobs SET cancelled = 1 WHERE id = ?", (id_,))
 
 
-def _job(
-    id_: str,
-    kind: str,
-    user: str,
-    started: float,
-    done: float,
-    total: float,
-    name: str,
-    outcome: str,
-    back: str,
-    seen: float,
-) -> Job:
-    ended = from_text(outcome) if outcome else None
-    if ended is None and time.time() - seen > SILENT:
-        ended = message("job.interrupted")
-    return Job(id_, kind, user, started, done, total, name, ended, back)
+def _outcome(told: str, seen: float) -> Message | None:
+    if told:
+        return from_text(told)
+    return message("job.interrupted") if time.time() - seen > SILENT else None
 
 
 class _Progress:

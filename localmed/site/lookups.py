@@ -12,14 +12,16 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Collection, Document, Evidence, Hit, Kind, Message, Passage, SearchFilter, Status, message
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName
 from localmed.library import generations, originals
-from localmed.library.candidate import Pair, document_changes
+from localmed.library.catalogue import Pair, document_changes
 from localmed.library.governed import FIELDS, Heading, known
+from localmed.library.in_force import in_force
 from localmed.library.originals import KEPT
 from localmed.library.remarks import Remark
 from localmed.library.sketches import ALIKE, likeness, sketch
@@ -144,17 +146,16 @@ def to_review(session: Session, collection: str, within: int) -> tuple[list[Docu
         stored, holding = _documents(workspace, collection), workspace.library.holding
         last = (date.fromisoformat(holding.day) + timedelta(within)).isoformat()
         lapsed = workspace.library.catalogue.governed.lapsed()
-    due = sorted((document for document in stored if _due(document.governance.review_by, document, last)), key=_review)
+    due = sorted(
+        (document for document in stored if _due(document.governance.review_by, document, last)),
+        key=attrgetter("governance.review_by"),
+    )
     return due + [document for document in stored if document.id in lapsed and document not in due], lapsed
 
 
 def _due(review: str, stored: Document, last: str) -> bool:
     """Whether the review is late on ``last``, or due by then."""
     return bool(review) and (stored.governance.overdue(last) or (len(review) == len(last) and review == last))
-
-
-def _review(stored: Document) -> str:
-    return stored.governance.review_by
 
 
 def _documents(workspace: Workspace, collection: str) -> list[Document]:
@@ -295,7 +296,7 @@ def collections(session: Session) -> list[CollectionRow]:
     """The collections that the caller may read, first priority first."""
     with session.workspace() as workspace:
         catalogue, terms = workspace.library.catalogue, workspace.library.graph.counts()
-        counts, groups = catalogue.counts(), session.access.all()
+        counts, groups = catalogue.counts(), in_force(session.data).access
         return [
             CollectionRow(
                 collection,
@@ -441,17 +442,13 @@ def first_documents(session: Session, language: str) -> tuple[list[Document], li
     tags = {FAVOURITE} | {f"{FAVOURITE}:{group.casefold()}" for group in groups or ()}
     starred = [one for one in stored if tags & {tag.casefold() for tag in one.tags}]
     dated = (one for one in stored if one.collection in guiding and one.language == language and one not in starred)
-    newest = sorted((one for one in dated if _has_come(one.edition, today)), key=_edition, reverse=True)
+    newest = sorted((one for one in dated if _has_come(one.edition, today)), key=attrgetter("edition"), reverse=True)
     return sorted(starred, key=lambda one: one.title)[:FAVOURITES], newest[:NEWEST]
 
 
 def _has_come(edition: str, today: str) -> bool:
     """Whether an edition is told by its day, and that has come."""
     return len(edition) == len(today) and edition <= today
-
-
-def _edition(document: Document) -> str:
-    return document.edition
 
 
 def places_in(session: Session, document: str, words: str) -> list[tuple[Passage, int, int]]:
@@ -480,20 +477,24 @@ def first_passage(session: Session, document: str) -> Passage:
 def original_of(session: Session, evidence: Evidence) -> Path:
     """The file of ``evidence`` as it was imported; raise ``UnknownName`` where the caller may see none of it."""
     with session.workspace() as workspace:
-        if not workspace.library.catalogue.shows_file(evidence.file_sha256):
-            raise UnknownName("kept.no_source", sources=())
+        require_shown(workspace, evidence)
     return originals.whole(session.data, evidence.file_sha256)
+
+
+def require_shown(workspace: Workspace, evidence: Evidence) -> None:
+    """Raise ``UnknownName`` for an original of which the caller may see no document."""
+    if not workspace.library.catalogue.shows_file(evidence.file_sha256):
+        raise UnknownName("kept.no_source", sources=())
 
 
 def draw_page(
     session: Session, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
 ) -> None:
-    """See ``ingest.draw.cited``; raise ``UnknownName`` for an original of which the caller may see no document."""
+    """See ``ingest.draw.cited``; raise as ``require_shown`` does."""
     from localmed.ingest import draw
 
     with session.workspace() as workspace:
-        if not workspace.library.catalogue.shows_file(evidence.file_sha256):
-            raise UnknownName("kept.no_source", sources=())
+        require_shown(workspace, evidence)
         whole = partial(workspace.library.lexical.of_document, evidence.passage.document_id)
         draw.cited(session.data, evidence, image, page, span, whole)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Answer, Evidence
-from localmed.domain.errors import LocalmedError, UnknownName
+from localmed.domain.errors import LocalmedError
+from localmed.site.lookups import require_shown
 
 if TYPE_CHECKING:
     from localmed.site.session import Session
@@ -35,8 +36,7 @@ def page_image(session: Session, evidence: Evidence, page: int = 0, span: Span |
     Raise ``UnknownName`` for a document that the session's user may not read, ``InputError`` for what cannot be drawn.
     """
     with session.workspace() as workspace:
-        if not workspace.library.catalogue.shows_file(evidence.file_sha256):
-            raise UnknownName("kept.no_source", sources=())
+        require_shown(workspace, evidence)
     cited = evidence.passage
     key = (session.data, evidence.file_sha256, cited.id, cited.text, cited.headings, page, span)
     with _LOCK:

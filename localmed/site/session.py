@@ -26,8 +26,8 @@ from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Kind, Message
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.domain.errors import Busy, NoLibrary, NotAllowed, UnknownName, UsageError
 from localmed.library import in_force
-from localmed.library.access import Access, Groups, groups_of, narrowed
-from localmed.library.gate import guarded
+from localmed.library.access import Groups, groups_of, hidden_from, narrowed
+from localmed.library.generations import guarded
 from localmed.library.journal import Entry
 from localmed.process.hooks import SILENT, Hooks, following
 from localmed.site import canary_gate, stops
@@ -160,18 +160,13 @@ class Session:
         return self.site.data
 
     @property
-    def access(self) -> Access:
-        """Who may read which collection."""
-        return self.site.access
-
-    @property
     def encoder(self) -> Embedder:
         """The encoder, for work that waits for everybody else."""
         return self.site.patient_encoder
 
     def hidden(self) -> frozenset[str]:
         """The collections that the caller may not read."""
-        return self.access.hidden_from(self.caller.groups)
+        return hidden_from(self.caller.groups, self.data)
 
     def workspace(self) -> AbstractContextManager[Workspace]:
         """The generation being served now, as the caller may read it, leased for the length of the block."""
@@ -216,12 +211,12 @@ class Session:
 
     def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
         """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
-
-        def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            plan = workspace.plan(SearchFilter())
-            return task.cleaned(), workspace.bounds(), plan, workspace.provenance(judged=True)
-
-        return self._run("verify", arguments, hooks)
+        filters = SearchFilter()
+        return self._run(
+            "verify",
+            lambda it: (task.cleaned(), it.bounds(), it.plan(filters), it.provenance(judged=True)),
+            hooks,
+        )
 
     def plan_sources(
         self, question: str, filters: SearchFilter, strategy: str = "prompting", hooks: Hooks = SILENT
@@ -234,12 +229,7 @@ class Session:
 
         if strategy not in STRATEGIES:
             raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
-
-        def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            plan, sources = workspace.plan(filters), workspace.sources(filters)
-            return typed(question), filters, plan, sources, strategy, workspace.provenance()
-
-        return self._run("plan", arguments, hooks)
+        return self._of_sources("plan", question, filters, strategy, hooks)
 
     def context(self, question: str, filters: SearchFilter, arm: str, hooks: Hooks = SILENT) -> Answer:
         """What ``question`` would be answered from by ``arm`` (see ``workflows.context``), without an answer."""
@@ -247,20 +237,20 @@ class Session:
 
         if arm not in ARMS:
             raise UnknownName("workflow.arm", arms=ARMS, name=arm)
+        return self._of_sources("context", question, filters, arm, hooks)
 
-        def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            plan, sources = workspace.plan(filters), workspace.sources(filters)
-            return typed(question), filters, plan, sources, arm, workspace.provenance()
+    def _of_sources(self, workflow: str, question: str, filters: SearchFilter, way: str, hooks: Hooks) -> Answer:
+        def arguments(it: Workspace) -> tuple[Any, ...]:
+            return typed(question), filters, it.plan(filters), it.sources(filters), way, it.provenance()
 
-        return self._run("context", arguments, hooks)
+        return self._run(workflow, arguments, hooks)
 
     def explain(self, task: ExplainInput, filters: SearchFilter, hooks: Hooks = SILENT) -> Answer:
         """Explain a medical order from the patient's tiers, and answer questions about it."""
         cleaned = replace(task, order=clean(task.order), questions=tuple(map(clean, task.questions)))
 
-        def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            plan = replace(workspace.plan(filters, "patient"), audience="patient")
-            return cleaned, filters, plan, workspace.provenance()
+        def arguments(it: Workspace) -> tuple[Any, ...]:
+            return cleaned, filters, replace(it.plan(filters, "patient"), audience="patient"), it.provenance()
 
         return self._run("explain", arguments, hooks)
 
@@ -274,18 +264,17 @@ class Session:
     ) -> Answer:
         """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
 
-        def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            return typed(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
+        def arguments(it: Workspace) -> tuple[Any, ...]:
+            return typed(question), filters, it.plan(filters, "ebm"), it.provenance(), record, is_pico
 
         return self._run("ebm", arguments, hooks)
 
     def departments(self, complaint: str, hooks: Hooks = SILENT) -> Answer:
         """Where to go with ``complaint`` (in a patient's own words), by the guide: the collections of kind local."""
 
-        def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            filters = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
-            plan = replace(workspace.plan(filters), audience="patient")
-            return typed(complaint), filters, plan, workspace.provenance()
+        def arguments(it: Workspace) -> tuple[Any, ...]:
+            filters = SearchFilter(it.of_kinds((Kind.LOCAL,)))
+            return typed(complaint), filters, replace(it.plan(filters), audience="patient"), it.provenance()
 
         return self._run("departments", arguments, hooks)
 
@@ -295,11 +284,7 @@ class Session:
 
         judge = self.site.entailment
         basis = LinkBasis(judge.name, tuple(judge.languages))
-        return self._run(
-            "links",
-            lambda workspace: (task, filters, workspace.plan(filters, preset), basis, workspace.provenance()),
-            hooks,
-        )
+        return self._run("links", lambda it: (task, filters, it.plan(filters, preset), basis, it.provenance()), hooks)
 
     def search(
         self,
@@ -310,10 +295,10 @@ class Session:
         hooks: Hooks = SILENT,
     ) -> Answer:
         """The ``sections`` that speak of ``question``, at most so many; no model writes or judges."""
+        names = tuple(map(clean, left_out))
 
-        def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            plan = workspace.plan(filters, "")
-            return typed(question), filters, plan, workspace.provenance(), sections, tuple(map(clean, left_out))
+        def arguments(it: Workspace) -> tuple[Any, ...]:
+            return typed(question), filters, it.plan(filters, ""), it.provenance(), sections, names
 
         return self._run("search", arguments, hooks)
 
@@ -337,14 +322,14 @@ class Session:
 
     def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
         """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
-        from localmed.library import definitions
+        from localmed.library.graph import with_prefix
         from localmed.workflows.kept import source, standing
 
         evidence = source(answer, marker, self.hidden())
         with suppress(NoLibrary), self.workspace() as workspace:
             library = workspace.library
             known, passage = standing(evidence, library), evidence.passage.id
-            return known, not (library.passages([passage]) or definitions.with_prefix(library.graph, passage))
+            return known, not (library.passages([passage]) or with_prefix(library.graph, passage))
         return evidence, True
 
     def standing(self, evidence: Evidence) -> Evidence:

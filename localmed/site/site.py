@@ -4,19 +4,19 @@ Everything heavy is made when first needed, so that a command pays for what it u
 encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a host owns
 it, works for one thread at a time, as does an open library.
 
-Models are chosen anew when the registry's record changes, whoever changed it, and when a model host comes, goes or is
-lost. A question that is being answered keeps the models that it began with; they are closed when the last such question
-has ended.
+Models are chosen anew when the registry's record changes, whoever changed it, and when a model host comes, goes, is
+lost or answers again. A question that is being answered keeps the models that it began with; they are closed when the
+last such question has ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,10 +26,8 @@ from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_mode
 from localmed.domain.errors import LocalmedError, ModelError, UsageError
 from localmed.domain.ports import CountingChat, Embedder, Entailment, NoJudge, Reranker
 from localmed.library import generations
-from localmed.library.access import Access
 from localmed.library.holding import today
 from localmed.library.library import Library
-from localmed.library.pool import Answering, Pool
 from localmed.library.reading import named, unaltered
 from localmed.models import choice
 from localmed.models.checkpoint import ENGLISH
@@ -51,6 +49,9 @@ if TYPE_CHECKING:
     from localmed.models.llama.adapter import LlamaChat
 
 Item = TypeVar("Item")
+MOST_IDLE = 32  # open libraries: as many as threads ask at once, for two groups of readers
+Answering = tuple[int, frozenset[str], int]  # choice of models, which are stopped, when the generation was mended
+Key = tuple[Answering, Path, frozenset[str]]  # with which generation, and the collections hidden
 Stamp = tuple[tuple[int, int] | None, ...]  # of the files on which it depends what serves
 
 
@@ -78,7 +79,7 @@ class Made:
 
     @property
     def lost(self) -> bool:
-        """Whether the model host that it uses has ended or has other models now."""
+        """Whether the model host that it uses has ended or has other models now, or one that was busy answers."""
         return any(isinstance(item, Hosted) and item.lost for item in list(self._by_name.values()))
 
     @contextmanager
@@ -179,7 +180,11 @@ class Models:
         """The chat model that was chosen, if one was; it loads at the first request."""
         if "chat" in self._stopped:
             return None
-        return self._chat or self._hosted.chat or self._once("chat", self._own_chat)
+        return (
+            self._chat
+            or self._hosted.chat
+            or self._once("chat", lambda: choice.chat(self.settings.chat, self.serving, self.registry))
+        )
 
     @property
     def planner(self) -> CountingChat | None:
@@ -216,9 +221,6 @@ class Models:
     @property
     def _own_encoder(self) -> Embedder:
         return self._encoder or self._once("own encoder", lambda: choice.encoder(self.serving, self.registry))
-
-    def _own_chat(self) -> CountingChat | None:
-        return choice.chat(self.settings.chat, self.serving, self.registry)
 
     def _own_entailment(self) -> Entailment:
         judge = choice.entailment(self.serving, self.registry)
@@ -287,6 +289,43 @@ class Models:
         return self._kept.once(name, make)
 
 
+class Pool:
+    """Open libraries that nobody uses at the moment: opening one takes longer than asking. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock, self._closed = Lock(), False
+        self._idle: list[tuple[Key, Workspace]] = []
+
+    def take(self, key: Key) -> Workspace | None:
+        """One of ``key``, if one is idle; those of another generation are closed."""
+        with self._lock:
+            stale = [entry for entry in self._idle if entry[0][:2] != key[:2]]
+            self._idle = [entry for entry in self._idle if entry[0][:2] == key[:2]]
+            place = next((place for place, entry in enumerate(self._idle) if entry[0] == key), None)
+            taken = self._idle.pop(place)[1] if place is not None else None
+        self._close(stale)
+        return taken
+
+    def give_back(self, key: Key, opened: Workspace, keep: bool) -> None:
+        """``opened`` is used no more; close it, or the one that was longest idle, where there are too many."""
+        with self._lock:
+            keep = keep and not self._closed  # what outlives the site, such as a page drawn ahead, ends by itself
+            self._idle += [(key, opened)] if keep else []
+            surplus, self._idle = self._idle[:-MOST_IDLE], self._idle[-MOST_IDLE:]
+        self._close([*surplus, *([] if keep else [(key, opened)])])
+
+    def close(self) -> None:
+        """Close all that are idle, and what is given back from now on."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        self._close(idle)
+
+    def _close(self, idle: Iterable[tuple[Key, Workspace]]) -> None:
+        for _, opened in idle:
+            opened.library.close()
+
+
 class Site(Models):
     """One data folder with its settings, for every caller of this process. A context manager."""
 
@@ -301,9 +340,9 @@ class Site(Models):
         """``encoder``, ``chat`` and ``uses`` (role -> model) override what was chosen; ``day`` tells the date (ISO)."""
         profile_known(settings)
         super().__init__(settings, encoder, uses, chat, Made(()))
-        self.day, self.access = day, Access(settings.data)
+        self.day = day
         self._choosing = RLock()
-        self._pool = Pool[Workspace](lambda workspace: workspace.library.close())
+        self._pool = Pool()
 
     def __enter__(self) -> Site:
         """The site itself."""

@@ -17,7 +17,7 @@ import time
 import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -112,14 +112,12 @@ def listing(session: Session) -> list[Upload]:
     session.require(Right.LIBRARY)
     with rows(session.data) as state:
         query = "SELECT id, collection, name, bytes, user, time, look, reads, proposed FROM uploads ORDER BY time DESC"
-        return [_upload(*row) for row in state.execute(query)]
-
-
-def _upload(
-    id_: str, collection: str, name: str, size: int, user: str, moment: float, look: str, reads: int, proposed: str
-) -> Upload:
-    told = from_text(look) if look else None
-    return Upload(id_, collection, name, size, user, moment, told, bool(reads), json.loads(proposed))
+        return [
+            replace(
+                Upload(*known), look=from_text(look) if look else None, reads=bool(reads), proposed=json.loads(said)
+            )
+            for *known, look, reads, said in state.execute(query)
+        ]
 
 
 def upload(session: Session, id_: str) -> Upload:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from localmed import __version__
 from localmed.answering import judging
@@ -20,7 +20,7 @@ from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
 from localmed.answering.planning import PLAN
 from localmed.answering.reliability import APPRAISAL
-from localmed.answering.role_rules import Models, RoleRules
+from localmed.answering.role_rules import RoleRules
 from localmed.answering.role_table import ROLES, RoleTable, role_table
 from localmed.answering.source_plan import SOURCES
 from localmed.answering.write import scope_spans
@@ -28,7 +28,7 @@ from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
 from localmed.domain.errors import BadSettings, ModelError, UnknownName, UsageError
 from localmed.domain.findings import Finding, Found, Reading
-from localmed.domain.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Stance, Watch
+from localmed.domain.ports import NOT_JUDGED, Embedder, Stance, Watch
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.library.remarks import Planted
@@ -49,6 +49,7 @@ from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.site.site import Models
     from localmed.workflows.m_eval import Bounds
 
 
@@ -58,27 +59,10 @@ LATELY, AMONG = 7, 3  # days in which a withdrawal is told of, where the documen
 EARLIER = 2  # questions just before one, whose words are searched for with it and with those of the first
 
 
-class SiteModels(Models, Protocol):
-    """What a workspace needs of the site. Models are made when they are first needed."""
-
-    @property
-    def chat(self) -> CountingChat | None: ...  # noqa: D102
-    @property
-    def planner(self) -> CountingChat | None: ...  # noqa: D102
-    @property
-    def chat_chosen(self) -> bool: ...  # noqa: D102
-    @property
-    def unfit_roles(self) -> frozenset[str]: ...  # noqa: D102
-    @property
-    def entailment(self) -> Entailment: ...  # noqa: D102
-    @property
-    def chat_judges(self) -> bool: ...  # noqa: D102
-
-
 class Workspace:
     """The services of flows over one library. One thread at a time."""
 
-    def __init__(self, library: Library, site: SiteModels) -> None:
+    def __init__(self, library: Library, site: Models) -> None:
         """``library`` is closed by whoever opened it."""
         self.library, self._site = library, site
         self.settings = site.settings

@@ -29,7 +29,7 @@ from localmed.domain import Message, message
 from localmed.domain.codec import FORMAT, AlteredAnswer, answer_of
 from localmed.domain.errors import Damaged, LibraryError, LocalmedError, OriginalChanged, UnknownName
 from localmed.ingest import manifest as manifests
-from localmed.library import generations, layout, originals, served, vectors
+from localmed.library import generations, layout, originals, vectors
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import originals_of
 from localmed.library.in_force import COPY, copy_of, in_force
@@ -189,7 +189,7 @@ def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
     for path in layout.entries(folder):
         if not re.fullmatch(rf"\d{{4,}}({re.escape(generations.GOING)})?|building|served\.json", path.name):
             yield Damaged("stored.extra", file=str(path))
-    served.swaps(folder)
+    generations.swaps(data)
 
 
 def texts(data: Path) -> Iterator[LocalmedError]:

@@ -391,7 +391,12 @@ def _secrets(data: Path) -> list[Check]:
 
 
 def data_folder(site: Site) -> Iterator[Check]:
-    """What lies in the data folder and nobody of ours has written."""
+    """What lies in the data folder and nobody of ours has written, and what a restore that was cut off left beside."""
+    from localmed.upkeep.restore import cut_off
+
+    if left := cut_off(site.settings.data):
+        names = tuple(path.name for path in left)
+        yield warning("data folder", "doctor.restore_cut_off", folder=str(site.settings.data.parent), names=names)
     if unknown := layout.unknown(site.settings.data):
         folder, names = str(site.settings.data), tuple(path.name for path in unknown[:NAMED])
         yield warning("data folder", "doctor.unknown_names", folder=folder, count=len(unknown), names=names)

@@ -38,7 +38,7 @@ from localmed.domain import Document, Status, digest
 from localmed.domain.errors import InputError, LocalmedError, NoLibrary, UsageError, toml_place
 from localmed.ingest import manifest as manifests
 from localmed.library import generations, layout
-from localmed.library.withdrawals import Withdrawals
+from localmed.library.in_force import in_force
 from localmed.process import files
 from localmed.process.files import told_if_full
 from localmed.process.hooks import SILENT, Hooks
@@ -349,7 +349,7 @@ def _withdraw(session: Session, name: str, withdrawals: Sequence[Withdrawal]) ->
     documents, titles = list[Document](), list[str]()
     with suppress(NoLibrary):
         documents = lookups.documents(session)
-    in_force = Withdrawals(session.data).in_force()
+    withdrawn = in_force(session.data).withdrawn()
     for entry in withdrawals:
         matching = [document for document in documents if entry.names(document)]
         if not matching and entry.by == "content":  # the site has not got it: withdrawn should it come
@@ -357,8 +357,8 @@ def _withdraw(session: Session, name: str, withdrawals: Sequence[Withdrawal]) ->
                 Document(digest(FOLDER, entry.value), "", entry.value, entry.title, "", name, "", entry.value, "")
             ]
         for document in matching:
-            if document.id not in in_force[0] and document.status is not Status.WITHDRAWN:
+            if document.id not in withdrawn[0] and document.status is not Status.WITHDRAWN:
                 changes.withdraw(session, document, True, entry.reason)
                 titles.append(document.title)
-                in_force = Withdrawals(session.data).in_force()
+                withdrawn = in_force(session.data).withdrawn()
     return titles

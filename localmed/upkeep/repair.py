@@ -27,7 +27,7 @@ from localmed.domain.errors import AccountsAltered, AnotherKey, Damaged, Library
 from localmed.ingest import manifest as manifests
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.ingest.sources import Source
-from localmed.library import generations, journal, layout, originals, served
+from localmed.library import generations, journal, layout, originals
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, ImportedFile, originals_of
 from localmed.library.generations import AT_ONCE, Patience
@@ -230,7 +230,7 @@ def _candidates(data: Path) -> list[int]:
     """The generations there are: the one that was served last, then the newest first."""
     there, last = generations.numbers(data), 0
     with suppress(Damaged):
-        swaps = served.swaps(generations.folder(data))
+        swaps = generations.swaps(data)
         last = swaps[-1].number if swaps else 0
     return sorted(there, key=lambda number: (number != last, -number))
 
@@ -270,10 +270,10 @@ class Salvage(Builder):
         building = generations.abandon_build(self._data)
         building.mkdir(parents=True, mode=0o700)
         with generations.lease(self._data, self._number) as damaged:
-            generations.copy_checked(damaged, CATALOGUE, building)
+            generations.copy_checked(damaged, CATALOGUE, building / CATALOGUE)
             if GRAPH in generations.read_manifest(damaged).files:
                 with suppress(Damaged):
-                    generations.copy_checked(damaged, GRAPH, building)
+                    generations.copy_checked(damaged, GRAPH, building / GRAPH)
         return building, 0
 
 

@@ -36,6 +36,8 @@ from localmed.site.uploads import WAITING
 from localmed.upkeep import backup as backups_of
 from localmed.upkeep.backup import Backup
 
+RESTORING, RESTORED = "restoring", "restored"  # beside the data folder: written so far; whole, before or after the swap
+
 
 @dataclass(frozen=True, slots=True)
 class Restored:
@@ -79,7 +81,7 @@ def _restored(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Ho
     existing = data.exists() and any(data.iterdir())
     if existing and not replace:
         raise UsageError("restore.not_empty", data=str(data))
-    fresh = data.with_name(f".{data.name}.restoring")
+    fresh = _place(data, RESTORING)
     shutil.rmtree(fresh, ignore_errors=True)
     try:
         with backups_of.explained(data.parent), _unused(data) if existing else nullcontext():
@@ -227,7 +229,7 @@ def _exchange(data: Path, fresh: Path) -> str:
     """Put ``fresh`` in the place of ``data``; return where the old one lies ("": there was none)."""
     beside = ""
     if data.exists() and any(data.iterdir()):
-        whole = data.with_name(f".{data.name}.restored")
+        whole = _place(data, RESTORED)
         fresh.rename(whole)
         try:
             files.exchange(data, whole)
@@ -254,6 +256,16 @@ def _settle(data: Path) -> None:
     left = files.exchanged(data)
     if left.exists() and not data.exists():
         left.rename(data)
-    for path in (left, data.with_name(f".{data.name}.restored")):
-        if path.exists():
+    for path in cut_off(data):
+        if path != _place(data, RESTORING):
             _set_aside(data, path)
+
+
+def _place(data: Path, name: str) -> Path:
+    return data.with_name(f".{data.name}.{name}")
+
+
+def cut_off(data: Path) -> list[Path]:
+    """The folders beside ``data`` that a restore has left which a power cut or a kill ended."""
+    paths = (_place(data, RESTORING), _place(data, RESTORED), files.exchanged(data))
+    return [path for path in paths if path.exists()]

@@ -37,7 +37,7 @@ from localmed.domain import (
 from localmed.domain.errors import NotServed, Rejected
 from localmed.domain.findings import Finding
 from localmed.domain.ports import Stance
-from localmed.library.definitions import cited_passage
+from localmed.library.graph import cited_passage
 from localmed.retrieval.concepts import Card
 from localmed.text.language import fold
 from localmed.text.tables import table

@@ -25,7 +25,7 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.parts import SourcePlanPart
-from localmed.library.definitions import cited_passage
+from localmed.library.graph import cited_passage
 from localmed.text.language import detect, sentences
 from localmed.workflows import finding
 from localmed.workflows.ask import answered

@@ -10,7 +10,7 @@ import pytest
 from localmed.config import ChunkSettings, Settings
 from localmed.domain import Document
 from localmed.ingest.pipeline import Report
-from localmed.site import changes
+from localmed.site import changes, lookups
 from localmed.site.governing import Change
 from tests.fakes import HashedWords, documents, import_into, jsonl, opened, write
 from tests.words import said, words
@@ -90,3 +90,24 @@ def test_an_approver_who_is_taken_back_leaves_nothing_to_lapse(approved: Setting
     govern(approved, documents(approved)["a.txt"], {"approver": "", "edition": "2026", "review_by": ""})
     lines = notes(import_into(approved, write(corpus, {"a.txt": SECOND})))
     assert lines == [said("governance.dated", fields="edition")]
+
+
+def test_headings_corrected_since_ask_for_another_look(approved: Settings, corpus: Path) -> None:
+    import_into(approved, write(corpus, {"b.md": "# Fever\n\n## Does\n\nParacetamol 1 g.\n"}))
+
+    def heading(name: str, approver: str = "") -> tuple[str, bool]:
+        with opened(approved, HashedWords()) as session:
+            (read,) = (it for it in lookups.document_details(session, fever.id).headings if it.path[-1] == "Does")
+            values = {read.field: name} | ({"approver": approver} if approver else {})
+            changes.govern(session, [Change((documents(approved)["b.md"],), values)])
+            lapsed = fever.id in lookups.to_review(session, "", 0)[1]
+        return documents(approved)["b.md"].governance.approver, lapsed
+
+    fever = documents(approved)["b.md"]
+    govern(approved, fever, {"approver": "Dr Wu"})
+    assert heading("Dose") == ("", True)
+    assert heading("") == ("Dr Wu", False), "what was approved"
+    assert heading("Dose", "Dr Zhou") == ("Dr Zhou", False)
+    assert heading("Dosage") == ("", True)
+    govern(approved, documents(approved)["b.md"], {"approver": "Dr He"})
+    assert documents(approved)["b.md"].governance.approver == "Dr He"

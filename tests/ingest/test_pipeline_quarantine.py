@@ -17,8 +17,8 @@ from localmed.config import ReadBounds, Settings
 from localmed.domain.errors import InputError, UsageError
 from localmed.ingest import sources
 from localmed.library import originals
+from localmed.library.in_force import in_force
 from localmed.library.state import Quarantined, State
-from localmed.library.withdrawals import Withdrawals
 from localmed.process.files import Opener
 from tests.fakes import HashedWords, answers, documents, import_into, jsonl, verify, withdraw, write
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
@@ -105,7 +105,7 @@ def test_odd_characters_go_through(settings: Settings, corpus: Path) -> None:
     assert len(documents(settings)) == 1
     document = next(iter(documents(settings).values()))
     withdraw(settings.data, document, reason="line one\u2028line two\u0085")
-    assert Withdrawals(settings.data).in_force()[0] == {document.id}
+    assert in_force(settings.data).withdrawn()[0] == {document.id}
     verify(settings.data)
 
 

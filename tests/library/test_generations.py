@@ -19,8 +19,7 @@ from localmed.domain import Collection, Message, message
 from localmed.domain.errors import Busy, Cancelled, Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, intact, pruning
 from localmed.library.dense import COMPACT_FRAGMENTS
-from localmed.library.gate import guarded
-from localmed.library.generations import Manifest, lock_writer
+from localmed.library.generations import Manifest, guarded, lock_writer
 from localmed.library.intact import FileEntry
 from localmed.library.library import Library, build
 from localmed.messages import from_text, render
@@ -372,3 +371,13 @@ def test_a_library_that_cannot_be_opened_keeps_no_lease(filled: Settings, corpus
     assert not pruning.prune(filled.data, 1)
     with (path_of(filled, 1) / "lease").open("rb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_copy_of_what_decayed_is_not_built_upon(filled: Settings, tmp_path: Path) -> None:
+    with generations.lease(filled.data) as served:
+        generations.copy_checked(served, "library.sqlite", tmp_path / "whole.sqlite")
+        content = bytearray((served / "library.sqlite").read_bytes())
+        content[len(content) // 2] ^= 1
+        (served / "library.sqlite").write_bytes(content)
+        with pytest.raises(Damaged):
+            generations.copy_checked(served, "library.sqlite", tmp_path / "decayed.sqlite")

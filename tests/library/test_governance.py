@@ -21,10 +21,11 @@ from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, 
 from localmed.domain.errors import UnknownName, UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations, intact
-from localmed.library.access import Access, groups_of
+from localmed.library.access import groups_of
 from localmed.library.catalogue import FILE
 from localmed.library.dense import Nearest
 from localmed.library.governed import NO_HEADING, Governed, heading_field
+from localmed.library.in_force import in_force
 from localmed.library.lexical import dump, undumped
 from localmed.library.library import Library, build
 from localmed.library.migrations import LIBRARY, open_database
@@ -271,7 +272,7 @@ def test_who_sees_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_is_no_group_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError):
         restrict(tmp_path, "icu", [name])
-    assert Access(tmp_path).all() == {}
+    assert in_force(tmp_path).access == {}
 
 
 def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Settings) -> None:

@@ -12,9 +12,8 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Collection, Kind, message
 from localmed.domain.errors import Damaged
-from localmed.library import generations, graph, graph_build
-from localmed.library.definitions import cited_passage, with_prefix
-from localmed.library.graph import RELATIONS_READ, Graph, Relation, Source
+from localmed.library import generations, graph
+from localmed.library.graph import RELATIONS_READ, Graph, Relation, Source, cited_passage, with_prefix
 from localmed.library.library import Library, build
 from localmed.library.migrations import GRAPH, open_database
 from localmed.library.terms import Term
@@ -223,7 +222,7 @@ def test_a_graph_of_before_there_were_checksums_answers_and_gets_them(tmp_path: 
     reading = Graph(path)
     assert ids(reading, "CKD") == ["D:2"]
     reading.close()
-    assert graph_build.outdated(path)
+    assert graph.outdated(path)
     Graph(path, writable=True).close()
     written = sqlite3.connect(path)
     assert all(row[0] for table in tables for row in written.execute(f"SELECT digest FROM {table}"))
@@ -342,7 +341,7 @@ def test_a_graph_of_another_schema_is_not_guessed_at(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(Damaged, match="version 99"):
         Graph(tmp_path / graph.FILE)
-    assert not graph_build.outdated(tmp_path / graph.FILE)
+    assert not graph.outdated(tmp_path / graph.FILE)
 
 
 def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:

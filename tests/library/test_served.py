@@ -11,7 +11,7 @@ import pytest
 from localmed.cli.main import run
 from localmed.config import LibrarySettings, Settings
 from localmed.domain.errors import Damaged
-from localmed.library import generations, pruning, served
+from localmed.library import generations, pruning
 from tests.fakes import import_into, write
 
 
@@ -22,7 +22,7 @@ def change(settings: Settings, corpus: Path, number: int) -> int:
 
 def age(settings: Settings, hours: float) -> None:
     """Let ``hours`` pass."""
-    file = generations.folder(settings.data) / served.FILE
+    file = generations.folder(settings.data) / generations.SERVED
     rows = json.loads(file.read_text())
     for row in rows:
         row["since"] = (datetime.fromisoformat(row["since"]) - timedelta(hours=hours)).isoformat()
@@ -72,10 +72,10 @@ def test_a_rollback_counts_as_what_was_served(few: Settings, corpus: Path) -> No
 def test_where_it_cannot_be_read_nothing_is_removed(few: Settings, corpus: Path) -> None:
     for number in (1, 2):
         change(few, corpus, number)
-    file = generations.folder(few.data) / served.FILE
+    file = generations.folder(few.data) / generations.SERVED
     file.write_text(file.read_text()[:-5])
     with pytest.raises(Damaged, match="cannot be read"):
         pruning.prune(few.data, 2)
     change(few, corpus, 3)
-    assert served.swaps(file.parent)[-1].number == 3
-    assert datetime.fromisoformat(served.swaps(file.parent)[-1].since) <= datetime.now(UTC)
+    assert generations.swaps(few.data)[-1].number == 3
+    assert datetime.fromisoformat(generations.swaps(few.data)[-1].since) <= datetime.now(UTC)

@@ -10,6 +10,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Message, SearchFilter, TraceStep
 from localmed.domain.errors import Busy
+from localmed.library.in_force import in_force
 from localmed.process.hooks import Hooks
 from localmed.site import changes, importing, lookups
 from localmed.site.session import RUNS
@@ -64,7 +65,7 @@ def test_what_is_hidden_while_an_answer_is_made_is_not_in_it(filled: Settings, t
         reader = type(librarian)(librarian.site, reader_of("nurses"))
         answer = reader.ask("Does warfarin or heparin thin the blood?", SearchFilter(), hooks=Hooks(finished=close))
         assert answer.evidence
-        assert librarian.access.all()
+        assert in_force(librarian.data).access
         assert "Warfarin" not in {source.document_title for source in answer.evidence}
 
 

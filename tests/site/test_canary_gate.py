@@ -86,7 +86,7 @@ def test_what_is_served_may_be_left_when_it_is_damaged(
         importing.import_paths(session, [write(corpus, {"sepsis.txt": SEPSIS})], described("ward"))
         (settings.data / "canaries.toml").write_text(CITED)
         assert not canary_gate.standing(session).lost
-        remembered = canary_gate._known(settings.data)[1]
+        remembered = canary_gate._noted(settings.data).results
         importing.import_paths(session, [write(corpus, {"fever.txt": "Fever\n\nRest.\n"})], described("ward"))
 
         def damaged(*_: object) -> object:

@@ -12,17 +12,16 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, Status
+from localmed.domain import Collection, SearchFilter, Status
 from localmed.domain.accounts import SessionRole
-from localmed.domain.errors import LocalmedError, UsageError
+from localmed.domain.errors import LocalmedError, UnknownName, UsageError
 from localmed.library import journal
-from localmed.library.access import Access
+from localmed.library.in_force import in_force
 from localmed.library.journal import Entry
-from localmed.library.withdrawals import Withdrawals
-from localmed.site import changes, importing, lookups
+from localmed.site import changes, importing, lookups, page_images
 from localmed.site.audit import BEGUN, Audit
 from localmed.site.session import Caller, Session, local_caller
-from tests.fakes import HashedWords, described, import_into, opened, reader_of, write
+from tests.fakes import HashedWords, described, import_into, opened, reader_of, restrict, write
 
 LIBRARIAN = Caller("Dr Lin", None, SessionRole.LIBRARIAN)
 
@@ -56,7 +55,7 @@ def test_a_change_is_noted_before_and_after_as_the_caller(filled: Settings) -> N
     assert [entry.outcome for entry in marked] == [BEGUN, "superseded"]
     assert marked[1].generation == f"{number:04d}"
     assert {entry.actor for entry in (withdrawn, *marked)} == {"Dr Lin"}
-    assert Withdrawals(filled.data).entries[0].actor == "Dr Lin"
+    assert [one.actor for one in in_force(filled.data).withdrawals.values()] == ["Dr Lin"]
     assert unfinished(filled) == []
 
 
@@ -84,8 +83,8 @@ def test_nothing_is_changed_that_cannot_be_noted(filled: Settings, monkeypatch: 
         monkeypatch.undo()
         with session.workspace() as workspace:
             assert workspace.library.path.name == "0002"
-    assert not Withdrawals(filled.data).entries
-    assert not Access(filled.data).all()
+    assert not in_force(filled.data).withdrawals
+    assert not in_force(filled.data).access
 
 
 CHANGES: dict[str, Callable[[Session], object]] = {
@@ -145,3 +144,21 @@ def test_an_answer_is_noted_as_the_caller_and_holds_no_text(filled: Settings) ->
     (entry,) = entries(filled)
     assert (entry.actor, entry.action, entry.intent) == ("reader", "ask", "")
     assert "blood" not in json.dumps(entry.subject + entry.outcome)
+
+
+def test_the_original_of_a_hidden_document_is_given_to_nobody_who_kept_evidence_of_it(
+    filled: Settings, tmp_path: Path
+) -> None:
+    with opened(filled, HashedWords()) as session:
+        evidence = session.search("What thins the blood?", SearchFilter(), 5).evidence[0]
+    restrict(filled.data, evidence.passage.collection, ["doctors"])
+    with opened(filled, HashedWords(), caller=reader_of("doctors")) as doctor:
+        assert lookups.original_of(doctor, evidence).is_file()
+    with opened(filled, HashedWords(), caller=reader_of("nurses")) as nurse:
+        for look in (
+            lambda: lookups.original_of(nurse, evidence),
+            lambda: lookups.draw_page(nurse, evidence, tmp_path / "page.png"),
+            lambda: page_images.page_image(nurse, evidence),
+        ):
+            with pytest.raises(UnknownName):
+                look()

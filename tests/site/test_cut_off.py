@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from localmed.config import Settings
-from localmed.library.withdrawals import Withdrawals
+from localmed.library.in_force import in_force as now
 from localmed.site import changes
 from localmed.site.audit import Audit
 from tests.fakes import HashedWords, documents, import_into, opened, write
@@ -90,7 +90,7 @@ def test_a_withdrawal_that_is_killed(filled: Settings, tmp_path: Path, withdrawn
             if not killed_before(step, lambda session=session: changes.withdraw(session, document, withdrawn, "test")):  # type: ignore[misc]
                 break
             changes.set_access(session, "ward", ["staff"])
-        lines = [line for line in Withdrawals(copy.data).entries if line.reason == "test"]
+        lines = [line for line in now(copy.data).withdrawals.values() if line.reason == "test"]
         in_force.append(bool(lines) and lines[-1].withdrawn is withdrawn)
         with closing(Audit(copy.data)) as log:
             noted = [

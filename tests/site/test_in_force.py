@@ -24,12 +24,11 @@ from localmed.domain import Status, digest
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import Damaged, LibraryError, StateLost
 from localmed.library import in_force, journal, older
-from localmed.library.access import Access
+from localmed.library.access import hidden_from
 from localmed.library.in_force import copy_of
 from localmed.library.journal import entry_from
 from localmed.library.migrations import migrate, sums
 from localmed.library.state_migrations import BEFORE_JOURNAL, STATE
-from localmed.library.withdrawals import Withdrawals
 from localmed.people import accounts
 from localmed.site import audit, changes, stops
 from localmed.site.audit import Audit, entry_of
@@ -59,7 +58,7 @@ def filled(settings: Settings, corpus: Path) -> Settings:
 def holds(settings: Settings) -> None:
     """All of it is in force."""
     assert answers(settings, "antibiotics") == {"Fever"}
-    assert Access(settings.data).hidden_from(NURSES) == {"ward"}
+    assert hidden_from(NURSES, settings.data) == {"ward"}
     assert [stop.name for stop in stops.stops(settings.data)] == ["ebm"]
 
 
@@ -149,7 +148,7 @@ def test_what_was_altered_stops_everything_until_it_is_repaired(
     with opened(filled, HashedWords()) as session:
         for call in (
             lambda: answers(filled, "antibiotics"),
-            lambda: Access(filled.data).hidden_from(NURSES),
+            lambda: hidden_from(NURSES, filled.data),
             lambda: stops.stops(filled.data),
             lambda: changes.withdraw(session, document, True, "again"),
             lambda: changes.set_access(session, "ward", []),
@@ -291,12 +290,12 @@ def test_a_crash_before_the_copy_was_written_loses_nothing(filled: Settings) -> 
     with opened(filled, HashedWords()) as session:
         changes.set_access(session, "icu", ["doctors"])
     (filled.data / "in_force.json").write_bytes(copy)
-    assert Access(filled.data).hidden_from(NURSES) == {"ward", "icu"}
+    assert hidden_from(NURSES, filled.data) == {"ward", "icu"}
     with closing(sqlite3.connect(filled.data / "site.sqlite", isolation_level=None)) as database:
         taken_out(database)
     in_force._KNOWN.clear()
     assert code(filled, "repair", "--yes") == 0
-    assert Access(filled.data).hidden_from(NURSES) == {"ward", "icu"}, "the rows since the copy count too"
+    assert hidden_from(NURSES, filled.data) == {"ward", "icu"}, "the rows since the copy count too"
 
 
 # --- writers ---------------------------------------------------------------------------------------------------------
@@ -306,7 +305,7 @@ def test_of_writers_at_once_none_loses_what_another_has_set(settings: Settings) 
     names = [f"collection-{number}" for number in range(24)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: restrict(settings.data, name, ["doctors"]), names))
-    assert sorted(Access(settings.data).all()) == sorted(names)
+    assert sorted(in_force.in_force(settings.data).access) == sorted(names)
 
 
 @pytest.mark.slow
@@ -319,7 +318,7 @@ def test_processes_lose_no_withdrawal(filled: Settings) -> None:
     )
     children = [subprocess.Popen([sys.executable, "-c", program, str(filled.data), name]) for name in ("one", "two")]
     assert [child.wait(120) for child in children] == [0, 0]
-    assert len(Withdrawals(filled.data).entries) == 42
+    assert len(in_force.in_force(filled.data).withdrawals) == 42
     with Audit(filled.data) as log:
         assert log.verify() == []
 
@@ -350,7 +349,7 @@ def test_the_rows_with_facts_are_found_by_an_index(filled: Settings) -> None:
 
 
 def test_who_was_erased_is_in_no_row_and_not_in_the_copy(filled: Settings) -> None:
-    (user,) = {entry.actor for entry in Withdrawals(filled.data).entries}
+    (user,) = {entry.actor for entry in in_force.in_force(filled.data).withdrawals.values()}
     with Audit(filled.data) as log:
         assert log.erase(user, "safety")
         assert log.verify() == []

@@ -18,8 +18,9 @@ from localmed.config import NONE, ChatSettings, Settings
 from localmed.domain import Message, message
 from localmed.domain.errors import ModelError
 from localmed.models import choice
+from localmed.models.host import client
 from localmed.models.host.client import Remote
-from localmed.models.host.protocol import FOLDER, SOCKET
+from localmed.models.host.protocol import FOLDER, SOCKET, Welcome
 from localmed.models.registry import tested
 from localmed.models.registry.registry import silent
 from localmed.site import changes
@@ -197,6 +198,29 @@ def test_a_host_that_was_killed_fails_one_request_and_no_more(settings: Settings
         with pytest.raises(ModelError):
             encoder.encode(["aspirin"], "query")
         assert not isinstance(site.encoder, Remote)
+
+
+def test_a_host_that_was_busy_is_used_by_a_later_question(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "ASKED_AGAIN", 0.0)
+    house, answers, greet = house_of(settings), False, client.Client.greet
+
+    def greeted(self: client.Client) -> Welcome:
+        if not answers:
+            raise ModelError("host.not_within")
+        return greet(self)
+
+    monkeypatch.setattr(client.Client, "greet", greeted)
+    house.start()
+    with Site(settings) as site:
+        own = site.encoder
+        assert not isinstance(own, Remote)
+        assert site.encoder is own, "what was made is kept while it stays busy"
+        answers, until = True, time.monotonic() + 10
+        while not isinstance(site.encoder, Remote) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert isinstance(site.encoder, Remote)
+        assert site.encoder.encode(["aspirin"], "query").any()
+    house.stop()
 
 
 # --- what is told -----------------------------------------------------------------------------------------------------

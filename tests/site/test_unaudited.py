@@ -17,9 +17,8 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.errors import Busy, LibraryError
-from localmed.library.access import Access
+from localmed.library.in_force import in_force
 from localmed.library.journal import Entry
-from localmed.library.withdrawals import Withdrawals
 from localmed.process.hooks import Hooks
 from localmed.site import audit, changes
 from localmed.site.audit import Audit
@@ -139,8 +138,8 @@ def test_a_change_that_cannot_be_noted_is_refused_before_it_takes_effect(filled:
         with trouble(filled), pytest.raises(refusal):
             changes.set_access(session, "ward", ["doctors"])
         assert time.monotonic() - start < 16
-    assert Withdrawals(filled.data).entries == ()
-    assert sorted(Access(filled.data).all()) == ["secret"]
+    assert in_force(filled.data).withdrawals == {}
+    assert sorted(in_force(filled.data).access) == ["secret"]
 
 
 def test_a_change_whose_outcome_cannot_be_noted_is_done_and_says_so(filled: Settings) -> None:

@@ -22,6 +22,7 @@ from localmed.domain import SearchFilter, message
 from localmed.domain.errors import Busy, Damaged, LibraryError, LocalmedError, UnknownName, UsageError
 from localmed.domain.nights import UNCHANGED
 from localmed.library import generations
+from localmed.library.in_force import in_force
 from localmed.library.library import Library
 from localmed.nightly.refresh import refresh
 from localmed.process import files
@@ -86,7 +87,7 @@ def test_a_restored_library_answers_the_same(session: Session, filled: Settings,
         after = again.ask(QUESTION, SearchFilter())
         assert (after.statements, after.evidence) == (before.statements, before.evidence)
         assert canary_gate.standing(again).after["hour"].passed
-        assert dict(again.access.all()) == {"secret": frozenset({"doctors"})}
+        assert in_force(again.data).access == {"secret": frozenset({"doctors"})}
 
 
 def test_what_is_there_already_is_not_written_again(session: Session, folder: Path) -> None:

@@ -150,6 +150,15 @@ def file_of(site: Site, generation: str, name: str) -> Path:
     return path
 
 
+def test_what_a_restore_that_was_cut_off_left_beside_is_named(full_site: Site) -> None:
+    data = full_site.settings.data
+    left = [data.with_name(f".{data.name}.{end}") for end in ("restoring", "restored", "exchanged")]
+    for path in left:
+        path.mkdir()
+    says = only(full_site, "data folder", Level.WARNING)
+    assert all(path.name in says for path in left)
+
+
 def test_a_damaged_generation_that_is_served(full_site: Site) -> None:
     path = file_of(full_site, "0002", "library.sqlite")
     content = bytearray(path.read_bytes())

@@ -15,7 +15,7 @@ from localmed.domain import Message, SearchFilter, Status
 from localmed.domain.errors import Damaged
 from localmed.domain.nights import UNCHANGED
 from localmed.library import generations
-from localmed.library.withdrawals import Withdrawals
+from localmed.library.in_force import in_force
 from localmed.nightly.refresh import refresh
 from localmed.site import changes, importing
 from localmed.site.session import Session
@@ -92,7 +92,7 @@ def test_repair_makes_it_anew_from_the_originals(filled: Settings, request: pyte
     verify(filled.data)
     assert answer(filled) == before
     assert documents(filled) == known, "with the mark"
-    assert Withdrawals(filled.data).entries[-1].withdrawn
+    assert [*in_force(filled.data).withdrawals.values()][-1].withdrawn
     assert repair.plan(filled.data) is None
 
 

@@ -15,7 +15,7 @@ from localmed.domain import Collection, Message
 from localmed.domain.accounts import SessionRole
 from localmed.ingest.manifest import Manifest
 from localmed.library.governed import heading_field
-from localmed.library.withdrawals import Withdrawals
+from localmed.library.in_force import in_force
 from localmed.process.hooks import Hooks
 from localmed.site import changes, importing, jobs, lookups
 from localmed.site.session import Session, local_caller
@@ -207,7 +207,7 @@ def test_a_wrong_token_changes_nothing(copied_clients: Clients) -> None:
         fields = {"form": token, "reason": "x"}
         assert librarian.http.post(f"/library/documents/{sepsis}/withdraw", data=fields).status_code == 403
     assert lookups.document(session_of(copied_clients), sepsis).status == "current"
-    assert not Withdrawals(copied_clients.settings.data).entries
+    assert not in_force(copied_clients.settings.data).withdrawals
 
 
 def test_librarians_see_the_questions_that_found_nothing_or_were_marked_bad(copied_clients: Clients) -> None:

@@ -11,7 +11,7 @@ from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.nights import FAILED, SERVED
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
-from localmed.library.candidate import Difference
+from localmed.library.catalogue import Difference
 from localmed.nightly import nights
 from localmed.people import history
 from localmed.site import alerts, changes, holds, importing

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -45,6 +46,7 @@ from localmed.models.host.protocol import (
 from localmed.process import hooks
 
 CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
+ASKED_AGAIN = 30.0  # seconds after which a host that did not answer is asked again, for as long as it does not
 LOOK = 0.05  # seconds between two looks at a cancellation
 PIECE = 256  # texts in one request of a question; it has fewer, as a rule, so that its vectors are from one batch
 LOW_PIECE = 32  # of an import: half a second of two cores, the longest that it keeps a question waiting
@@ -68,11 +70,11 @@ class Hosted:
     nearest: Nearest | None = None
     fitted: Embedder | None = None
     others: tuple[str, ...] = ()
-    client: Client | None = None
+    client: Client | Missed | None = None
 
     @property
     def lost(self) -> bool:
-        """Whether the host has ended, or owns other models by now."""
+        """Whether the host has ended or owns other models by now; of one that was missed, whether it answers now."""
         return self.client is not None and self.client.lost
 
 
@@ -82,16 +84,17 @@ NOTHING = Hosted()
 def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user: str = "") -> Hosted:
     """What the host of the folder ``data`` serves of ``choices`` (``choice.choices``).
 
-    ``NOTHING`` where none runs, answers in time and is of this version, or none is to be used. Among those who ask,
-    ``user`` (else this process) takes turns with the others.
+    ``NOTHING`` where none runs or none is to be used, and no model of one that does not answer in time or is of
+    another version: that one is asked again (``Missed``). Among those who ask, ``user`` (else this process) takes
+    turns with the others.
     """
     client = Client(data / FOLDER, settings, user or str(os.getpid()))
-    try:
-        welcome = client.greet() if settings.use else None
-    except LocalmedError:
-        welcome = None
-    if welcome is None:
+    if not settings.use:
         return NOTHING
+    try:
+        welcome = client.greet()
+    except LocalmedError:
+        return Hosted(client=Missed(client)) if listens(data) else NOTHING
     others = tuple(sorted(role for role, chosen in choices.items() if welcome.choices.get(role) != chosen))
     try:
         models: Any = {role: Remote(client, role, said) for role, said in welcome.models.items() if role not in others}
@@ -296,6 +299,26 @@ class Client:
             elif kind == "other":
                 self.lost = True
                 raise ModelError("host.restarted")
+
+
+class Missed:
+    """A host that runs and did not answer, such as a busy one: asked again now and then, while no question waits."""
+
+    def __init__(self, client: Client) -> None:
+        self._client, self._asked, self._answers = client, time.monotonic(), False
+
+    @property
+    def lost(self) -> bool:
+        """Whether it answers by now, so that what was made in place of its models is made anew."""
+        if not self._answers and time.monotonic() - self._asked > ASKED_AGAIN:
+            self._asked = time.monotonic()
+            threading.Thread(target=self._greet, name="model host", daemon=True).start()
+        return self._answers
+
+    def _greet(self) -> None:
+        with suppress(LocalmedError):
+            self._client.greet()
+            self._answers = True
 
 
 def _connect(connection: socket.socket, path: str, seconds: float) -> None:

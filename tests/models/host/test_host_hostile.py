@@ -130,7 +130,7 @@ def test_connections_are_bounded(start: Start) -> None:
     with running.dialled(), running.dialled():
         with pytest.raises(Busy, match=r"host\.connections"):
             Client(running.data / FOLDER, running.settings, "").greet()
-        assert connect(running.data, running.settings, CHOICES) is NOTHING  # and the command loads its own
+        assert connect(running.data, running.settings, CHOICES).encoder is None  # the command loads its own
     running.stop()
 
 
@@ -270,7 +270,7 @@ def test_a_host_that_never_greets_is_not_used(tmp_path: Path) -> None:
         listener.bind(str(folder / SOCKET))
         listener.listen(5)
         began = time.monotonic()
-        assert connect(tmp_path, SHORT, CHOICES) is NOTHING
+        assert connect(tmp_path, SHORT, CHOICES).encoder is None
         assert time.monotonic() - began < 3
         assert listens(tmp_path)
         with pytest.raises(ModelError, match=r"within 0\.5 seconds"):

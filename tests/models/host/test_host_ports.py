@@ -156,6 +156,6 @@ def test_a_message_too_large_is_refused_and_the_next_one_goes_on(house: House) -
 
 def test_another_version_is_not_used(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localmed.models.host.client.__version__", "0.0.9")
-    assert connect(house.data, house.settings, CHOICES) is NOTHING
+    assert connect(house.data, house.settings, CHOICES).encoder is None
     with pytest.raises(ModelError, match="another version"):
         Client(house.data / protocol.FOLDER, house.settings, "").greet()
