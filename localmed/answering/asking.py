@@ -32,21 +32,6 @@ class QuestionInput:
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordsInput(QuestionInput):
-    """At most ``most`` keywords are wanted. The result is a ``Keywords``."""
-
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Keywords:
-    """The keywords, most important first; ``unknown`` are the question's words that the library does not hold."""
-
-    words: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class RelevanceInput(QuestionInput):
     """Whether each of ``passages`` helps to answer; the result is a tuple of probabilities, in their order."""
 
@@ -95,13 +80,6 @@ def _likely(_: Any, choices: Sequence[Choice]) -> tuple[float, ...]:
 
 def _passages(task: RelevanceInput) -> tuple[str, ...]:
     return tuple(shown.quoted("passage", passage.in_context, task.language) for passage in task.passages)
-
-
-def _keywords(task: KeywordsInput, value: Any) -> Keywords:
-    words = tuple(dict.fromkeys(word for keyword in value["keywords"] if (word := " ".join(keyword.split()))))
-    if not words:
-        raise Rejected("agents.no_keyword")
-    return Keywords(words[: task.most])
 
 
 def _self_contained(task: FollowUp, value: Any) -> str:
@@ -156,18 +134,6 @@ RELEVANCE = Role(
         lambda task: f"{task.question}\n",
         _passages,
         _likely,
-    ),
-)
-KEYWORDS = Role(
-    "keywords",
-    "The question's keywords, most important first",
-    "3",
-    "LINS, keyword extraction agent (KEA)",
-    Writing(
-        lambda task: shown.texts_schema("keywords", task.most, 60),
-        lambda task: task.question,
-        _keywords,
-        max_tokens=200,
     ),
 )
 COHERENCE = Role(
@@ -242,5 +208,5 @@ FLUENCY = Role(
     ),
 )
 ROLES = (
-    KEYWORDS, RELEVANCE, COHERENCE, SELF_CONTAINED, SELF_KNOWLEDGE, OWN_ANSWER, DECOMPOSITION, FLUENCY
+    RELEVANCE, COHERENCE, SELF_CONTAINED, SELF_KNOWLEDGE, OWN_ANSWER, DECOMPOSITION, FLUENCY
 )  # fmt: skip

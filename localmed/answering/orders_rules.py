@@ -76,12 +76,19 @@ class OrderRules:
         """The terms of an order, exactly as written."""
         return tuple(terms(task.order, self._known)[: orders.TERMS])
 
+    def concepts(self, text: str) -> tuple[str, ...]:
+        """The names of ``text`` that the concept graph has."""
+        return tuple(term.text for term in terms(text, self._is_concept))
+
+    def _is_concept(self, name: str) -> bool:
+        return any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name))
+
     def _is_name(self, name: str) -> bool:
         """Whether the graph, or a title, heading or row of the library, is ``name``."""
         key = folded(name)
         if orders.names_nothing(name):
             return False
-        if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
+        if self._is_concept(name):
             return True
         if not self._lexical.holds(name):
             return False

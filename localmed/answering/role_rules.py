@@ -6,21 +6,17 @@ A question is asked with a fifth of the rules there are; to import them all cost
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from localmed.answering import asking, guidance, orders, planning, reliability
+from localmed.answering import guidance, orders, planning, reliability
 from localmed.answering.roles import Role, Rules
-from localmed.config import Settings
-from localmed.domain.ports import Embedder, EncoderIdentity, Reranker, Weights, encode_both
+from localmed.domain.ports import Embedder, EncoderIdentity, Weights, encode_both
 from localmed.library.library import Library
-from localmed.retrieval.concepts import Expand
 from localmed.safety import safety
 
 if TYPE_CHECKING:
-    from localmed.answering.keyword_rules import KeywordRules
     from localmed.domain.ports import Vectors
 
 CACHED = 512  # texts: those of a question's few roles; a vector of 384 numbers has 1.5 kB
@@ -30,17 +26,11 @@ class Models(Protocol):
     """What the rules need of a site."""
 
     @property
-    def settings(self) -> Settings: ...  # noqa: D102
-    @property
     def encoder(self) -> Embedder: ...  # noqa: D102
     @property
     def emergency_encoder(self) -> Embedder: ...  # noqa: D102
     @property
     def safety_encoder(self) -> Embedder: ...  # noqa: D102
-    @property
-    def reranker(self) -> Reranker | None: ...  # noqa: D102
-    @property
-    def expand(self) -> Expand: ...  # noqa: D102
 
 
 class RoleRules(Mapping[str, Callable[[Any], Any]]):
@@ -69,19 +59,10 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
     def __len__(self) -> int:
         return len(_MAKERS)
 
-    @cached_property
-    def _keywords(self) -> KeywordRules:
-        from localmed.answering.keyword_rules import KeywordRules
-
-        return KeywordRules(self._library.lexical, self.encoder, self._site.settings.keywords.compared)
-
-    def _of_asking(self) -> Rules:
-        return self._keywords.rules()
-
     def _of_planning(self) -> Rules:
-        from localmed.answering.keyword_rules import planning_rules
+        from localmed.answering.orders_rules import OrderRules
 
-        return planning_rules(self._keywords.extract)
+        return planning.rules(OrderRules(self._library.graph, self._library.lexical).concepts)
 
     def _of_orders(self) -> Rules:
         from localmed.answering.orders_rules import OrderRules
@@ -109,8 +90,7 @@ def _of_appraisal(_: RoleRules) -> Rules:
 # A table of the class, not of its objects: bound methods in them would be a cycle, and the question's texts and the
 # encoder's weights would stay in memory until the collector comes by.
 _SERVED: tuple[tuple[Callable[[RoleRules], Rules], tuple[Role, ...]], ...] = (
-    (RoleRules._of_asking, (asking.KEYWORDS,)),
-    (RoleRules._of_planning, (planning.PLAN, planning.GRAPH_TERMS, planning.PSEUDO_DOCUMENT, planning.FEEDBACK)),
+    (RoleRules._of_planning, planning.ROLES),
     (RoleRules._of_orders, (orders.MEDICAL_TERMS, orders.RETRIEVAL_QUESTION)),
     (RoleRules._of_guidance, guidance.ROLES),
     (RoleRules._of_safety, safety.ROLES),

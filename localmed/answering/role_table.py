@@ -28,9 +28,9 @@ from localmed.safety import safety
 
 By = Literal["chat", "rules", "off"]
 CHOICES = ("chat", "rules", "off")
-# Served by rules unless the settings name them, so that no workflow costs more than four calls: keywords changed no
-# decision, abbreviations and terms of an order are in tables, an appraisal is a call for each study.
-RULES_FIRST = frozenset({"keywords", "medical_terms", "retrieval_question", "appraisal"})
+# Served by rules unless the settings name them, so that no workflow costs more than four calls:
+# abbreviations and terms of an order are in tables, an appraisal is a call for each study.
+RULES_FIRST = frozenset({"medical_terms", "retrieval_question", "appraisal"})
 ROLES: Mapping[str, Role] = {
     role.name: role
     for module in (

@@ -232,7 +232,7 @@ class Bench:
         return self.agrees(f"{question.text} {question.options[choice]}", evidence)
 
 
-SEARCHES = frozenset({"search", "look_up", "cite"})
+SEARCHES = frozenset({"search", "find", "look_up", "cite"})
 
 
 def made_with(sets: Sequence[McqSet], arms: Sequence[str], seed: int, **facts: str) -> dict[str, str]:

@@ -18,23 +18,22 @@ from localmed import __version__
 from localmed.answering import judging
 from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
-from localmed.answering.planning import PLAN
+from localmed.answering.planning import PLAN, SOURCES
 from localmed.answering.reliability import APPRAISAL
 from localmed.answering.role_rules import Models, RoleRules
 from localmed.answering.role_table import ROLES, RoleTable, role_table
-from localmed.answering.source_plan import SOURCES
 from localmed.answering.write import scope_spans
-from localmed.config import SERVED_BY
+from localmed.config import SERVED_BY, Settings
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
 from localmed.domain.errors import BadSettings, ModelError, UnknownName, UsageError
 from localmed.domain.findings import Finding, Found, Reading
-from localmed.domain.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Stance, Watch
+from localmed.domain.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Reranker, Stance, Watch
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.library.remarks import Planted
 from localmed.process.hooks import Hooks
 from localmed.retrieval import concepts, studies
-from localmed.retrieval.concepts import Card
+from localmed.retrieval.concepts import Card, Expand
 from localmed.retrieval.question import read as understood
 from localmed.retrieval.search import HybridSearch
 from localmed.retrieval.sections import Similar
@@ -61,6 +60,12 @@ EARLIER = 2  # questions just before one, whose words are searched for with it a
 class SiteModels(Models, Protocol):
     """What a workspace needs of the site. Models are made when they are first needed."""
 
+    @property
+    def settings(self) -> Settings: ...  # noqa: D102
+    @property
+    def reranker(self) -> Reranker | None: ...  # noqa: D102
+    @property
+    def expand(self) -> Expand: ...  # noqa: D102
     @property
     def chat(self) -> CountingChat | None: ...  # noqa: D102
     @property
@@ -145,7 +150,6 @@ class Workspace:
         return Plan(
             tiers=self.tiers(chosen, filters.collections),
             passages=self.settings.ask.passages,
-            keywords=self._keywords(),
             roles=self.roles.on,
             own_knowledge=self.settings.workflows.own_knowledge,
             audience="patient" if chosen in self.settings.workflows.patient_presets else "staff",
@@ -267,10 +271,6 @@ class Workspace:
         for name in filters.collections:
             self.library.catalogue.collection(name)
 
-    def _keywords(self) -> int:
-        """How many keywords to extract: none where their ranking weighs nothing."""
-        return self.settings.keywords.most if self.settings.search.keyword_weight else 0
-
     # --- what flows ask for ------------------------------------------------------------------------------------------
 
     @cached_property
@@ -331,15 +331,13 @@ class Workspace:
         languages = [filters.language] if filters.language else self.library.catalogue.languages()
         own = spoken if spoken in languages else ""
         first = filters if filters.language else replace(filters, language=own)
-        result = finder.search(text, first, limit, (), reranked, read=read)
+        result = finder.search(text, first, limit, reranked, read=read)
         others = [
             name
             for name in languages
             if own and name != own and result.dense and name in self._site.encoder.identity.languages
         ]
-        across = [
-            finder.search(text, replace(filters, language=name), limit, (), reranked, read=read) for name in others
-        ]
+        across = [finder.search(text, replace(filters, language=name), limit, reranked, read=read) for name in others]
         documents: dict[str, list[Passage]] = {}
 
         def document(name: str) -> list[Passage]:
@@ -365,7 +363,7 @@ class Workspace:
             return ()
         first = dict.fromkeys(hit.passage.document_id for hit in hits[:AMONG])
         both = replace(filters, documents=(*first, *gone), statuses=(*filters.statuses, Status.WITHDRAWN))
-        found = dict.fromkeys(hit.passage.document_id for hit in search(both, AMONG, ()).hits)
+        found = dict.fromkeys(hit.passage.document_id for hit in search(both, AMONG).hits)
         return tuple((gone[name].title, days[name]) for name in found if name in gone)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:

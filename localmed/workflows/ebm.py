@@ -51,7 +51,7 @@ from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Step, asked
-from localmed.workflows.receipts import conflicts, editions, receipts, renumbered
+from localmed.workflows.receipts import best_of, conflicts, editions, own, receipts, renumbered
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
@@ -102,7 +102,7 @@ def ebm(
     answer = replace(answer, question=question, language=detect(question), notes=notes)
     answer = yield from answered(answer, plan, filters, case.patient)
     warnings = yield from _warnings(case, answer)
-    parts = (*warnings, *_of_case(case), _not_judged(case, plan), *_sources(_best(answer)))
+    parts = (*warnings, *_of_case(case), _not_judged(case, plan), *_sources(best_of(answer, own(answer))))
     return replace(answer, parts=parts)
 
 
@@ -148,12 +148,6 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
     )
 
 
-def _best(answer: Answer) -> tuple[Evidence, ...]:
-    """The passages by which the sections were found."""
-    best = {section.best for section in (answer.receipts.sections if answer.receipts else ())}
-    return tuple(piece for piece in answer.evidence if piece.marker in best)
-
-
 def _of_case(case: Case) -> tuple[Part, ...]:
     """The elements of the question where there are any, and what was read from the record."""
     pico = case.pico
@@ -189,8 +183,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     if case.record is None:
         return ()
     known = answer.by_marker
-    sections = answer.receipts.sections if answer.receipts else ()
-    marked = tuple(known[it.marker].quotation(it.start, it.end) for section in sections for it in section.marks)
+    marked = tuple(known[it.marker].quotation(it.start, it.end) for section in own(answer) for it in section.marks)
     statements = (*citations.shown(answer.statements), *marked)
     shown = " ".join(statement.text for statement in statements)
     ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))

@@ -72,7 +72,7 @@ from localmed.workflows import finding
 from localmed.workflows.ask import Draft, checked_drafts, drafted
 from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Search, Step, asked, attempt
-from localmed.workflows.receipts import receipts, renumbered
+from localmed.workflows.receipts import best_of, own, receipts, renumbered
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
 WRITTEN = 6  # terms that a model explains in one reply, the first that no sentence of a source defines
@@ -421,8 +421,7 @@ def _asked(
         if found.receipts:
             cited.receipts.append(found.receipts)
         cited.evidence = (*cited.evidence, *found.evidence)
-        best = {section.best for section in found.receipts.sections} if found.receipts else set()
-        pieces = tuple(piece for piece in found.evidence if piece.marker in best)
+        pieces = best_of(found, own(found))
         made.append((question, alone, (yield from drafted(alone, pieces, plan, task.known))))
     return made
 

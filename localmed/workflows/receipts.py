@@ -124,6 +124,16 @@ def renumbered(answer: Answer, before: int) -> Answer:
     )
 
 
+def own(answer: Answer) -> tuple[ShownSection, ...]:
+    """Its sections in the question's language."""
+    return answer.receipts.sections if answer.receipts else ()
+
+
+def best_of(answer: Answer, sections: Sequence[ShownSection]) -> tuple[Evidence, ...]:
+    """The passages by which ``sections`` of ``answer`` were found."""
+    return tuple(answer.by_marker[name] for name in dict.fromkeys(section.best for section in sections))
+
+
 def concept_part(card: Card, defined: bool = True) -> ConceptPart:
     """What a concept is to others, and its definition with its source unless it is not ``defined`` here."""
     concept = card.concept

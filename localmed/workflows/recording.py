@@ -29,8 +29,8 @@ FORMAT = "localmed recording 6"  # 6: sections first
 MODULES = (
     "domain.sources", "domain.findings", "domain.link_counts", "domain.patient", "domain.ports", "answering.write",
     "answering.check", "answering.reliability", "library.terms", "library.graph", "retrieval.concepts",
-    "retrieval.keywords", "retrieval.tiers", "answering.asking", "answering.guidance",
-    "safety.safety", "answering.planning", "answering.source_plan", "answering.orders", "answering.practice",
+    "retrieval.tiers", "answering.asking", "answering.guidance",
+    "safety.safety", "answering.planning", "answering.orders", "answering.practice",
     "answering.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain",
     "retrieval.studies", "workflows.m_eval", "answering.answer_file", "answering.judging",
 )  # fmt: skip

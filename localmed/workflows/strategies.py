@@ -17,15 +17,17 @@ from localmed.answering.asking import RELEVANCE, QuestionInput, RelevanceInput
 from localmed.answering.planning import (
     BEST,
     FEEDBACK,
+    GRAPH,
     GRAPH_TERMS,
     PLAN,
     PSEUDO_DOCUMENT,
+    SOURCES,
     Feedback,
     FoundInput,
     PlanInput,
     PseudoInput,
+    SourcePlan,
 )
-from localmed.answering.source_plan import GRAPH, SOURCES, SourcePlan
 from localmed.domain import Hit, SearchFilter
 from localmed.domain.findings import Found
 from localmed.retrieval.concepts import Card

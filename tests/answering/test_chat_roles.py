@@ -11,12 +11,10 @@ import pytest
 
 from localmed.answering.asking import (
     DECOMPOSITION,
-    KEYWORDS,
     OWN_ANSWER,
     SELF_CONTAINED,
     SELF_KNOWLEDGE,
     FollowUp,
-    KeywordsInput,
     QuestionInput,
 )
 from localmed.answering.chat import ChatRoles
@@ -145,10 +143,6 @@ def test_instructions_that_do_not_fit_are_an_error() -> None:
 
 
 def test_the_other_roles() -> None:
-    assert perform(KEYWORDS, KeywordsInput(QUESTION, 2), {"keywords": ["adrenaline", "dose"]}).words == (
-        "adrenaline",
-        "dose",
-    )
     assert perform(SELF_KNOWLEDGE, QuestionInput(QUESTION), "certain") is True
     assert perform(OWN_ANSWER, QuestionInput(QUESTION), {"sentences": ["It varies."]})[0].origin is Origin.UNVERIFIED
     assert perform(DECOMPOSITION, QuestionInput(QUESTION), {"questions": ["A b?", "A b?", QUESTION, "C d?"]}) == (
@@ -170,7 +164,6 @@ def test_every_role_has_both_languages_and_a_paper(role: Role) -> None:
 def test_schemas_can_be_expressed_as_grammars() -> None:
     for role, task in (
         (WRITE, WriteInput(QUESTION, GIVEN)),
-        (KEYWORDS, KeywordsInput(QUESTION, 3)),
         (DECOMPOSITION, QuestionInput(QUESTION)),
         (OWN_ANSWER, QuestionInput(QUESTION)),
         (SELF_CONTAINED, FollowUp(QUESTION, ())),

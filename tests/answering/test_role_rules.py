@@ -86,7 +86,7 @@ def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
     )
     known = set(output.stdout.split())
     assert "localmed.workflows.receipts" in known
-    for name in ("orders_rules", "guidance_rules", "keyword_rules"):
+    for name in ("orders_rules", "guidance_rules"):
         assert f"localmed.answering.{name}" not in known
     for name in ("explain", "ebm", "verify", "thorough", "departments", "plan"):
         assert f"localmed.workflows.{name}" not in known
