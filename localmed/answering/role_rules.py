@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from localmed.answering import guidance, orders, planning, reliability
+from localmed.answering import guidance, orders, planning
 from localmed.answering.roles import Role, Rules
 from localmed.domain.ports import Embedder, EncoderIdentity, Weights, encode_both
 from localmed.library.library import Library
@@ -83,10 +83,6 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         return {**safety_rules.RULES, **SafetyLikeness(self._site.safety_encoder).rules()}
 
 
-def _of_appraisal(_: RoleRules) -> Rules:
-    return reliability.RULES
-
-
 # A table of the class, not of its objects: bound methods in them would be a cycle, and the question's texts and the
 # encoder's weights would stay in memory until the collector comes by.
 _SERVED: tuple[tuple[Callable[[RoleRules], Rules], tuple[Role, ...]], ...] = (
@@ -94,7 +90,6 @@ _SERVED: tuple[tuple[Callable[[RoleRules], Rules], tuple[Role, ...]], ...] = (
     (RoleRules._of_orders, (orders.MEDICAL_TERMS, orders.RETRIEVAL_QUESTION)),
     (RoleRules._of_guidance, guidance.ROLES),
     (RoleRules._of_safety, safety.ROLES),
-    (_of_appraisal, reliability.ROLES),
 )
 _MAKERS = {role.name: maker for maker, roles in _SERVED for role in roles}
 

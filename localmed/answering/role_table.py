@@ -28,8 +28,8 @@ from localmed.safety import safety
 
 By = Literal["chat", "rules", "off"]
 CHOICES = ("chat", "rules", "off")
-# Served by rules unless the settings name them, so that no workflow costs more than four calls:
-# abbreviations and terms of an order are in tables, an appraisal is a call for each study.
+# Served by rules, else not at all, unless the settings name them, so that no workflow costs more than four calls: terms
+# of an order are in tables, an appraisal is a call for each study.
 RULES_FIRST = frozenset({"medical_terms", "retrieval_question", "appraisal"})
 ROLES: Mapping[str, Role] = {
     role.name: role
@@ -106,7 +106,8 @@ def role_table(
         there = {"chat": role.form is not None, "rules": name in rules, "off": True}
         possible = [by for by in CHOICES if there[by]]
         serving = [by for by in possible if by != "chat" or name in own or name not in unfit]
-        served = "chat" if name in own else "rules" if name in RULES_FIRST else usual
+        without = "rules" if there["rules"] else "off"
+        served = "chat" if name in own else without if name in RULES_FIRST else usual
         by = chosen.get(name, served if served in serving else serving[0])
         if by not in possible:
             raise BadSettings("agents.role_by", role=name, by=by, possible=tuple(possible))

@@ -19,7 +19,6 @@ from localmed.answering import judging
 from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
 from localmed.answering.planning import PLAN, SOURCES
-from localmed.answering.reliability import APPRAISAL
 from localmed.answering.role_rules import Models, RoleRules
 from localmed.answering.role_table import ROLES, RoleTable, role_table
 from localmed.answering.write import scope_spans
@@ -245,16 +244,7 @@ class Workspace:
         from localmed.workflows.m_eval import Bounds
 
         site = self.settings.workflows
-        on = APPRAISAL.name in self.roles.on
-        return Bounds(
-            site.m_eval_found,
-            site.m_eval_kept,
-            self.of_kinds(site.m_eval_kinds),
-            on,
-            self._jury(),
-            self._judge(),
-            self._chat(),
-        )
+        return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds))
 
     def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""

@@ -249,7 +249,7 @@ def checked_drafts(
     about = SupportInput(asked, earlier=earlier, patient=told)
     evidence = tuple({piece.marker: piece for draft in drafts for piece in draft.evidence}.values())
     written = [one for draft in drafts for one in draft.statements]
-    done, judges = yield from _with_verdicts(about, written, evidence, plan.judge, plan.chat)
+    done, judges = yield from _with_verdicts(about, written, evidence, plan)
     made, left = [], iter(done)
     for draft in drafts:
         own = [next(left) for _ in draft.statements]
@@ -268,7 +268,7 @@ def _two_editions(shown: Sequence[Statement], conflicts: Sequence[Conflict]) -> 
 
 
 def held(
-    question: str, written: Sequence[Statement], evidence: tuple[Evidence, ...], judge: str, chat: frozenset[str]
+    question: str, written: Sequence[Statement], evidence: tuple[Evidence, ...], plan: Plan
 ) -> Step[tuple[tuple[Statement, ...], Verification]]:
     """``written`` with verdicts, in their order: quotations as they are, a model's withheld unless they are carried.
 
@@ -277,7 +277,7 @@ def held(
     done, account = citations.check(written, evidence)
     made = [place for place, one in enumerate(done) if one.origin is not Origin.EXTRACTIVE and not one.withheld]
     about = SupportInput(question)
-    found, judges = yield from _with_verdicts(about, [done[place] for place in made], evidence, judge, chat)
+    found, judges = yield from _with_verdicts(about, [done[place] for place in made], evidence, plan)
     checked = list(done)
     for place, one in zip(made, found, strict=True):
         gap = one.verdict is not None and one.verdict.support is not Support.SUPPORTED
@@ -288,12 +288,12 @@ def held(
 
 
 def _with_verdicts(
-    about: SupportInput, written: Sequence[Statement], evidence: Sequence[Evidence], judge: str, chat: frozenset[str]
+    about: SupportInput, written: Sequence[Statement], evidence: Sequence[Evidence], plan: Plan
 ) -> Step[tuple[list[Statement], tuple[Message, ...]]]:
     """``written``, each with its verdict, and who judged: what rules settle is not asked of a model."""
     settled = [check.settled(one, evidence, about.known) for one in written]
     waiting = [one for one, verdict in zip(written, settled, strict=True) if verdict is None]
-    stances, judges = yield from judged(replace(about, pairs=check.pairs(waiting, evidence)), judge, chat)
+    stances, judges = yield from judged(replace(about, pairs=check.pairs(waiting, evidence)), plan)
     by, left = judges[-1] if judges else check.RULES, iter(stances)
     return [
         replace(one, verdict=verdict or check.verdict(next(left), by))
@@ -301,19 +301,17 @@ def _with_verdicts(
     ], judges
 
 
-def judged(
-    task: SupportInput, judge: str, chat: frozenset[str]
-) -> Step[tuple[tuple[Stance | None, ...], tuple[Message, ...]]]:
+def judged(task: SupportInput, plan: Plan) -> Step[tuple[tuple[Stance | None, ...], tuple[Message, ...]]]:
     """How each pair of ``task`` stands, and who judged: the judge of entailment, else the chat model; else None."""
     pairs = task.pairs
     stances: list[Stance | None] = [None] * len(pairs)
     judges: tuple[Message, ...] = ()
-    if judge and pairs:
+    if plan.judge and pairs:
         stances = list((yield Judge(pairs)))
-        judges = (message("support.judge.entailment", name=judge),)
+        judges = (message("support.judge.entailment", name=plan.judge),)
     waiting = [place for place, stance in enumerate(stances) if stance is None or not stance.judged]
     about, nobody = replace(task, pairs=tuple(pairs[at] for at in waiting)), tuple[Stance, ...]()
-    if waiting and (more := (yield from asked(CHECK, about, chat, nobody))):
+    if waiting and (more := (yield from asked(CHECK, about, plan.chat, nobody))):
         judges = (*(judges if len(waiting) < len(pairs) else ()), check.MODEL)
         for place, stance in zip(waiting, more, strict=True):
             stances[place] = stance

@@ -236,7 +236,7 @@ def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, 
     A section's exceptions are not added to its reasons: they say whom another department sees.
     """
     statements = tuple(one for advice in advised for one in advice.why)
-    judged, account = yield from held(complaint, statements, result.evidence, plan.judge, plan.chat)
+    judged, account = yield from held(complaint, statements, result.evidence, plan)
     waiting = iter(judged)
     kept = tuple(
         replace(advice, why=tuple(one for one in (next(waiting) for _ in advice.why) if not one.withheld))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from localmed.answering.check import CHECK
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Message, Provenance, SearchFilter, message
 from localmed.retrieval.tiers import Tier
 from localmed.safety.safety import LIKENESS, SAFETY, Audience, Concern, SafetyInput, Screening, site_message
@@ -48,6 +49,11 @@ class Plan:
         names = dict.fromkeys(name for tier in self.tiers for name in tier.skipped)
         shown = tuple(Message(f"source.kind.{name}") if name in set(Kind) else name for name in names)
         return (message("workflow.skipped", names=shown),) if shown else ()
+
+    @property
+    def judged(self) -> bool:
+        """Whether a model judges what a text says of a statement."""
+        return bool(self.judge) or CHECK.name in self.chat
 
     def within(self, filters: SearchFilter) -> SearchFilter:
         """``filters`` within all tiers; the whole library needs no condition, which is faster."""

@@ -24,7 +24,7 @@ from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request
 
 __all__ = ["LARGEST", "Recording", "recorded", "replay"]
 
-FORMAT = "localmed recording 6"  # 6: sections first
+FORMAT = "localmed recording 7"  # 7: no keywords; who judges stands in the plan alone
 # Where the values that flows pass around are defined.
 MODULES = (
     "domain.sources", "domain.findings", "domain.link_counts", "domain.patient", "domain.ports", "answering.write",

@@ -142,18 +142,10 @@ def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter
 def voted(answer: Answer, jury: tuple[str, ...]) -> Flow:
     """``answer`` with the badge that ``jury`` votes for; as it is where nobody votes or nothing is shown."""
     shown, account = citations.shown(answer.statements), answer.verification
-    asked = bool(shown) and account.badge is not Badge.NONE
-    votes = (yield from votes_on(answer.question, shown, answer.evidence, jury)) if asked else []
-    if not votes:
+    if not shown or account.badge is Badge.NONE:
         return answer
-    criteria = judging.majority([vote.criteria for vote in votes])
-    worse = max(account.badge, judging.badge(criteria), key=_ORDER.index)
-    reason = judging.reason(criteria) if worse is not account.badge else account.reason
-    judges = tuple(vote.judge for vote in votes)
-    return replace(
-        answer,
-        verification=replace(account, badge=worse, badge_before=account.badge, reason=reason, badge_judges=judges),
-    )
+    votes = yield from votes_on(answer.question, shown, answer.evidence, jury)
+    return replace(answer, verification=judging.voted(account, votes))
 
 
 def votes_on(
@@ -167,6 +159,3 @@ def votes_on(
         if vote := (yield from voting):
             votes.append(vote)
     return votes
-
-
-_ORDER = [Badge.GREEN, Badge.YELLOW, Badge.RED]

@@ -26,12 +26,18 @@ def chosen(usual: By, settings: Mapping[str, str] | None = None, model: Model | 
     return role_table(KNOWN, usual, settings or {}, RULES, model)
 
 
-@pytest.mark.parametrize("role", ["medical_terms", "retrieval_question", "appraisal"])
+@pytest.mark.parametrize("role", ["medical_terms", "retrieval_question"])
 def test_what_tables_know_costs_no_call_unless_the_settings_say_so(role: str) -> None:
     rules = {role: lambda _: "by rules"}
     only = {role: EVERY[role]}
     assert role_table(only, "chat", {}, rules, Model()).by(EVERY[role]) == "rules"
     assert role_table(only, "chat", {role: "chat"}, rules, Model()).by(EVERY[role]) == "chat"
+
+
+def test_what_costs_a_call_a_study_is_off_unless_the_settings_say_so() -> None:
+    only = {"appraisal": EVERY["appraisal"]}
+    assert role_table(only, "chat", {}, {}, Model()).by(EVERY["appraisal"]) == "off"
+    assert role_table(only, "chat", {"appraisal": "chat"}, {}, Model()).by(EVERY["appraisal"]) == "chat"
 
 
 def test_a_model_serves_what_it_is_set_to() -> None:
