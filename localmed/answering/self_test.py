@@ -201,7 +201,7 @@ def _department(row: Mapping[str, Any]) -> Case:
     return _one(
         guidance.DEPARTMENT,
         task,
-        lambda reply: [advised.department for advised in reply.advised][:1] == [row["first"]],
+        lambda reply: [advised.department for advised in reply][:1] == [row["first"]],
     )
 
 

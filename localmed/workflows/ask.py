@@ -274,17 +274,20 @@ def held(
 
     What a person submitted is marked and never withheld: whoever asks has the text.
     """
-    done, account = citations.check(written, evidence)
-    made = [place for place, one in enumerate(done) if one.origin is not Origin.EXTRACTIVE and not one.withheld]
-    about = SupportInput(question)
-    found, judges = yield from _with_verdicts(about, [done[place] for place in made], evidence, plan)
-    checked = list(done)
-    for place, one in zip(made, found, strict=True):
-        gap = one.verdict is not None and one.verdict.support is not Support.SUPPORTED
-        checked[place] = replace(one, withheld=gap and one.origin is Origin.GENERATED)
+    made = [one for one in written if one.origin is not Origin.EXTRACTIVE]
+    found, judges = yield from _with_verdicts(SupportInput(question), made, evidence, plan)
+    waiting = iter(found)
+    checked = tuple(
+        citations.verbatim(one) if one.origin is Origin.EXTRACTIVE else _or_gap(next(waiting)) for one in written
+    )
     withheld = sum(one.withheld for one in checked)
-    by_whom = (check.RULES, *judges) if made else account.judges
-    return tuple(checked), replace(account, statements_withheld=withheld, judges=by_whom)
+    by_whom = (check.RULES, *judges) if made else (citations.JUDGE,)
+    return checked, Verification(len(checked), withheld, judges=by_whom)
+
+
+def _or_gap(one: Statement) -> Statement:
+    carried = one.verdict is not None and one.verdict.support is Support.SUPPORTED
+    return replace(one, withheld=one.origin is Origin.GENERATED and not carried)
 
 
 def _with_verdicts(

@@ -179,9 +179,9 @@ def test_a_role_without_a_form_is_not_served() -> None:
 
 def test_a_marker_that_was_not_given_is_rejected_whatever_the_schema_let_through() -> None:
     with pytest.raises(Rejected, match=pattern("agents.unknown_source.what")):
-        cited([{"text": "Give 500 micrograms.", "sources": ["1", "9"]}], (DOSE,), "en")
+        cited("Give 500 micrograms.", ["1", "9"], (DOSE,), "en")
     with pytest.raises(Rejected):
-        cited([{"text": "Give 500 micrograms.", "sources": []}], (DOSE,), "en")
+        cited("Give 500 micrograms.", [], (DOSE,), "en")
 
 
 # --- prompts and rewritten questions ---------------------------------------------------------------------------------
@@ -224,13 +224,12 @@ def test_a_follow_up_that_names_a_new_medicine_is_not_taken() -> None:
 
 
 def test_of_all_sources_that_a_model_names_those_are_cited_that_bear_on_the_sentence() -> None:
-    (one, both) = cited(
-        [
-            {"text": "Give 500 micrograms of adrenaline.", "sources": ["1", "2"]},
-            {"text": "Give 500 micrograms of adrenaline, and store adrenaline in the dark.", "sources": ["1", "2"]},
-        ],
-        (DOSE, STORE),
-        "en",
+    one, both = (
+        cited(text, ["1", "2"], (DOSE, STORE), "en")
+        for text in (
+            "Give 500 micrograms of adrenaline.",
+            "Give 500 micrograms of adrenaline, and store adrenaline in the dark.",
+        )
     )
     assert [citation.marker for citation in one.citations] == ["1"]
     assert [citation.marker for citation in both.citations] == ["1", "2"]
