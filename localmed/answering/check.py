@@ -195,6 +195,9 @@ def _stances(_: SupportInput, choices: Sequence[Choice]) -> tuple[Stance, ...]:
     return tuple(Stance(*choice.probabilities[:3]) for choice in choices)  # type: ignore[arg-type]
 
 
+TOGETHER = 10  # pairs of one request: an answer has at most eight statements
+ALONE = {"en": "Questions of a ward.", "zh": "病房里的各种问题。"}  # the question of pairs that stand for themselves
+
 CHECK = Role(
     "check",
     "Whether what a statement cites carries it",

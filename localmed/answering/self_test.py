@@ -34,9 +34,7 @@ FILE = Path(__file__).with_name("self_test.toml")
 PAIRS = Path(__file__).with_name("pairs.toml")
 LEAST = 0.85  # area under the ROC curve of the check, in each language; chance comes to it once in 2,000 tests
 AT_LIMIT = (1, 3)  # of 15 wrong statements that pass, and of 15 right ones that are stopped, in each language
-TOGETHER = 10  # pairs of one request: an answer has at most eight statements
 KINDS = ("right", "wrong")
-_ASKED = {"en": "Questions of a ward.", "zh": "病房里的各种问题。"}  # the pairs stand for themselves
 
 # Roles that stand or fall with another, whose work theirs resembles most.
 LIKE: Mapping[str, str] = {
@@ -164,7 +162,8 @@ def _check(language: str, rows: Sequence[Mapping[str, str]]) -> Case:
     """All pairs of ``language``; those that are right must be told from the others, and at the limit in force."""
     pairs = [(row["text"], row[kind]) for row in rows for kind in KINDS]
     tasks = tuple(
-        check.SupportInput(_ASKED[language], tuple(pairs[at : at + TOGETHER])) for at in range(0, len(pairs), TOGETHER)
+        check.SupportInput(check.ALONE[language], tuple(pairs[at : at + check.TOGETHER]))
+        for at in range(0, len(pairs), check.TOGETHER)
     )
     return Case(check.CHECK, tasks, lambda replies: area(replies) >= LEAST and _at_limit(replies))
 
