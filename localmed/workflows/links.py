@@ -30,17 +30,16 @@ def links(task: LinkInput, filters: SearchFilter, plan: Plan, basis: LinkBasis, 
     if task.retrieved:
         task = yield from _with_references(task, filters, plan)
     scores = yield from _validity(task, plan)
-    sets = link_eval.citation_sets(task, basis.languages)
-    pairs = link_eval.set_pairs(sets)
-    opposite = link_eval.contradiction_pairs(task, basis.languages)
-    stances: tuple[Stance, ...] = yield Judge((*pairs, *opposite, *link_eval.gold_pairs(task, basis.languages)))
-    right = link_eval.correct(sets, stances[: len(pairs)])
-    between, of_gold = stances[len(pairs) : len(pairs) + len(opposite)], stances[len(pairs) + len(opposite) :]
-    left: tuple[Stance, ...] = yield Judge(link_eval.reduced_pairs(right))
-    cited = link_eval.irreplaceable(right, left)
+    languages = basis.languages
+    first = link_eval.pairs(task, languages)
+    stances: dict[tuple[str, str], Stance] = dict(zip(first, (yield Judge(first)), strict=True))
+    sets = link_eval.citation_sets(task, languages)
+    right = link_eval.correct(sets, stances)
+    less = link_eval.reduced_pairs(right)
+    stances |= zip(less, (yield Judge(less)), strict=True)
     fluency, notes = yield from _fluency(task, plan)
-    measures = (link_eval.conflicts(between), link_eval.holds_gold(task, of_gold), fluency)
-    counts = link_eval.counted(task, basis, sets, cited, scores, measures)
+    counts = link_eval.counted(task, languages, stances, scores, fluency)
+    cited = link_eval.irreplaceable(right, stances)
     account = Verification(counts.statements, judges=(message("support.judge.entailment", name=basis.judge),))
     answer = Answer(AnswerStatus.ANSWERED, task.question, detect(task.question), (), (), (), provenance, account, notes)
     return replace(answer, workflow="links", parts=(LinkCountsPart(counts), *_parts(sets, right, cited)))
@@ -70,7 +69,8 @@ def _fluency(task: LinkInput, plan: Plan) -> Step[tuple[float | None, Notes]]:
     values: tuple[float, ...] = yield from asked(FLUENCY, FluencyInput(texts), plan.chat, ())
     fewer = len(texts) > link_eval.MOST_COMPARED
     notes: Notes = (message("links.fewer_compared", number=link_eval.MOST_COMPARED),) if fewer else ()
-    return link_eval.mean(values), notes if values else (*notes, message("links.not_fluent"))
+    mean = sum(values) / len(values) if values else None
+    return mean, notes if values else (*notes, message("links.not_fluent"))
 
 
 def _parts(
