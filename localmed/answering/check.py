@@ -21,7 +21,6 @@ from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
 from localmed.answering.prompts import words
 from localmed.answering.roles import Choosing, Role
-from localmed.answering.verbatim import find_verbatim
 from localmed.answering.write import Covers, Written, quoted, scope_spans
 from localmed.domain import Badge, Evidence, Message, Statement, Support, Verdict, Verification, message
 from localmed.domain.ports import Choice, Stance
@@ -29,6 +28,7 @@ from localmed.text import medicines, quantities
 from localmed.text.amounts import amounts
 from localmed.text.language import fold, sentences
 from localmed.text.negation import denies, warns, without_denials
+from localmed.text.verbatim import find_verbatim
 
 RULES = message("support.judge.rules")
 MODEL = message("support.judge.chat")

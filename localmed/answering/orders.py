@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from localmed.answering import evidence as shown
-from localmed.answering import faithfulness
 from localmed.answering.asking import QuestionInput, a_question
 from localmed.answering.roles import Role, Writing
 from localmed.domain.errors import Rejected
 from localmed.library.terms import folded
+from localmed.text import faithfulness
 from localmed.text.abbreviations import abbreviations
 from localmed.text.language import detect
 from localmed.text.medicines import names as medicines

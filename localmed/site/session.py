@@ -38,7 +38,6 @@ from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:
     from localmed.answering.answer_file import VerifyInput
-    from localmed.answering.link_eval import LinkInput
     from localmed.config import Settings
     from localmed.domain.findings import Finding
     from localmed.domain.patient import PatientRecord
@@ -288,18 +287,6 @@ class Session:
             return typed(complaint), filters, plan, workspace.provenance()
 
         return self._run("departments", arguments, hooks)
-
-    def links(self, task: LinkInput, filters: SearchFilter, preset: str | None = None, hooks: Hooks = SILENT) -> Answer:
-        """Evaluate an answer by Link-Eval; ``filters`` and ``preset`` are those that it was asked with."""
-        from localmed.answering.link_eval import LinkBasis
-
-        judge = self.site.entailment
-        basis = LinkBasis(judge.name, tuple(judge.languages))
-        return self._run(
-            "links",
-            lambda workspace: (task, filters, workspace.plan(filters, preset), basis, workspace.provenance()),
-            hooks,
-        )
 
     def search(
         self,

@@ -4,7 +4,7 @@ LINS, medical order explanation (Fig. 4a and Methods): terms of the order as wri
 for each, follow-up questions made self-contained by the order and the patient's information (QEA), cited answers.
 Every line is quoted as it stands, alone: nothing is inferred across lines, and no status of a medicine is ever derived.
 Beside it stand its abbreviations with what they usually mean. Plain words are a chat model's; each line of it must hold
-every number, dose and negation of the order's (``verification.faithfulness``), or the order's own words stand alone and
+every number, dose and negation of the order's (``text.faithfulness``), or the order's own words stand alone and
 that is said. Without a chat model it is said that there are no plain words, and how to get them. A term is explained by
 a cited sentence that defines it, or a definition of the concept graph; else it is said to be unexplained. Order and
 questions are screened first, as a patient's.
@@ -16,12 +16,11 @@ one for the lines, one for all terms that no source defines, one a question, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from localmed.answering import citations, faithfulness
+from localmed.answering import citations
 from localmed.answering.orders import (
     LINES,
     MEDICAL_TERMS,
@@ -66,8 +65,10 @@ from localmed.domain.patient import PatientRecord
 from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
+from localmed.text import faithfulness
 from localmed.text.abbreviations import abbreviations
-from localmed.text.language import HAN, detect, sentences
+from localmed.text.language import detect
+from localmed.text.readability import reading_level
 from localmed.workflows import finding
 from localmed.workflows.ask import Draft, checked_drafts, drafted
 from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
@@ -446,50 +447,3 @@ def _level(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         return ()
     scale = ReadingScale.CHARACTERS if level.language == "zh" else ReadingScale.GRADE
     return (ReadingLevelPart(scale, level.value, level.sentences),)
-
-
-# --- how hard a text is to read ---------------------------------------------------------------------------------------
-
-# English: the Flesch-Kincaid grade (Kincaid, Fishburne, Rogers & Chissom 1975), the school year in the United States
-# that the text suits. Syllables are counted by rule (runs of vowels, a silent e at the end), right for about nine words
-# in ten. Chinese has no formula that is agreed on: the mean length of a sentence in characters, under 25 being short.
-# Neither knows whether the words are understood; a short Latin name counts as easy.
-FORMULA = (0.39, 11.8, 15.59)
-_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
-_VOWELS = re.compile(r"[aeiouy]+")
-_HAN = re.compile(f"[{HAN}]")
-_SILENT = re.compile(r"(?:[^laeiouy]e|[^aeiouytd]ed|[^aeiouysxz]es)$")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingLevel:
-    """``value`` is a school grade in English, characters a sentence in Chinese; ``sentences`` how many were read."""
-
-    language: str
-    value: float
-    sentences: int
-
-
-def reading_level(text: str) -> ReadingLevel | None:
-    """The level of ``text``, as prose in its main language; None where it holds no words."""
-    spans = sentences(text)
-    if detect(text) == "zh":
-        counts = [len(_HAN.findall(text[start:end])) for start, end in spans]
-        counts = [count for count in counts if count]
-        return ReadingLevel("zh", round(sum(counts) / len(counts), 1), len(counts)) if counts else None
-    read = [sentence for start, end in spans if (sentence := _WORD.findall(text[start:end]))]
-    words = [word for sentence in read for word in sentence]
-    if not words:
-        return None
-    a_sentence, a_word, less = FORMULA
-    grade = a_sentence * len(words) / len(read) + a_word * sum(map(syllables, words)) / len(words) - less
-    return ReadingLevel("en", round(max(grade, 0.0), 1), len(read))
-
-
-def syllables(word: str) -> int:
-    """How many syllables an English word has, by rule; at least one."""
-    plain = word.lower().replace("'", "").replace("’", "")
-    count = len(_VOWELS.findall(plain))
-    if count > 1 and _SILENT.search(plain):
-        count -= 1
-    return max(count, 1)

@@ -168,7 +168,6 @@ FLOWS: Mapping[str, tuple[str, str]] = {
     "departments": ("departments", "departments"),
     "ebm": ("ebm", "ebm"),
     "explain": ("explain", "explain"),
-    "links": ("links", "links"),
     "plan": ("plan", "plan_sources"),
     "search": ("ask", "search"),
     "thorough": ("thorough", "thorough"),

@@ -15,13 +15,13 @@ from itertools import chain
 from localmed.answering.check import SupportInput
 from localmed.answering.claims import Claim, Premise, Read, candidates, extract, premise
 from localmed.answering.reliability import APPRAISAL, AppraisalInput, Reliability, bonuses, excluded
-from localmed.answering.verbatim import find_verbatim
 from localmed.answering.vote import Outcome, judged, old, outcome, quality, vote
 from localmed.domain.parts import Label, Quality
 from localmed.domain.ports import NOT_JUDGED, Stance
 from localmed.retrieval.studies import Study
 from localmed.text import quantities
 from localmed.text.publications import base
+from localmed.text.verbatim import find_verbatim
 from localmed.workflows.ask import judged as judged_pairs
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Compare, Step, Studies, asked

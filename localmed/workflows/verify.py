@@ -24,7 +24,6 @@ from localmed.answering.claims import MOST, Claim, Read, candidates, premise
 from localmed.answering.evidence import citation
 from localmed.answering.marked_text import REFERENCES, Marked, MarkedText, read
 from localmed.answering.reliability import DOUBTED, NOTICE, doubted, excluded
-from localmed.answering.verbatim import find_verbatim
 from localmed.answering.vote import response
 from localmed.domain import (
     Answer,
@@ -49,6 +48,7 @@ from localmed.domain.parts import Label, Titled
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.titles import years
 from localmed.text.language import detect
+from localmed.text.verbatim import find_verbatim
 from localmed.workflows.ask import ask, held
 from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
 from localmed.workflows.flow import Find, Flow, Resolve, Step

@@ -15,8 +15,11 @@ Counts, from which the metrics are taken:
 
 A metric of nothing is undefined (None): an answer that cites nothing has no precision, and statements without citation
 are counted apart. What the judge does not know the language of is not judged: such sets, pairs and references count
-nowhere and are reported. A marker that names no source is a citation, and never a correct one. Stances come in as
-values; nothing here reads a file or asks a model.
+nowhere and are reported. A marker that names no source is a citation, and never a correct one.
+
+The references of an answer of the library's are looked for again, as ``ask`` did: the sections found, and what is cited
+besides. Of an answer from elsewhere they are the sources given with it. Two rounds of judging: all sets, pairs and the
+gold answer; then the correct sets, each without one citation.
 """
 
 from __future__ import annotations
@@ -26,12 +29,17 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from localmed.answering import citations
+from localmed.answering.asking import FLUENCY, RELEVANCE, FluencyInput, RelevanceInput
 from localmed.answering.check import CONTRADICTED
-from localmed.answering.verbatim import find_verbatim, holds
-from localmed.domain import Answer, Passage
-from localmed.domain.link_counts import LinkCounts
+from localmed.domain import Answer, Passage, SearchFilter
+from localmed.domain.findings import Finding
 from localmed.domain.ports import Stance
+from localmed.lab.link_counts import LinkCounts
 from localmed.text.language import detect, words
+from localmed.text.verbatim import find_verbatim, holds
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Find, Judge, Step, asked
+from localmed.workflows.receipts import PASSAGES, SECTIONS
 
 VALID_FROM = 0.6  # LINS's threshold, here of the label "relevant"; not measured on a chat model
 MOST_COMPARED = 60  # statements compared with one another: 3,540 ordered pairs, about 2 s on starter
@@ -70,14 +78,6 @@ class LinkInput:
     gold: str = ""
     retrieved: bool = False
     malformed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LinkBasis:
-    """What it is evaluated by: the judge's name and languages."""
-
-    judge: str
-    languages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +247,32 @@ def counted(
         gold=_holds_gold(_gold_pair(task, languages), stances),
         fluency=fluency,
     )
+
+
+# --- asking for it ----------------------------------------------------------------------------------------------------
+
+
+def evaluated(task: LinkInput, filters: SearchFilter, plan: Plan, languages: Sequence[str]) -> Step[LinkCounts]:
+    """The counts of ``task``, judged in ``languages``; its references are looked for by ``filters`` and ``plan``."""
+    if task.retrieved:
+        task = yield from _with_references(task, filters, plan)
+    passages = tuple(source.passage for source in task.sources)
+    scores: Sequence[float | None] = (None,) * len(passages)
+    if passages:  # how likely each helps to answer (LINS, correlation scorer)
+        scores = yield from asked(RELEVANCE, RelevanceInput(task.question, passages), plan.chat, scores)
+    first = pairs(task, languages)
+    stances: dict[tuple[str, str], Stance] = dict(zip(first, (yield Judge(first)), strict=True))
+    less = reduced_pairs(correct(citation_sets(task, languages), stances))
+    stances |= zip(less, (yield Judge(less)), strict=True)
+    texts, nothing = tuple(statement.text for statement in task.statements), tuple[float, ...]()
+    fluent = (yield from asked(FLUENCY, FluencyInput(texts), plan.chat, nothing)) if texts else nothing
+    return counted(task, languages, stances, scores, sum(fluent) / len(fluent) if fluent else None)
+
+
+def _with_references(task: LinkInput, filters: SearchFilter, plan: Plan) -> Step[LinkInput]:
+    """``task`` with the passages that were retrieved for its question and are not cited."""
+    found: Finding = yield Find(task.question, plan.within(filters), PASSAGES, SECTIONS)
+    cited = {source.passage.id for source in task.sources}
+    passages = (passage for section in (*found.sections, *found.others) for passage in section.passages)
+    others = {passage.id: passage for passage in passages if passage.id not in cited}
+    return replace(task, sources=(*task.sources, *(LinkSource("", other) for other in others.values())))

@@ -11,11 +11,11 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from localmed.answering import link_eval
-from localmed.answering.link_eval import LinkInput, LinkSource, LinkStatement, of_answer
 from localmed.domain import Answer, AnswerStatus
-from localmed.domain.link_counts import LinkCounts
 from localmed.domain.ports import Stance
+from localmed.lab import link_eval
+from localmed.lab.link_counts import LinkCounts
+from localmed.lab.link_eval import LinkInput, LinkSource, LinkStatement, of_answer
 from localmed.text.language import words
 from tests.values import PROVENANCE, evidence, passage, quotation
 
