@@ -164,7 +164,6 @@ Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
 FLOWS: Mapping[str, tuple[str, str]] = {
     "ask": ("ask", "ask"),
     "ask_and_verify": ("verify", "ask_and_verify"),
-    "context": ("context", "context"),
     "departments": ("departments", "departments"),
     "ebm": ("ebm", "ebm"),
     "explain": ("explain", "explain"),

@@ -36,8 +36,6 @@ RUNS: dict[str, Callable[[Session], Answer]] = {
     ),
     "thorough, nothing helps": lambda session: session.ask(UNANSWERABLE, ANY, thorough=True),
     "ask_and_verify": lambda session: session.ask(DOSE, ANY, check=True),
-    "context": lambda session: session.context(DOSE, ANY, "mairag"),
-    "context, nothing helps": lambda session: session.context(UNANSWERABLE, ANY, "mairag"),
     "departments": lambda session: session.departments("My pulse is irregular and I have palpitations"),
     "ebm": lambda session: session.ebm(CASE, ANY),
     "explain": lambda session: session.explain(ExplainInput(ORDER, questions=("What is warfarin for?",)), ANY),

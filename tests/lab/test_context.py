@@ -9,8 +9,8 @@ import pytest
 from localmed.answering.asking import DECOMPOSITION, RELEVANCE, SELF_KNOWLEDGE, RelevanceInput
 from localmed.domain import AnswerStatus, Provenance, SearchFilter
 from localmed.domain.errors import Rejected
+from localmed.lab.context import ARMS, context
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.context import ARMS, context
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Find, Perform, Search
 from localmed.workflows.strategies import Sources
