@@ -1,8 +1,9 @@
 """Ask: the sections that speak of the question; with a chat model an answer above them, written, checked, shown.
 
-At most four calls: write, check; and both once more where the reply names what is missing and what to search for
-(docs/decisions/02-checking-answers.md). Nothing judges relevance before the model reads. What
-fails leaves the sections: a model that is away or out of time is told in a note, and nothing stands in its place.
+At most three calls: write; once more where the reply leaves something open, with what it asks to search for and the
+sections in the other language; check (docs/decisions/02-checking-answers.md). Nothing judges relevance before the model
+reads. What fails leaves the sections: a model that is away or out of time is told in a note, and nothing stands in its
+place.
 ``Session.ask`` starts the flow by its name in ``flow.FLOWS``.
 """
 
@@ -35,7 +36,7 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.errors import NotServed, Rejected
-from localmed.domain.findings import Finding
+from localmed.domain.findings import Closeness, Finding
 from localmed.domain.ports import Stance
 from localmed.library.definitions import cited_passage
 from localmed.retrieval.concepts import Card
@@ -145,12 +146,23 @@ def answered(
     yield Shown(answer)
     task = WriteInput(answer.question, (), plan.audience, plan.day, earlier, patient, wrong)
     try:
-        answer, task, reply = yield from _written(answer, task, answer.sections)
-        if reply.look_for and (reply.missing or not reply.drafted):
+        answer, task, reply = yield from _written(answer, task, _first(answer))
+        if reply.missing or not reply.drafted:
             answer, task, reply = yield from _once_more(answer, task, reply, plan.within(filters))
     except Rejected as error:
         return replace(answer, notes=(*answer.notes, *_unwritten(error)))
     return (yield from checked(answer, Draft(task, reply, answer.evidence), plan))
+
+
+def _first(answer: Answer) -> tuple[ShownSection, ...]:
+    """What a model reads first: the question's language; the other one before it where nothing of it is near.
+
+    Else the other language waits for ``_once_more``: whether a near section answers is known once a model has read it.
+    """
+    found = answer.receipts or Receipts()
+    if found.sections and found.closeness is not Closeness.NOTHING_NEAR:
+        return found.sections
+    return (*found.others, *found.sections)
 
 
 def _unwritten(error: Rejected) -> Notes:
@@ -185,12 +197,15 @@ def _with_passages(answer: Answer, hits: Sequence[Hit]) -> Step[tuple[Answer, di
 def _once_more(
     answer: Answer, task: WriteInput, reply: Written, within: SearchFilter
 ) -> Step[tuple[Answer, WriteInput, Written]]:
-    """What the model asked to look for is searched once; where something new is found it writes once more."""
+    """Once more, with what the model asked to look for and with the other language, where there is anything of it."""
     before = answer.receipts or Receipts()
-    found: Finding = yield Find(reply.look_for, within, PASSAGES, MORE, before.left_out)
+    found: Finding | None = (
+        (yield Find(reply.look_for, within, PASSAGES, MORE, before.left_out)) if reply.look_for else None
+    )
     there = {piece.passage.id for piece in answer.evidence}
-    new = [section for section in found.sections if section.best.passage.id not in there]
-    if not new:
+    new = [one for one in (found.sections if found else ()) if one.best.passage.id not in there]
+    unread = before.others if _first(answer) == before.sections else ()
+    if not new and not unread:
         return answer, task, reply
     passages = [Hit(passage, 0.0) for section in new for passage in section.passages]
     answer, known = yield from _with_passages(answer, passages)
@@ -198,7 +213,7 @@ def _once_more(
     answer = replace(answer, receipts=replace(before, sections=(*before.sections, *added)))
     cited = _cited(reply, task.blocks)
     kept = sorted(before.sections, key=lambda section: cited.isdisjoint(section.markers))[:MORE]
-    return (yield from _written(answer, task, (*kept, *added)))
+    return (yield from _written(answer, task, (*kept, *added, *unread)))
 
 
 def _cited(reply: Written, given: Sequence[Block]) -> set[str]:
