@@ -124,11 +124,10 @@ SUB_QUESTIONS = 4  # of a question at most; each is searched once, so this bound
 QUESTION_CHARACTERS = 300  # of a sub-question
 RELEVANT = 0.5  # of the label "relevant", from which a passage helps: more likely than not
 
+# Whether a passage helps to answer the question (LINS, passage relevance agent (PRA)).
 RELEVANCE = Role(
     "relevance",
-    "Whether a passage helps to answer the question",
     "3",
-    "LINS, passage relevance agent (PRA)",
     Choosing(
         {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
         lambda task: f"{task.question}\n",
@@ -136,11 +135,10 @@ RELEVANCE = Role(
         _likely,
     ),
 )
+# Whether the answer agrees with its evidence (LINS, passage coherence agent (PCA)).
 COHERENCE = Role(
     "coherence",
-    "Whether the answer agrees with its evidence",
     "1",
-    "LINS, passage coherence agent (PCA)",
     Choosing(
         {"en": ("agrees", "conflicts"), "zh": ("一致", "矛盾")},
         lambda task: f"{task.question}\n",
@@ -148,11 +146,10 @@ COHERENCE = Role(
         _coherence,
     ),
 )
+# A follow-up question made to stand alone (LINS, question enhancement for follow-ups (QEA)).
 SELF_CONTAINED = Role(
     "self_contained",
-    "A follow-up question made to stand alone",
     "2",
-    "LINS, question enhancement for follow-ups (QEA)",
     Writing(
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 1000}}),
         lambda task: "\n".join((*task.earlier, task.question)),
@@ -160,11 +157,10 @@ SELF_CONTAINED = Role(
         max_tokens=200,
     ),
 )
+# Whether the model knows the answer by itself (LINS, self-knowledge agent (SKA)).
 SELF_KNOWLEDGE = Role(
     "self_knowledge",
-    "Whether the model knows the answer by itself",
     "1",
-    "LINS, self-knowledge agent (SKA)",
     Choosing(
         {"en": ("certain", "uncertain"), "zh": ("能够", "不能")},
         lambda task: f"{task.question}\n",
@@ -172,22 +168,20 @@ SELF_KNOWLEDGE = Role(
         lambda _, choices: choices[0].best == 0,
     ),
 )
+# An answer from the model's own knowledge, unverified (LINS, MAIRAG: internal knowledge).
 OWN_ANSWER = Role(
     "own_answer",
-    "An answer from the model's own knowledge, unverified",
     "2",
-    "LINS, MAIRAG: internal knowledge",
     Writing(
         lambda _: shown.texts_schema("sentences", 4, 600),
         lambda task: task.question,
         lambda task, value: shown.unverified(value["sentences"], task.language),
     ),
 )
+# The sub-questions of a question that nothing found answers as a whole (LINS, question decomposition agent (QDA)).
 DECOMPOSITION = Role(
     "decomposition",
-    "The sub-questions of a question that nothing found answers as a whole",
     "2",
-    "LINS, question decomposition agent (QDA)",
     Writing(
         lambda _: shown.texts_schema("questions", SUB_QUESTIONS, QUESTION_CHARACTERS),
         lambda task: task.question,
@@ -195,11 +189,10 @@ DECOMPOSITION = Role(
         max_tokens=400,
     ),
 )
+# Whether a statement reads well (LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does).
 FLUENCY = Role(
     "fluency",
-    "Whether a statement reads well",
     "1",
-    "LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does",
     Choosing(
         {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
         lambda _: "",

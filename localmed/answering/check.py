@@ -198,11 +198,10 @@ def _stances(_: SupportInput, choices: Sequence[Choice]) -> tuple[Stance, ...]:
 TOGETHER = 10  # pairs of one request: an answer has at most eight statements
 ALONE = {"en": "Questions of a ward.", "zh": "病房里的各种问题。"}  # the question of pairs that stand for themselves
 
+# Whether what a statement cites carries it (Answered with Evidence, groundedness).
 CHECK = Role(
     "check",
-    "Whether what a statement cites carries it",
     "3",
-    "Answered with Evidence, groundedness",
     Choosing(
         {"en": ("supported", "not said", "contradicted"), "zh": ("支持", "未提及", "矛盾")}, _asked, _branches, _stances
     ),

@@ -132,11 +132,10 @@ def _checked(_: CheckInput, choices: Sequence[Choice]) -> tuple[bool, ...]:
     return tuple(choice.best == 0 for choice in choices)
 
 
+# Which departments of the guide a complaint belongs to (Dual-RAG, generation over the department guide).
 DEPARTMENT = Role(
     "department",
-    "Which departments of the guide a complaint belongs to",
     "2",
-    "Dual-RAG, generation over the department guide",
     Writing(
         _schema,
         lambda task: shown.quoted("complaint", task.question, task.language),
@@ -146,11 +145,10 @@ DEPARTMENT = Role(
         max_tokens=600,
     ),
 )
+# Whether the guide carries what was advised (Dual-RAG, check module).
 FINAL_CHECK = Role(
     "final_check",
-    "Whether the guide carries what was advised",
     "1",
-    "Dual-RAG, check module",
     Choosing(
         {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
         lambda task: f"{shown.quoted('complaint', task.question, task.language)}\n",
@@ -158,10 +156,6 @@ FINAL_CHECK = Role(
         _checked,
     ),
 )
-EMERGENCY = Role(
-    "emergency_likeness",
-    "Whether a complaint is worded like an emergency that no red flag is known of",
-    "1",
-    "a rule of the house",
-)
+# Whether a complaint is worded like an emergency that no red flag is known of (a rule of the house).
+EMERGENCY = Role("emergency_likeness", "1")
 ROLES = (DEPARTMENT, FINAL_CHECK, EMERGENCY)

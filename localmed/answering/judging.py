@@ -146,18 +146,18 @@ def _strict_vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
     return Vote(Criteria(*(choice.best == 1 for choice in choices)), BadgeJudge("chat_strict"))
 
 
+# Whether the answer shown answers every part of the question, and the context is related to it and carries it
+# (Answered with Evidence, evaluation rubric).
 BADGE = Role(
     "badge",
-    "Whether the answer shown answers every part of the question, and the context is related to it and carries it",
     "2",
-    "Answered with Evidence, evaluation rubric",
     Choosing(_LABELS, _prompt, lambda task: _CRITERIA[task.language], _vote),
 )
+# The same three criteria, asked from the other side, as a second vote (Answered with Evidence, limitations: a jury in
+# place of one judge).
 BADGE_STRICT = Role(
     "badge_strict",
-    "The same three criteria, asked from the other side, as a second vote",
     "2",
-    "Answered with Evidence, limitations: a jury in place of one judge",
     Choosing(_LABELS, _prompt, lambda task: _STRICT[task.language], _strict_vote),
 )
 ROLES = (BADGE, BADGE_STRICT)

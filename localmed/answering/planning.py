@@ -205,11 +205,10 @@ def _texts(task: FoundInput) -> tuple[str, ...]:
     return tuple(shown.quoted("found", text, task.language) for text in task.texts)
 
 
+# Which queries go to which source (Omni-RAG, source planning).
 PLAN = Role(
     "plan",
-    "Which queries go to which source",
     "3",
-    "Omni-RAG, source planning",
     Writing(
         lambda task: plan_schema(task.sources),
         _sources,
@@ -217,18 +216,16 @@ PLAN = Role(
         max_tokens=PLAN_TOKENS,
     ),
 )
+# The question's terms to look up in the concept graph (Omni-RAG, term extraction for the graph).
 GRAPH_TERMS = Role(
     "graph_terms",
-    "The question's terms to look up in the concept graph",
     "2",
-    "Omni-RAG, term extraction for the graph",
     Writing(lambda _: shown.texts_schema("terms", TERMS, 100), lambda task: task.question, _terms, max_tokens=150),
 )
+# A passage as a source might hold it, searched in the question's place (Omni-RAG, baseline Query2Doc).
 PSEUDO_DOCUMENT = Role(
     "pseudo_document",
-    "A passage as a source might hold it, searched in the question's place",
     "2",
-    "Omni-RAG, baseline Query2Doc",
     Writing(
         lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": PSEUDO_CHARACTERS}}),
         lambda task: f"{task.question}\n{DESCRIBED[task.language][task.source]}",
@@ -236,11 +233,10 @@ PSEUDO_DOCUMENT = Role(
         max_tokens=400,
     ),
 )
+# How good what a plan found is, and what to ask instead (Omni-RAG, baselines Reflexion and SeRTS).
 FEEDBACK = Role(
     "plan_feedback",
-    "How good what a plan found is, and what to ask instead",
     "2",
-    "Omni-RAG, baselines Reflexion and SeRTS",
     Writing(
         lambda _: shown.object_of(
             {"score": {"enum": list(range(BEST + 1))}, "suggestion": {"type": "string", "maxLength": 600}}

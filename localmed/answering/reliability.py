@@ -83,11 +83,10 @@ def _failed(_: AppraisalInput, choices: Sequence[Choice]) -> tuple[str, ...]:
     return tuple(name for name, choice in zip(ASPECTS, choices, strict=True) if choice.probabilities[0] < MET)
 
 
+# Which aspects of a study's method its abstract does not show (M-Eval, reliability score: level penalty).
 APPRAISAL = Role(
     "appraisal",
-    "Which aspects of a study's method its abstract does not show",
     "1",
-    "M-Eval, reliability score: level penalty",
     Choosing(
         {"en": ("yes", "no"), "zh": ("是", "否")},
         lambda task: shown.quoted("study", f"{task.title}\n{task.text[:READ]}", task.language) + "\n",

@@ -12,21 +12,33 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
 
 from localmed import __version__
 from localmed.answering import judging
 from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
 from localmed.answering.planning import PLAN, SOURCES
-from localmed.answering.role_rules import Models, RoleRules
-from localmed.answering.role_table import ROLES, RoleTable, role_table
+from localmed.answering.role_table import ROLES, Models, RoleRules, RoleTable, role_table
 from localmed.answering.write import scope_spans
 from localmed.config import SERVED_BY, Settings
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
 from localmed.domain.errors import BadSettings, ModelError, UnknownName, UsageError
 from localmed.domain.findings import Finding, Found, Reading
-from localmed.domain.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Reranker, Stance, Watch
+from localmed.domain.ports import (
+    NOT_JUDGED,
+    CountingChat,
+    Embedder,
+    EncoderIdentity,
+    Entailment,
+    Reranker,
+    Stance,
+    Watch,
+    Weights,
+    encode_both,
+)
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.library.remarks import Planted
@@ -47,6 +59,7 @@ from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.domain.ports import Vectors
     from localmed.workflows.m_eval import Bounds
 
 
@@ -61,6 +74,8 @@ class SiteModels(Models, Protocol):
 
     @property
     def settings(self) -> Settings: ...  # noqa: D102
+    @property
+    def encoder(self) -> Embedder: ...  # noqa: D102
     @property
     def reranker(self) -> Reranker | None: ...  # noqa: D102
     @property
@@ -94,7 +109,7 @@ class Workspace:
         """
         library, search = self.library, self.settings.search
         rules = RoleRules(library, self._site)
-        finder = self._finder(rules.encoder)  # the question is encoded once, whoever asks
+        finder = self._finder(CachingEncoder(self._site.encoder))  # the question is encoded once, whoever asks
         return Services(
             search=finder.search,
             find=partial(self._found, finder) if by_words_too else partial(self.find, finder=finder),
@@ -310,7 +325,7 @@ class Workspace:
         before it. ``left_out`` names readings that are not searched for; for ``reranked`` see ``HybridSearch.search``.
         Raise ``UnknownName`` for an unknown collection.
         """
-        finder = finder or self._finder(RoleRules(self.library, self._site).encoder)
+        finder = finder or self._finder(CachingEncoder(self._site.encoder))
         self._known(filters)
         index, text = self.library.lexical, clean(question)
         spoken = detect(text)
@@ -438,3 +453,38 @@ class Workspace:
     def _looked_at(self, found: Sequence[Study | None]) -> tuple[Any, ...]:
         """``found``, each marked where a passage of it speaks to a language model."""
         return tuple(it and replace(it, planted=any(map(self._planted, it.passages))) for it in found)
+
+
+CACHED = 512  # texts: those of a question's few roles; a vector of 384 numbers has 1.5 kB
+
+
+class CachingEncoder:
+    """``Embedder`` that encodes each text once: a question is searched for in each language.
+
+    Made for one run of a flow, so that no text outlives the question it belongs to.
+    """
+
+    def __init__(self, encoder: Embedder) -> None:
+        self._encoder = encoder
+        self._cache: dict[tuple[str, str], Vectors] = {}
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """The encoder's."""
+        return self._encoder.identity
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
+        """See ``Embedder.encode``."""
+        missing = [text for text in dict.fromkeys(texts) if (kind, text) not in self._cache]
+        if len(self._cache) + len(missing) > CACHED:
+            self._cache.clear()
+            missing = list(dict.fromkeys(texts))
+        if missing:
+            vectors = self._encoder.encode(missing, kind)
+            self._cache |= {(kind, text): vector for text, vector in zip(missing, vectors, strict=True)}
+        cached = [self._cache[kind, text] for text in texts]
+        return np.stack(cached) if cached else self._encoder.encode((), kind)
+
+    def encode_both(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> tuple[Vectors, list[Weights]]:
+        """See ``SparseEncoder.encode_both``; never kept: only a search asks, for its question."""
+        return encode_both(self._encoder, texts, kind)

@@ -73,7 +73,7 @@ from localmed.workflows import finding
 from localmed.workflows.ask import Draft, checked_drafts, drafted
 from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Search, Step, asked, attempt
-from localmed.workflows.receipts import best_of, own, receipts, renumbered
+from localmed.workflows.receipts import best_of, merged, own, receipts, renumbered
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
 WRITTEN = 6  # terms that a model explains in one reply, the first that no sentence of a source defines
@@ -116,17 +116,6 @@ class _Cited:
         """The highest marker that is taken."""
         return max((int(piece.marker) for piece in (*self.evidence, *self.read)), default=0)
 
-    @property
-    def sections(self) -> Receipts | None:
-        """The sections of all follow-up questions."""
-        if not self.receipts:
-            return None
-        return Receipts(
-            sections=tuple(one for found in self.receipts for one in found.sections),
-            others=tuple(one for found in self.receipts for one in found.others),
-            dense=all(found.dense for found in self.receipts),
-        )
-
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
         """Remember what ``statements`` cite."""
         self.evidence = tuple(dict.fromkeys((*self.evidence, *citations.cited(statements, evidence))))
@@ -165,9 +154,15 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
         answer,
         notes=(*notes, *cut, *more, *of_lines, *overdue(shown)),
         parts=(*parts, *_level((*own, *answered))),
-        receipts=cited.sections,
+        receipts=_shown_sections(cited),
         released_by=" ".join(task.released_by.split()),
     )
+
+
+def _shown_sections(cited: _Cited) -> Receipts | None:
+    """The sections of all follow-up questions."""
+    every = merged(cited.receipts) if cited.receipts else None
+    return Receipts(sections=every.sections, others=every.others, dense=every.dense) if every else None
 
 
 def _bounded(task: ExplainInput) -> Notes:
@@ -409,14 +404,16 @@ def _asked(
 ) -> Step[list[tuple[str, str, Draft | None]]]:
     """Each follow-up question, how it was asked, and what a model wrote; its sections stand in the answer."""
     made: list[tuple[str, str, Draft | None]] = []
+    medicines = {folded(term.text): term.text for term in terms if term.kind == "medicine"}.values()
     problems = task.patient.problems if task.patient else ()
-    terms = (*terms, *(OrderTerm(problem, 0, 0, "condition") for problem in problems))
+    # What "it" may mean is searched for beside the question; of several, which is meant is not guessed.
+    subject = (*(medicines if len(medicines) == 1 else ()), *(problems if len(problems) == 1 else ()))
     for question in task.questions:
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
             alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, task.known, task.order, terms))
         found: Answer = yield from receipts(
-            alone, plan.within(filters), plan.searched, provenance, sections=OF_QUESTION
+            alone, plan.within(filters), plan.searched, provenance, subject, sections=OF_QUESTION
         )
         found = renumbered(found, cited.next_marker)
         if found.receipts:

@@ -154,8 +154,7 @@ def test_the_other_roles() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES.values(), ids=lambda role: role.name)
-def test_every_role_has_both_languages_and_a_paper(role: Role) -> None:
-    assert role.paper
+def test_every_role_has_both_languages(role: Role) -> None:
     if role.form:
         assert set(role.instructions) == {"en", "zh"}
         assert not role.instructions["zh"].isascii()
@@ -174,7 +173,7 @@ def test_schemas_can_be_expressed_as_grammars() -> None:
 
 def test_a_role_without_a_form_is_not_served() -> None:
     with pytest.raises(UsageError):
-        perform(Role("poet", "", "1"), "x")
+        perform(Role("poet", "1"), "x")
 
 
 def test_a_marker_that_was_not_given_is_rejected_whatever_the_schema_let_through() -> None:
