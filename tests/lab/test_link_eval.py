@@ -165,6 +165,12 @@ def test_correctness(texts: tuple[str, ...], gold: str, consistency: float | Non
     assert (counts.consistency, counts.statement_correctness) == (consistency, correctness)
 
 
+def test_a_contradiction_counts_in_whichever_order_the_judge_sees_it() -> None:
+    task = LinkInput("?", (link_statement("Zinc helps."), link_statement("Zinc harms.")))
+    stances = dict.fromkeys(link_eval.pairs(task, ENGLISH), NEUTRAL) | {("Zinc harms.", "Zinc helps."): NO}
+    assert link_eval.counted(task, ENGLISH, stances, ()).conflicts == 1
+
+
 # --- any answer -------------------------------------------------------------------------------------------------------
 
 WORDS = ("zinc", "honey", "rest", "helps", "not", "cough")

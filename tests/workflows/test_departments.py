@@ -181,6 +181,8 @@ def test_a_models_own_department_or_diagnosis_is_dropped_by_rule(text: str, name
     recommendation = advised(HEART_EVIDENCE, text, name)
     department = Department("Cardiology", (hit_of(HEART_EVIDENCE),), (HEART_EVIDENCE,))
     assert check_by_rule(CheckInput("My heart races", (recommendation,), (department,))) == (False,)
+    elsewhere = replace(advised(EMERGENCY_EVIDENCE), department="Cardiology")
+    assert check_by_rule(CheckInput("My heart races", (elsewhere,), (department,))) == (False,), "another's section"
     kept = advised(HEART_EVIDENCE, "This department is for hearts that race or skip beats.")
     assert check_by_rule(CheckInput("My heart races", (kept,), (department,))) == (True,)
 
