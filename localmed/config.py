@@ -84,7 +84,6 @@ class SearchSettings:
     dense_weight: float = 2.0  # tuned; 1.5 to 3 are within 0.003 of each other
     lexical_weight: float = 1.0
     sparse_weight: float = 1.0  # of a sparse encoder's token weights; not tuned: no weights were at hand
-    keyword_weight: float = 0.25  # of the ranking by keywords (KED); 0 switches it off; above 0.5 it does harm
     title_boost: float = 3.0  # tuned; 2 to 4 are within 0.005
     query_characters: int = 4_000  # of a longer question the first 4,000 count: ~700 words, longer than any vignette
     query_terms: int = 64  # rarest first; bounds the lexical search's work
@@ -98,14 +97,6 @@ class SearchSettings:
     rerank_lexical_weight: float = 0.4  # beside the reranker's 1; tuned, 0.2 to 0.4 are within 0.01 of each other
     rerank_fused_weight: float = 0.2  # the same; 0 to 0.4 are alike
     glossary: str = ""  # a file of two columns, the site's own names in English and Chinese (retrieval/bridge.py)
-
-
-@dataclass(frozen=True, slots=True)
-class KeywordSettings:
-    """Keyword extraction degradation (LINS, KED)."""
-
-    most: int = 6  # keywords required together at first; the searches for six are 6, at worst 21
-    compared: int = 16  # n-grams encoded to rank them: one batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +165,13 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("e5",), 
 GONE = frozenset(
     {"ask.sentences", "ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable", "tiers.further", "reading"}
     | {"verification.unsupported", "workflows.own_samples", "search.guidelines", "search.guideline_weight"}
-    | {"search.guideline_similarity", "search.guideline_coverage"}
+    | {
+        "search.guideline_similarity",
+        "search.guideline_coverage",
+        "search.keyword_weight",
+        "keywords",
+        "roles.keywords",
+    }
 )
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 NEAR = 0.6  # likeness of two names of settings (difflib): one letter less or two swapped
@@ -341,7 +338,6 @@ class Settings:
     ingest: IngestSettings = field(default_factory=IngestSettings)
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
-    keywords: KeywordSettings = field(default_factory=KeywordSettings)
     tiers: TierSettings = field(default_factory=TierSettings)
     ask: AskSettings = field(default_factory=AskSettings)
     library: LibrarySettings = field(default_factory=LibrarySettings)
@@ -360,7 +356,7 @@ class Settings:
 # What a number may not be below: 0 where that switches something off, more where less would not work at all.
 LEAST = {
     **{f"search.{name}": 0 for name in (
-        "dense_weight", "lexical_weight", "keyword_weight", "sparse_weight", "rerank_lexical_weight",
+        "dense_weight", "lexical_weight", "sparse_weight", "rerank_lexical_weight",
         "rerank_fused_weight", "title_boost", "sentences", "sentence_fused_weight", "sentence_words_weight", "close",
         "near")},
     **dict.fromkeys(("ingest.children", "web.history_days", "web.report_days", "chat.threads", "chat.nice"), 0),
@@ -386,7 +382,6 @@ MOST = {
     "chat.nice": 19,
     "chat.sequences": 64,  # what every build of llama.cpp takes
     "workflows.m_eval_found": 100,  # each is read whole
-    "keywords.most": 20,  # the searches for n keywords are at worst n * (n + 1) / 2
 }
 MOST_OTHERWISE = 2**53  # what every system call and library takes
 
@@ -477,7 +472,9 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         if dataclasses.is_dataclass(current) and not isinstance(current, type) and isinstance(value, dict):
             changes[name] = _filled(current, value, file, f"{path}.")
         elif path == "roles" and isinstance(value, dict):
-            changes[name] = {role: text(value[role], f"roles.{role}", file) for role in value}
+            changes[name] = {
+                role: text(value[role], f"roles.{role}", file) for role in value if f"roles.{role}" not in GONE
+            }
         elif path == "refresh.folders" and isinstance(value, dict):
             changes[name] = {key: names(value[key], f"{path}.{key}", file, 1) for key in value}
         elif isinstance(current, Mapping) and isinstance(value, dict):

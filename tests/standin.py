@@ -104,7 +104,6 @@ def _copied(prompt: str) -> Mapping[str, Any]:
 
 
 WRITTEN: dict[str, Any] = {
-    "keywords": {"keywords": ["metformin", "adrenaline"]},
     "self_contained": {"question": DOSE},
     "retrieval_question": {"question": "What is warfarin?"},
     "decomposition": {"questions": ["What is dobutamine?", "Who invented the stethoscope?"]},

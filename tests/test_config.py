@@ -57,9 +57,6 @@ def test_what_has_no_effect_any_more_is_read_over_and_named(tmp_path: Path) -> N
         ("[tiers]\npresets = 3", "tiers.presets"),
         ('[ask]\npreset = "emb"', "ask.preset"),
         ("[tiers]\nother = 3", "tiers.other"),
-        ("[keywords]\nmost = 0", "keywords.most"),
-        ("[keywords]\nmost = 21", "keywords.most"),
-        ("[search]\nkeyword_weight = -1", "search.keyword_weight"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str) -> None:

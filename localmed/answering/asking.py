@@ -32,21 +32,6 @@ class QuestionInput:
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordsInput(QuestionInput):
-    """At most ``most`` keywords are wanted. The result is a ``Keywords``."""
-
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Keywords:
-    """The keywords, most important first; ``unknown`` are the question's words that the library does not hold."""
-
-    words: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class RelevanceInput(QuestionInput):
     """Whether each of ``passages`` helps to answer; the result is a tuple of probabilities, in their order."""
 
@@ -97,13 +82,6 @@ def _passages(task: RelevanceInput) -> tuple[str, ...]:
     return tuple(shown.quoted("passage", passage.in_context, task.language) for passage in task.passages)
 
 
-def _keywords(task: KeywordsInput, value: Any) -> Keywords:
-    words = tuple(dict.fromkeys(word for keyword in value["keywords"] if (word := " ".join(keyword.split()))))
-    if not words:
-        raise Rejected("agents.no_keyword")
-    return Keywords(words[: task.most])
-
-
 def _self_contained(task: FollowUp, value: Any) -> str:
     return a_question(str(value["question"]), "\n".join((*task.earlier, task.question)), task.language)
 
@@ -146,11 +124,10 @@ SUB_QUESTIONS = 4  # of a question at most; each is searched once, so this bound
 QUESTION_CHARACTERS = 300  # of a sub-question
 RELEVANT = 0.5  # of the label "relevant", from which a passage helps: more likely than not
 
+# Whether a passage helps to answer the question (LINS, passage relevance agent (PRA)).
 RELEVANCE = Role(
     "relevance",
-    "Whether a passage helps to answer the question",
     "3",
-    "LINS, passage relevance agent (PRA)",
     Choosing(
         {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
         lambda task: f"{task.question}\n",
@@ -158,23 +135,10 @@ RELEVANCE = Role(
         _likely,
     ),
 )
-KEYWORDS = Role(
-    "keywords",
-    "The question's keywords, most important first",
-    "3",
-    "LINS, keyword extraction agent (KEA)",
-    Writing(
-        lambda task: shown.texts_schema("keywords", task.most, 60),
-        lambda task: task.question,
-        _keywords,
-        max_tokens=200,
-    ),
-)
+# Whether the answer agrees with its evidence (LINS, passage coherence agent (PCA)).
 COHERENCE = Role(
     "coherence",
-    "Whether the answer agrees with its evidence",
     "1",
-    "LINS, passage coherence agent (PCA)",
     Choosing(
         {"en": ("agrees", "conflicts"), "zh": ("一致", "矛盾")},
         lambda task: f"{task.question}\n",
@@ -182,11 +146,10 @@ COHERENCE = Role(
         _coherence,
     ),
 )
+# A follow-up question made to stand alone (LINS, question enhancement for follow-ups (QEA)).
 SELF_CONTAINED = Role(
     "self_contained",
-    "A follow-up question made to stand alone",
     "2",
-    "LINS, question enhancement for follow-ups (QEA)",
     Writing(
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 1000}}),
         lambda task: "\n".join((*task.earlier, task.question)),
@@ -194,11 +157,10 @@ SELF_CONTAINED = Role(
         max_tokens=200,
     ),
 )
+# Whether the model knows the answer by itself (LINS, self-knowledge agent (SKA)).
 SELF_KNOWLEDGE = Role(
     "self_knowledge",
-    "Whether the model knows the answer by itself",
     "1",
-    "LINS, self-knowledge agent (SKA)",
     Choosing(
         {"en": ("certain", "uncertain"), "zh": ("能够", "不能")},
         lambda task: f"{task.question}\n",
@@ -206,22 +168,20 @@ SELF_KNOWLEDGE = Role(
         lambda _, choices: choices[0].best == 0,
     ),
 )
+# An answer from the model's own knowledge, unverified (LINS, MAIRAG: internal knowledge).
 OWN_ANSWER = Role(
     "own_answer",
-    "An answer from the model's own knowledge, unverified",
     "2",
-    "LINS, MAIRAG: internal knowledge",
     Writing(
         lambda _: shown.texts_schema("sentences", 4, 600),
         lambda task: task.question,
         lambda task, value: shown.unverified(value["sentences"], task.language),
     ),
 )
+# The sub-questions of a question that nothing found answers as a whole (LINS, question decomposition agent (QDA)).
 DECOMPOSITION = Role(
     "decomposition",
-    "The sub-questions of a question that nothing found answers as a whole",
     "2",
-    "LINS, question decomposition agent (QDA)",
     Writing(
         lambda _: shown.texts_schema("questions", SUB_QUESTIONS, QUESTION_CHARACTERS),
         lambda task: task.question,
@@ -229,11 +189,10 @@ DECOMPOSITION = Role(
         max_tokens=400,
     ),
 )
+# Whether a statement reads well (LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does).
 FLUENCY = Role(
     "fluency",
-    "Whether a statement reads well",
     "1",
-    "LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does",
     Choosing(
         {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
         lambda _: "",
@@ -242,5 +201,5 @@ FLUENCY = Role(
     ),
 )
 ROLES = (
-    KEYWORDS, RELEVANCE, COHERENCE, SELF_CONTAINED, SELF_KNOWLEDGE, OWN_ANSWER, DECOMPOSITION, FLUENCY
+    RELEVANCE, COHERENCE, SELF_CONTAINED, SELF_KNOWLEDGE, OWN_ANSWER, DECOMPOSITION, FLUENCY
 )  # fmt: skip

@@ -21,7 +21,6 @@ from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
 from localmed.answering.prompts import words
 from localmed.answering.roles import Choosing, Role
-from localmed.answering.verbatim import find_verbatim
 from localmed.answering.write import Covers, Written, quoted, scope_spans
 from localmed.domain import Badge, Evidence, Message, Statement, Support, Verdict, Verification, message
 from localmed.domain.ports import Choice, Stance
@@ -29,6 +28,7 @@ from localmed.text import medicines, quantities
 from localmed.text.amounts import amounts
 from localmed.text.language import fold, sentences
 from localmed.text.negation import denies, warns, without_denials
+from localmed.text.verbatim import find_verbatim
 
 RULES = message("support.judge.rules")
 MODEL = message("support.judge.chat")
@@ -195,11 +195,13 @@ def _stances(_: SupportInput, choices: Sequence[Choice]) -> tuple[Stance, ...]:
     return tuple(Stance(*choice.probabilities[:3]) for choice in choices)  # type: ignore[arg-type]
 
 
+TOGETHER = 10  # pairs of one request: an answer has at most eight statements
+ALONE = {"en": "Questions of a ward.", "zh": "病房里的各种问题。"}  # the question of pairs that stand for themselves
+
+# Whether what a statement cites carries it (Answered with Evidence, groundedness).
 CHECK = Role(
     "check",
-    "Whether what a statement cites carries it",
     "3",
-    "Answered with Evidence, groundedness",
     Choosing(
         {"en": ("supported", "not said", "contradicted"), "zh": ("支持", "未提及", "矛盾")}, _asked, _branches, _stances
     ),

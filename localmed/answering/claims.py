@@ -2,8 +2,8 @@
 
 An answer is cut into sentences (Chinese ones too); those that are most like the question are claims, at most ``MOST``;
 one more is the question with the answer, so that a true sentence beside the point does not pass. Likeness is what a
-reranker or encoder says, or the share of the question's words. Questions, headings and sentences of
-hardly a word are no claims.
+reranker or encoder says; where neither knows the language the first sentences are taken. Questions, headings and
+sentences of hardly a word are no claims.
 """
 
 from __future__ import annotations
@@ -54,12 +54,6 @@ def candidates(stated: Sequence[Claim]) -> tuple[Claim, ...]:
         and not sentence.text.startswith("#")
         and not sentence.text.rstrip("*_ ").endswith(_NO_CLAIM)
     )
-
-
-def likeness(question: str, texts: Sequence[str]) -> tuple[float, ...]:
-    """The share of the question's content words in each of ``texts``; 0 where there is no question."""
-    terms = set(content_words(question))
-    return tuple(len(terms & set(content_words(text))) / len(terms) if terms else 0.0 for text in texts)
 
 
 def extract(question: str, stated: Sequence[Claim], scores: Sequence[float], most: int = MOST) -> tuple[Claim, ...]:

@@ -57,18 +57,13 @@ def texts_schema(name: str, most: int, characters: int) -> Mapping[str, Any]:
     return object_of({name: {"type": "array", "items": item, "maxItems": most}})
 
 
-def cited(replies: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], expected: str) -> tuple[Statement, ...]:
-    """The statements a model wrote, as ``GENERATED``; raise ``Rejected`` for another language or an unknown marker."""
-    known = {piece.marker: piece for piece in evidence}
-    statements = []
-    for item in replies:
-        text = in_language(" ".join(str(item["text"]).split()), expected)
-        markers = dict.fromkeys(map(str, item["sources"]))
-        if not markers or set(markers) - set(known):
-            raise Rejected("agents.unknown_source")
-        bearing = _bearing([known[name] for name in markers], text)
-        statements.append(Statement(text, tuple(citation(piece, text) for piece in bearing), Origin.GENERATED))
-    return tuple(statements)
+def cited(text: str, markers: Sequence[str], evidence: Sequence[Evidence], expected: str) -> Statement:
+    """A sentence that a model wrote, as ``GENERATED``; raise ``Rejected`` for another language or an unknown marker."""
+    known, said = {piece.marker: piece for piece in evidence}, in_language(" ".join(text.split()), expected)
+    if not markers or set(markers) - set(known):
+        raise Rejected("agents.unknown_source")
+    bearing = _bearing([known[name] for name in dict.fromkeys(markers)], said)
+    return Statement(said, tuple(citation(piece, said) for piece in bearing), Origin.GENERATED)
 
 
 def citation(evidence: Evidence, text: str) -> Citation:

@@ -33,18 +33,6 @@ class Department:
 
 
 @dataclass(frozen=True, slots=True)
-class GuidanceInput(QuestionInput):
-    """``question`` is the complaint; ``departments`` as they were found. The result is a ``Guidance``.
-
-    ``dense`` says whether the similarities of the hits count, ``reranker`` whose scores they carry ("": nobody's).
-    """
-
-    departments: tuple[Department, ...]
-    dense: bool
-    reranker: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Advised:
     """A department that fits, and why: statements that cite its sections."""
 
@@ -53,11 +41,14 @@ class Advised:
 
 
 @dataclass(frozen=True, slots=True)
-class Guidance:
-    """The departments that fit, best first; none where the guide names no department for the complaint."""
+class GuidanceInput(QuestionInput):
+    """``question`` is the complaint; ``departments`` as they were found. The result is a tuple of ``Advised``.
 
-    advised: tuple[Advised, ...] = ()
-    notes: tuple[str, ...] = ()
+    Best first; none where the guide names no department. ``dense`` says whether the hits' similarities count.
+    """
+
+    departments: tuple[Department, ...]
+    dense: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +58,11 @@ class CheckInput(QuestionInput):
     advised: tuple[Advised, ...]
     departments: tuple[Department, ...]
 
-    def department(self, name: str) -> Department | None:
-        """The department of that name."""
-        return next((department for department in self.departments if department.name == name), None)
+    @property
+    def pairs(self) -> tuple[tuple[Advised, Department | None], ...]:
+        """Each with its department, None where the guide has none of that name."""
+        known = {department.name: department for department in self.departments}
+        return tuple((one, known.get(one.department)) for one in self.advised)
 
 
 _DISEASE = (
@@ -83,20 +76,16 @@ _DIAGNOSIS = re.compile(  # of a model's own sentence: that somebody has, or may
 )
 
 
-def stands(task: CheckInput, advised: Advised) -> bool:
-    """Whether ``advised`` is of the guide: its name, its citations, and no word of what the patient has."""
-    department = task.department(advised.department)
-    if department is None or not advised.why:
-        return False
+def check_by_rule(task: CheckInput) -> tuple[bool, ...]:
+    """Whether each is of the guide: its name, its citations, and no word of what the patient has."""
+    return tuple(department is not None and _stands(one, department) for one, department in task.pairs)
+
+
+def _stands(advised: Advised, department: Department) -> bool:
     own = {piece.marker for piece in department.evidence}
     cited = {citation.marker for statement in advised.why for citation in statement.citations}
     written = (statement.text for statement in advised.why if statement.origin is Origin.GENERATED)
     return bool(cited) and cited <= own and not any(_DIAGNOSIS.search(text) for text in written)
-
-
-def check_by_rule(task: CheckInput) -> tuple[bool, ...]:
-    """The final check without a model."""
-    return tuple(stands(task, advised) for advised in task.advised)
 
 
 # --- how a chat model is asked ----------------------------------------------------------------------------------------
@@ -115,17 +104,16 @@ def _schema(task: GuidanceInput) -> Any:
     return shown.object_of({"departments": {"type": "array", "items": item, "maxItems": SHOWN}})
 
 
-def _guidance(task: GuidanceInput, value: Any) -> Guidance:
+def _advised(task: GuidanceInput, value: Any) -> tuple[Advised, ...]:
     known = {department.name: department for department in task.departments}
     advised: dict[str, Advised] = {}
     for item in value["departments"]:
         if item["department"] not in known:
             raise Rejected("agents.unknown_department")
         department = known[item["department"]]
-        reply = {"text": item["reason"], "sources": item["sources"]}
-        why = shown.cited([reply], department.evidence, task.language)
-        advised.setdefault(department.name, Advised(department.name, why))
-    return Guidance(tuple(advised.values())[:SHOWN])
+        why = shown.cited(item["reason"], item["sources"], department.evidence, task.language)
+        advised.setdefault(department.name, Advised(department.name, (why,)))
+    return tuple(advised.values())[:SHOWN]
 
 
 def _shortened(task: GuidanceInput, fitted: Fitted) -> GuidanceInput:
@@ -133,38 +121,34 @@ def _shortened(task: GuidanceInput, fitted: Fitted) -> GuidanceInput:
 
 
 def _reasons(task: CheckInput) -> tuple[str, ...]:
-    sections = []
-    for advised in task.advised:
-        department = task.department(advised.department)
-        section = _section(department, task.language) if department else advised.department
-        reason = " ".join(why.text for why in advised.why)
-        sections.append(f"{section}\n{shown.quoted('reason', reason, task.language)}")
-    return tuple(sections)
+    return tuple(
+        f"{_section(department, task.language) if department else one.department}\n"
+        f"{shown.quoted('reason', ' '.join(why.text for why in one.why), task.language)}"
+        for one, department in task.pairs
+    )
 
 
 def _checked(_: CheckInput, choices: Sequence[Choice]) -> tuple[bool, ...]:
     return tuple(choice.best == 0 for choice in choices)
 
 
+# Which departments of the guide a complaint belongs to (Dual-RAG, generation over the department guide).
 DEPARTMENT = Role(
     "department",
-    "Which departments of the guide a complaint belongs to",
     "2",
-    "Dual-RAG, generation over the department guide",
     Writing(
         _schema,
         lambda task: shown.quoted("complaint", task.question, task.language),
-        _guidance,
+        _advised,
         lambda task: tuple(_section(department, task.language) for department in task.departments),
         _shortened,
         max_tokens=600,
     ),
 )
+# Whether the guide carries what was advised (Dual-RAG, check module).
 FINAL_CHECK = Role(
     "final_check",
-    "Whether the guide carries what was advised",
     "1",
-    "Dual-RAG, check module",
     Choosing(
         {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
         lambda task: f"{shown.quoted('complaint', task.question, task.language)}\n",
@@ -172,10 +156,6 @@ FINAL_CHECK = Role(
         _checked,
     ),
 )
-EMERGENCY = Role(
-    "emergency_likeness",
-    "Whether a complaint is worded like an emergency that no red flag is known of",
-    "1",
-    "a rule of the house",
-)
+# Whether a complaint is worded like an emergency that no red flag is known of (a rule of the house).
+EMERGENCY = Role("emergency_likeness", "1")
 ROLES = (DEPARTMENT, FINAL_CHECK, EMERGENCY)

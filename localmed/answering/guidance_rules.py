@@ -79,7 +79,7 @@ class GuidanceRules:
         """The roles it serves."""
         return {guidance.DEPARTMENT.name: self.advise, guidance.FINAL_CHECK.name: guidance.check_by_rule}
 
-    def advise(self, task: guidance.GuidanceInput) -> guidance.Guidance:
+    def advise(self, task: guidance.GuidanceInput) -> tuple[guidance.Advised, ...]:
         """The departments whose sections fit the complaint best, each with its best sentence as the why."""
         own = weigh(task.question, self._index)
         more = weigh(added(task.question, task.language), self._index)
@@ -89,9 +89,7 @@ class GuidanceRules:
         scored = [(self.score(department, task, (own, more, single)), department) for department in task.departments]
         scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
         close = [department for score, department in scored[: guidance.SHOWN] if score >= CLOSE * scored[0][0]]
-        return guidance.Guidance(
-            tuple(guidance.Advised(department.name, (self._why(department, own, more),)) for department in close)
-        )
+        return tuple(guidance.Advised(department.name, (self._why(department, own, more),)) for department in close)
 
     def score(self, department: guidance.Department, task: guidance.GuidanceInput, parts: Sequence[Question]) -> float:
         """How well ``department`` fits; about 0 to 3."""

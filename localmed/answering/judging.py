@@ -15,12 +15,12 @@ a jury on the same model, not an independent one. How often the model errs was n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
 from localmed.answering.roles import Choosing, Role
-from localmed.domain import Badge, BadgeJudge, Evidence, Message, Statement, message
+from localmed.domain import Badge, BadgeJudge, Evidence, Message, Statement, Verification, message
 from localmed.domain.ports import Choice
 
 
@@ -65,6 +65,26 @@ def majority(votes: Sequence[Criteria]) -> Criteria:
         *(sum(getattr(vote, name.name) for vote in votes) * 2 > len(votes) for name in fields(Criteria))
     )  # fmt: skip
 
+
+_ORDER = (Badge.NONE, Badge.GREEN, Badge.YELLOW, Badge.RED)
+
+
+def voted(account: Verification, votes: Sequence[Vote]) -> Verification:
+    """``account`` with the badge that ``votes`` come to, unless its own is worse; as it is where nobody voted."""
+    if not votes:
+        return account
+    criteria = majority([vote.criteria for vote in votes])
+    worse = max(account.badge, badge(criteria), key=_ORDER.index)
+    return replace(
+        account,
+        badge=worse,
+        badge_before=badge(criteria) if account.badge is Badge.NONE else account.badge,
+        reason=account.reason if worse is account.badge else reason(criteria),
+        badge_judges=tuple(vote.judge for vote in votes),
+    )
+
+
+# --- how a chat model is asked ----------------------------------------------------------------------------------------
 
 CHARACTERS = 12_000  # of the context that a model is shown: ~4,000 tokens of 8,192; what comes after is left out whole
 
@@ -126,18 +146,18 @@ def _strict_vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
     return Vote(Criteria(*(choice.best == 1 for choice in choices)), BadgeJudge("chat_strict"))
 
 
+# Whether the answer shown answers every part of the question, and the context is related to it and carries it
+# (Answered with Evidence, evaluation rubric).
 BADGE = Role(
     "badge",
-    "Whether the answer shown answers every part of the question, and the context is related to it and carries it",
     "2",
-    "Answered with Evidence, evaluation rubric",
     Choosing(_LABELS, _prompt, lambda task: _CRITERIA[task.language], _vote),
 )
+# The same three criteria, asked from the other side, as a second vote (Answered with Evidence, limitations: a jury in
+# place of one judge).
 BADGE_STRICT = Role(
     "badge_strict",
-    "The same three criteria, asked from the other side, as a second vote",
     "2",
-    "Answered with Evidence, limitations: a jury in place of one judge",
     Choosing(_LABELS, _prompt, lambda task: _STRICT[task.language], _strict_vote),
 )
 ROLES = (BADGE, BADGE_STRICT)

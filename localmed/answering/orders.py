@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from localmed.answering import evidence as shown
-from localmed.answering import faithfulness
 from localmed.answering.asking import QuestionInput, a_question
 from localmed.answering.roles import Role, Writing
 from localmed.domain.errors import Rejected
 from localmed.library.terms import folded
+from localmed.text import faithfulness
 from localmed.text.abbreviations import abbreviations
 from localmed.text.language import detect
 from localmed.text.medicines import names as medicines
@@ -37,7 +37,7 @@ IDENTIFYING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OrderTerm:
-    """A term exactly as written, ``start:end`` in the order; ``kind``: medicine, condition, else term."""
+    """A term exactly as written, ``start:end`` in the order; ``kind``: medicine, else term."""
 
     text: str
     start: int
@@ -178,11 +178,10 @@ def _plain_schema(task: PlainInput) -> Any:
     return shown.object_of({"lines": {"type": "array", "items": item, "minItems": count, "maxItems": count}})
 
 
+# The terms of an order that a patient may not know, exactly as written (LINS, medical term extraction agent (MTEA)).
 MEDICAL_TERMS = Role(
     "medical_terms",
-    "The terms of an order that a patient may not know, exactly as written",
     "2",
-    "LINS, medical term extraction agent (MTEA)",
     Writing(
         lambda _: shown.texts_schema("terms", TERMS, 80),
         lambda task: shown.quoted("order", task.order, task.language),
@@ -190,18 +189,17 @@ MEDICAL_TERMS = Role(
         max_tokens=800,
     ),
 )
+# Each line of an order in plain words, with every number, dose and negation (LINS, medical order explanation).
 PLAIN_ORDER = Role(
     "plain_order",
-    "Each line of an order in plain words, with every number, dose and negation",
     "2",
-    "LINS, medical order explanation",
     Writing(_plain_schema, _plain_prompt, _plain, max_tokens=1500),
 )
+# A patient's follow-up question made to stand alone, without what identifies the patient (LINS, retrieval question
+# agent (QEA)).
 RETRIEVAL_QUESTION = Role(
     "retrieval_question",
-    "A patient's follow-up question made to stand alone, without what identifies the patient",
     "2",
-    "LINS, retrieval question agent (QEA)",
     Writing(
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 500}}),
         lambda task: "\n".join(_parts_of(task)),

@@ -76,12 +76,19 @@ class OrderRules:
         """The terms of an order, exactly as written."""
         return tuple(terms(task.order, self._known)[: orders.TERMS])
 
+    def concepts(self, text: str) -> tuple[str, ...]:
+        """The names of ``text`` that the concept graph has."""
+        return tuple(term.text for term in terms(text, self._is_concept))
+
+    def _is_concept(self, name: str) -> bool:
+        return any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name))
+
     def _is_name(self, name: str) -> bool:
         """Whether the graph, or a title, heading or row of the library, is ``name``."""
         key = folded(name)
         if orders.names_nothing(name):
             return False
-        if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
+        if self._is_concept(name):
             return True
         if not self._lexical.holds(name):
             return False
@@ -299,14 +306,6 @@ def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:
 
 # --- questions --------------------------------------------------------------------------------------------------------
 
-# What a question may mean without naming it, and the kind of term that is put in its place where there is but one.
-_THIS = r"\b(?:this|that|the|my|these|those)"
-_MEANT: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(rf"{_THIS} (?:disease|condition|illness|problem|diagnosis|disorder)\b", re.IGNORECASE), "condition"),
-    (re.compile(rf"{_THIS} (?:medicine|medication|drug|tablet|pill|capsule)s?\b", re.IGNORECASE), "medicine"),
-    (re.compile(r"(?:这|该|我的|那)(?:个|种)?(?:疾病|病)"), "condition"),
-    (re.compile(r"(?:这|该|那)(?:个|种)?(?:药物|药)"), "medicine"),
-)
 _INTRODUCED = re.compile(
     r"(?:\bI am|\bI'm|\bmy name is|\bthis is)\s+[A-Z][\w'’-]+(?:\s+[A-Z][\w'’-]+)*[,.]?\s*"
     r"|我(?:叫|是)[\u4e00-\u9fff]{2,4}[，。,]\s*"
@@ -314,12 +313,6 @@ _INTRODUCED = re.compile(
 
 
 def retrieval_question(task: orders.RetrievalInput) -> str:
-    """The question without names, numbers and dates that identify; "this medicine" is named where there is only one."""
+    """The question without names, numbers and dates that identify."""
     question = orders.without_identity(_INTRODUCED.sub("", task.question), f"{task.patient}\n{task.order}")
-    question = " ".join(question.replace("…", " ").split()).lstrip(" .,;:。，；：")
-    for pattern, kind in _MEANT:
-        names = {folded(term.text): term.text for term in task.terms if term.kind == kind}
-        if len(names) == 1:
-            (name,) = names.values()
-            question = pattern.sub(name.replace("\\", r"\\"), question, count=1)
-    return question
+    return " ".join(question.replace("…", " ").split()).lstrip(" .,;:。，；：")

@@ -1,18 +1,42 @@
 """The roles of source planning (Omni-RAG): which source is asked what, how good the result is, and whom to ask again.
 
-The planner is held to a schema of the sources that there are; a model tuned for it can take the role's place.
+A plan says which queries go to which source::
+
+    {"book": ["query", "query"], "guideline": [], "graph": [{"term": "heart failure", "query": "signs"}]}
+
+The paper writes tags (``<book> query ; query </book>``). A schema can hold a model to JSON on every server, and a small
+model that wrote tags by itself wrote none that could be read. Beside the paper's sources there are ours, ``leaflet``
+and ``local``. Every source that there is has its list, of up to three queries; a list may be empty, not all of them.
+A model tuned for it can take the planner's place. Without one the question goes to every source as it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.roles import Role, Writing
-from localmed.answering.source_plan import GRAPH, SOURCES, SourcePlan, read, schema, with_question, written
+from localmed.answering.roles import Role, Rules, Writing
+from localmed.domain import Kind
+from localmed.domain.errors import Rejected
 
+QUERIES = 3  # of one source at most (Omni-RAG, Prompt E.2)
+QUERY_CHARACTERS = 160  # of a query that a planner writes: a question as it is asked fits
+QUESTION_CHARACTERS = 300  # of a question that is searched as it is
+TERM_CHARACTERS = 80
+SOURCES = {
+    "book": Kind.BOOK,
+    "guideline": Kind.GUIDELINE,
+    "research": Kind.LITERATURE,
+    "wiki": Kind.WIKI,
+    "leaflet": Kind.LEAFLET,
+    "local": Kind.LOCAL,
+}
+GRAPH = "graph"
+_Query = TypeVar("_Query", str, tuple[str, str])  # of a text, or a term and a query of the graph
 TERMS = 3  # looked up in the graph for a question as it is (Omni-RAG, Prompt E.5: fewer than four)
 PLAN_TOKENS = 1000  # of a plan whose every list is full
 BEST = 5  # the highest score of what was found
@@ -38,6 +62,91 @@ DESCRIBED = {
         GRAPH: "医学术语的定义及其关系",
     },
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """The queries of each source that is read as text, and (term, query) of the concept graph."""
+
+    book: tuple[str, ...] = ()
+    guideline: tuple[str, ...] = ()
+    research: tuple[str, ...] = ()
+    wiki: tuple[str, ...] = ()
+    graph: tuple[tuple[str, str], ...] = ()
+    leaflet: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
+
+    def queries(self, source: str) -> tuple[str, ...]:
+        """Those of a source of ``SOURCES``."""
+        queries: tuple[str, ...] = getattr(self, source)
+        return queries
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to be searched."""
+        return not (self.graph or any(self.queries(source) for source in SOURCES))
+
+
+def plan_schema(sources: Sequence[str]) -> Mapping[str, Any]:
+    """The schema of a plan that asks ``sources`` and no other."""
+    query = {"type": "string", "minLength": 2, "maxLength": QUERY_CHARACTERS}
+    pair = shown.object_of({"term": {"type": "string", "minLength": 2, "maxLength": TERM_CHARACTERS}, "query": query})
+    items = {name: pair if name == GRAPH else query for name in _ordered(sources)}
+    return shown.object_of(
+        {name: {"type": "array", "items": item, "maxItems": QUERIES} for name, item in items.items()}
+    )
+
+
+def read_plan(value: Mapping[str, Any]) -> SourcePlan:
+    """The plan of an object of ``plan_schema``; raise ``Rejected`` for one that asks nothing."""
+    named = {source: _distinct(map(_line, value.get(source, ()))) for source in SOURCES}
+    pairs = ((_line(pair["term"]), _line(pair["query"])) for pair in value.get(GRAPH, ()))
+    plan = SourcePlan(**named, graph=_distinct(pair for pair in pairs if all(pair)))
+    if plan.empty:
+        raise Rejected("agents.plan_empty")
+    return plan
+
+
+def with_question(plan: SourcePlan, question: str) -> SourcePlan:
+    """``plan`` with the question itself before the queries of each source that it asks.
+
+    What a model writes is read whatever it is worth: queries of a small one found nothing where the question did.
+    """
+    first = question[:QUESTION_CHARACTERS]
+    lists: dict[str, Any] = {
+        source: _distinct((first, *queries)) for source in SOURCES if (queries := plan.queries(source))
+    }
+    return replace(plan, **lists)
+
+
+def written(plan: SourcePlan, sources: Sequence[str] = ()) -> str:
+    """``plan`` in JSON, with an empty list for those of ``sources`` that it does not ask."""
+    lists: dict[str, Any] = {name: getattr(plan, name) for name in _ordered((*SOURCES, GRAPH))}
+    lists = {name: queries for name, queries in lists.items() if queries or name in sources}
+    if GRAPH in lists:
+        lists[GRAPH] = [{"term": term, "query": query} for term, query in plan.graph]
+    return json.dumps(lists, ensure_ascii=False)
+
+
+def is_query(query: str) -> bool:
+    """Whether a planner can write ``query`` as it is."""
+    return 2 <= len(query) <= QUERY_CHARACTERS and query == _line(query)
+
+
+def _ordered(sources: Collection[str]) -> list[str]:
+    return [name for name in (*SOURCES, GRAPH) if name in sources]
+
+
+def _line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def _distinct(values: Iterable[_Query]) -> tuple[_Query, ...]:
+    """Each of ``values`` once, without empty ones."""
+    return tuple(dict.fromkeys(value for value in values if value))
+
+
+# --- the roles --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +205,27 @@ def _texts(task: FoundInput) -> tuple[str, ...]:
     return tuple(shown.quoted("found", text, task.language) for text in task.texts)
 
 
+# Which queries go to which source (Omni-RAG, source planning).
 PLAN = Role(
     "plan",
-    "Which queries go to which source",
     "3",
-    "Omni-RAG, source planning",
     Writing(
-        lambda task: schema(task.sources),
+        lambda task: plan_schema(task.sources),
         _sources,
-        lambda task, value: with_question(read(value), task.question),
+        lambda task, value: with_question(read_plan(value), task.question),
         max_tokens=PLAN_TOKENS,
     ),
 )
+# The question's terms to look up in the concept graph (Omni-RAG, term extraction for the graph).
 GRAPH_TERMS = Role(
     "graph_terms",
-    "The question's terms to look up in the concept graph",
     "2",
-    "Omni-RAG, term extraction for the graph",
     Writing(lambda _: shown.texts_schema("terms", TERMS, 100), lambda task: task.question, _terms, max_tokens=150),
 )
+# A passage as a source might hold it, searched in the question's place (Omni-RAG, baseline Query2Doc).
 PSEUDO_DOCUMENT = Role(
     "pseudo_document",
-    "A passage as a source might hold it, searched in the question's place",
     "2",
-    "Omni-RAG, baseline Query2Doc",
     Writing(
         lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": PSEUDO_CHARACTERS}}),
         lambda task: f"{task.question}\n{DESCRIBED[task.language][task.source]}",
@@ -127,11 +233,10 @@ PSEUDO_DOCUMENT = Role(
         max_tokens=400,
     ),
 )
+# How good what a plan found is, and what to ask instead (Omni-RAG, baselines Reflexion and SeRTS).
 FEEDBACK = Role(
     "plan_feedback",
-    "How good what a plan found is, and what to ask instead",
     "2",
-    "Omni-RAG, baselines Reflexion and SeRTS",
     Writing(
         lambda _: shown.object_of(
             {"score": {"enum": list(range(BEST + 1))}, "suggestion": {"type": "string", "maxLength": 600}}
@@ -143,3 +248,22 @@ FEEDBACK = Role(
     ),
 )
 ROLES = (PLAN, GRAPH_TERMS, PSEUDO_DOCUMENT, FEEDBACK)
+
+
+def rules(terms: Callable[[str], Sequence[str]]) -> Rules:
+    """What is done without a model; ``terms`` are those of a question that the concept graph knows."""
+
+    def named(task: QuestionInput) -> tuple[str, ...]:
+        return tuple(terms(task.question)[:TERMS])
+
+    def plan(task: PlanInput) -> SourcePlan:
+        question = task.question[:QUESTION_CHARACTERS]
+        pairs = tuple((term, question) for term in named(task)) if GRAPH in task.sources else ()
+        return SourcePlan(**{source: (question,) for source in SOURCES if source in task.sources}, graph=pairs)
+
+    return {
+        PLAN.name: plan,
+        GRAPH_TERMS.name: named,
+        PSEUDO_DOCUMENT.name: lambda task: task.question,  # nothing is made up: the question stands for itself
+        FEEDBACK.name: lambda task: Feedback(round(BEST * task.probability)),
+    }

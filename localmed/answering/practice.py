@@ -122,11 +122,10 @@ def _held(text: str, source: str) -> float:
 
 
 _ELEMENT = {"type": "string", "maxLength": ELEMENT_CHARACTERS}
+# The clinical question by the PICO principle (LINS, PICO agent).
 PICO = Role(
     "pico",
-    "The clinical question by the PICO principle",
     "2",
-    "LINS, PICO agent",
     Writing(lambda _: shown.object_of(dict.fromkeys(ELEMENTS, _ELEMENT)), _pico_prompt, _pico, max_tokens=300),
 )
 ROLES = (PICO,)

@@ -6,10 +6,10 @@ asking is plain retrieval-augmented generation (LINS, MAIRAG: agents are switche
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from localmed.answering import (
     asking,
@@ -24,13 +24,15 @@ from localmed.answering import (
 )
 from localmed.answering.roles import Performer, Role, Rules
 from localmed.domain.errors import BadSettings, UsageError
+from localmed.domain.ports import Embedder
+from localmed.library.library import Library
 from localmed.safety import safety
 
 By = Literal["chat", "rules", "off"]
 CHOICES = ("chat", "rules", "off")
-# Served by rules unless the settings name them, so that no workflow costs more than four calls: keywords changed no
-# decision, abbreviations and terms of an order are in tables, an appraisal is a call for each study.
-RULES_FIRST = frozenset({"keywords", "medical_terms", "retrieval_question", "appraisal"})
+# Served by rules, else not at all, unless the settings name them, so that no workflow costs more than four calls: terms
+# of an order are in tables, an appraisal is a call for each study.
+RULES_FIRST = frozenset({"medical_terms", "retrieval_question", "appraisal"})
 ROLES: Mapping[str, Role] = {
     role.name: role
     for module in (
@@ -39,6 +41,81 @@ ROLES: Mapping[str, Role] = {
     )
     for role in module.ROLES
 }  # fmt: skip
+
+
+# --- without a language model -----------------------------------------------------------------------------------------
+
+
+class Models(Protocol):
+    """What the rules need of a site."""
+
+    @property
+    def emergency_encoder(self) -> Embedder: ...  # noqa: D102
+    @property
+    def safety_encoder(self) -> Embedder: ...  # noqa: D102
+
+
+class RoleRules(Mapping[str, Callable[[Any], Any]]):
+    """``Rules`` over one library: role name -> what is done without a model. Made anew for each run of a flow.
+
+    Rules are imported when a role that they serve is performed: all of them cost a command more than its search.
+    """
+
+    def __init__(self, library: Library, site: Models) -> None:
+        self._library, self._site = library, site
+        self._made: dict[str, Callable[[Any], Any]] = {}
+
+    def __getitem__(self, name: str) -> Callable[[Any], Any]:
+        """The rules of the role called ``name``."""
+        if name not in self._made:
+            self._made |= _MAKERS[name](self)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _MAKERS  # a Mapping's own would make them
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MAKERS)
+
+    def __len__(self) -> int:
+        return len(_MAKERS)
+
+    def _of_planning(self) -> Rules:
+        from localmed.answering.orders_rules import OrderRules
+
+        return planning.rules(OrderRules(self._library.graph, self._library.lexical).concepts)
+
+    def _of_orders(self) -> Rules:
+        from localmed.answering.orders_rules import OrderRules
+
+        return OrderRules(self._library.graph, self._library.lexical).rules()
+
+    def _of_guidance(self) -> Rules:
+        from localmed.answering.guidance_rules import GuidanceRules
+        from localmed.safety.emergency_likeness import EmergencyLikeness
+
+        own = EmergencyLikeness(self._site.emergency_encoder)
+        return {**GuidanceRules(self._library.lexical).rules(), **own.rules()}
+
+    def _of_safety(self) -> Rules:
+        from localmed.safety import safety_rules
+        from localmed.safety.safety_likeness import SafetyLikeness
+
+        return {**safety_rules.RULES, **SafetyLikeness(self._site.safety_encoder).rules()}
+
+
+# A table of the class, not of its objects: bound methods in them would be a cycle, and the question's texts and the
+# encoder's weights would stay in memory until the collector comes by.
+_SERVED: tuple[tuple[Callable[[RoleRules], Rules], tuple[Role, ...]], ...] = (
+    (RoleRules._of_planning, planning.ROLES),
+    (RoleRules._of_orders, (orders.MEDICAL_TERMS, orders.RETRIEVAL_QUESTION)),
+    (RoleRules._of_guidance, guidance.ROLES),
+    (RoleRules._of_safety, safety.ROLES),
+)
+_MAKERS = {role.name: maker for maker, roles in _SERVED for role in roles}
+
+
+# --- who serves what --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +183,8 @@ def role_table(
         there = {"chat": role.form is not None, "rules": name in rules, "off": True}
         possible = [by for by in CHOICES if there[by]]
         serving = [by for by in possible if by != "chat" or name in own or name not in unfit]
-        served = "chat" if name in own else "rules" if name in RULES_FIRST else usual
+        without = "rules" if there["rules"] else "off"
+        served = "chat" if name in own else without if name in RULES_FIRST else usual
         by = chosen.get(name, served if served in serving else serving[0])
         if by not in possible:
             raise BadSettings("agents.role_by", role=name, by=by, possible=tuple(possible))

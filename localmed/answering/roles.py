@@ -1,7 +1,7 @@
 """What a role is: who is asked for what, as a value. One call, ``perform(role, task)``, whatever serves the role.
 
 A role says how a chat model is asked for it (its *form*); what is done without a model is a function of the same input
-(``role_rules`` finds it). The roles are declared beside their inputs and outputs: ``asking``,
+(``RoleRules`` finds it). The roles are declared beside their inputs and outputs: ``asking``,
 ``planning``, ``practice``, ``orders``, ``guidance``; ``role_table`` lists them all and says what serves each.
 
 Every input has a ``language`` ("en" or "zh"): the instructions are in it, and so must the reply be.
@@ -60,15 +60,13 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What is asked for, and where the method comes from. ``version`` of the prompt and rules goes into provenance.
+    """What is asked for. ``version`` of the prompt and rules goes into provenance.
 
     Without a ``form`` the role is served by rules only.
     """
 
     name: str
-    purpose: str
     version: str
-    paper: str = ""
     form: Writing | Choosing | None = None
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,7 @@ FILE = Path(__file__).with_name("self_test.toml")
 PAIRS = Path(__file__).with_name("pairs.toml")
 LEAST = 0.85  # area under the ROC curve of the check, in each language; chance comes to it once in 2,000 tests
 AT_LIMIT = (1, 3)  # of 15 wrong statements that pass, and of 15 right ones that are stopped, in each language
-TOGETHER = 10  # pairs of one request: an answer has at most eight statements
 KINDS = ("right", "wrong")
-_ASKED = {"en": "Questions of a ward.", "zh": "病房里的各种问题。"}  # the pairs stand for themselves
 
 # Roles that stand or fall with another, whose work theirs resembles most.
 LIKE: Mapping[str, str] = {
@@ -118,10 +116,10 @@ def _one(role: Role, task: Any, passes: Passes) -> Case:
 
 
 def _relevance(row: Mapping[str, Any]) -> Case:
-    passages = tuple(_passage(text, "Guideline") for text in row["passages"])
-    right = list(row["helps"])
-    task = asking.RelevanceInput(row["question"], passages)
-    return _one(asking.RELEVANCE, task, lambda reply: [value >= asking.RELEVANT for value in reply] == right)
+    task = asking.RelevanceInput(row["question"], tuple(map(_passage, row["passages"])))
+    return _one(
+        asking.RELEVANCE, task, lambda reply: [value >= asking.RELEVANT for value in reply] == list(row["helps"])
+    )
 
 
 def _coherence(row: Mapping[str, Any]) -> Case:
@@ -135,18 +133,7 @@ def _coherence(row: Mapping[str, Any]) -> Case:
 def _badge(row: Mapping[str, Any]) -> Case:
     source = _evidence("1", row["context"])
     task = judging.JudgingInput(row["question"], (source,), (_generated(row["statement"], source),))
-    expected = tuple(row["criteria"])
-
-    def passes(vote: Any) -> bool:
-        criteria = vote.criteria
-        return (criteria.answers, criteria.related, criteria.grounded) == expected
-
-    return _one(judging.BADGE, task, passes)
-
-
-def _safety(row: Mapping[str, Any]) -> Case:
-    task = safety.SafetyInput(row["text"], "patient")
-    return _one(safety.SAFETY, task, lambda screening: bool(screening.concern) is row["danger"])
+    return _one(judging.BADGE, task, lambda vote: astuple(vote.criteria) == tuple(row["criteria"]))
 
 
 def _answer(row: Mapping[str, Any]) -> Case:
@@ -160,24 +147,61 @@ def _answer(row: Mapping[str, Any]) -> Case:
     return _one(write.WRITE, task, passes)
 
 
+def _department(row: Mapping[str, Any]) -> Case:
+    departments = tuple(
+        guidance.Department(name, (), (_evidence(str(number), text),))
+        for number, (name, text) in enumerate(row["departments"].items(), 1)
+    )
+    task = guidance.GuidanceInput(row["complaint"], departments, False)
+    return _one(guidance.DEPARTMENT, task, lambda reply: [one.department for one in reply][:1] == [row["first"]])
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Case]] = {
+    "relevance": _relevance,
+    "coherence": _coherence,
+    "badge": _badge,
+    "safety": lambda row: _one(
+        safety.SAFETY, safety.SafetyInput(row["text"], "patient"), lambda reply: bool(reply.concern) is row["danger"]
+    ),
+    "answer": _answer,
+    "department": _department,
+    "plain": lambda row: _one(orders.PLAIN_ORDER, orders.PlainInput(tuple(row["lines"])), all),
+    "parts": lambda row: _one(
+        asking.DECOMPOSITION,
+        asking.QuestionInput(row["question"]),
+        lambda parts: (len(parts) if len(parts) > 1 else 0) == row["count"],
+    ),
+    "follow_up": lambda row: _one(
+        asking.SELF_CONTAINED,
+        asking.FollowUp(row["question"], (row["earlier"],)),
+        lambda question: row["holds"] in question and question != row["question"],
+    ),
+    "terms": lambda row: _one(
+        orders.MEDICAL_TERMS, orders.OrderInput(row["order"]), lambda terms: row["holds"] in {it.text for it in terms}
+    ),
+    "pico": lambda row: _one(
+        practice.PICO, practice.PicoInput(row["question"]), lambda pico: row["holds"] in pico.intervention
+    ),
+}
+
+
 def _check(language: str, rows: Sequence[Mapping[str, str]]) -> Case:
     """All pairs of ``language``; those that are right must be told from the others, and at the limit in force."""
     pairs = [(row["text"], row[kind]) for row in rows for kind in KINDS]
     tasks = tuple(
-        check.SupportInput(_ASKED[language], tuple(pairs[at : at + TOGETHER])) for at in range(0, len(pairs), TOGETHER)
+        check.SupportInput(check.ALONE[language], tuple(pairs[at : at + check.TOGETHER]))
+        for at in range(0, len(pairs), check.TOGETHER)
     )
     return Case(check.CHECK, tasks, lambda replies: area(replies) >= LEAST and _at_limit(replies))
 
 
 def _at_limit(replies: Sequence[Sequence[Stance]]) -> bool:
     """Whether few wrong statements pass the check as it is used, and few right ones are stopped."""
-    right, wrong = _given(replies)
-    passed, stopped = sum(map(_passes, wrong)), len(right) - sum(map(_passes, right))
-    return passed <= AT_LIMIT[0] and stopped <= AT_LIMIT[1]
-
-
-def _passes(stance: Stance) -> bool:
-    return check.verdict(stance, check.MODEL).support is Support.SUPPORTED
+    right, wrong = (
+        [check.verdict(stance, check.MODEL).support is Support.SUPPORTED for stance in given]
+        for given in _given(replies)
+    )
+    return sum(wrong) <= AT_LIMIT[0] and len(right) - sum(right) <= AT_LIMIT[1]
 
 
 def _given(replies: Sequence[Sequence[Stance]]) -> tuple[list[Stance], list[Stance]]:
@@ -192,65 +216,13 @@ def area(replies: Sequence[Sequence[Stance]]) -> float:
     return area_under_roc(right, wrong) or 0.0
 
 
-def _department(row: Mapping[str, Any]) -> Case:
-    departments = tuple(
-        guidance.Department(name, (), (_evidence(str(number), text),))
-        for number, (name, text) in enumerate(row["departments"].items(), 1)
-    )
-    task = guidance.GuidanceInput(row["complaint"], departments, False)
-    return _one(
-        guidance.DEPARTMENT,
-        task,
-        lambda reply: [advised.department for advised in reply.advised][:1] == [row["first"]],
-    )
-
-
-def _plain(row: Mapping[str, Any]) -> Case:
-    return _one(orders.PLAIN_ORDER, orders.PlainInput(tuple(row["lines"])), all)
-
-
-def _parts(row: Mapping[str, Any]) -> Case:
-    task = asking.QuestionInput(row["question"])
-    return _one(asking.DECOMPOSITION, task, lambda parts: (len(parts) if len(parts) > 1 else 0) == row["count"])
-
-
-def _follow_up(row: Mapping[str, Any]) -> Case:
-    task = asking.FollowUp(row["question"], (row["earlier"],))
-    return _one(asking.SELF_CONTAINED, task, lambda question: row["holds"] in question and question != row["question"])
-
-
-def _terms(row: Mapping[str, Any]) -> Case:
-    task = orders.OrderInput(row["order"])
-    return _one(orders.MEDICAL_TERMS, task, lambda terms: row["holds"] in {term.text for term in terms})
-
-
-def _pico(row: Mapping[str, Any]) -> Case:
-    task = practice.PicoInput(row["question"])
-    return _one(practice.PICO, task, lambda pico: row["holds"] in pico.intervention)
-
-
-_MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Case]] = {
-    "relevance": _relevance,
-    "coherence": _coherence,
-    "badge": _badge,
-    "safety": _safety,
-    "answer": _answer,
-    "department": _department,
-    "plain": _plain,
-    "parts": _parts,
-    "follow_up": _follow_up,
-    "terms": _terms,
-    "pico": _pico,
-}
-
-
 def _generated(text: str, source: Evidence) -> Statement:
     return Statement(text, (source.citation(0, len(source.passage.text)),), Origin.GENERATED)
 
 
 def _evidence(marker: str, text: str) -> Evidence:
-    return Evidence(marker, _passage(text, "Guideline"), "Guideline", "2024", Status.CURRENT, "", "", "", "text/plain")
+    return Evidence(marker, _passage(text), "Guideline", "2024", Status.CURRENT, "", "", "", "text/plain")
 
 
-def _passage(text: str, title: str) -> Passage:
+def _passage(text: str, title: str = "Guideline") -> Passage:
     return Passage(digest(text), digest(title), "self-test", detect(text), "2024", title, (), text, f"0-{len(text)}")

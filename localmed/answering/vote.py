@@ -6,11 +6,6 @@ No vote at all is "not enough evidence", or "not judged" where no model judged a
 contradiction. A response with a contradicted claim is mistaken; it is correct only if every claim is supported. What
 the answer rested on is sound or poor by how it voted (``judged``); a group with equally many votes on either side of
 the outcome is not called misleading.
-
-Heterogeneity of the studies on a claim (III-D, formulas 2 and 3; DerSimonian & Laird 1986): study i states the effect
-``y_i``; Cochran's ``Q = sum (y_i - mean)^2`` and ``tau^2 = max(0, Q / (k - 1) - 1)``. Abstracts do not state sampling
-variances, so M-Eval gives every study the same; the paper does not say which, ours is 1. An effect is +1 (supports) or
--1 (contradicts): studies that say neither take no part, for they would look like disagreement where there is none.
 """
 
 from __future__ import annotations
@@ -32,32 +27,12 @@ OUTDATED_YEARS = 10  # older than the newest study found by that: practice has m
 
 
 @dataclass(frozen=True, slots=True)
-class Heterogeneity:
-    """Cochran's ``q`` with ``k - 1`` degrees of freedom, and ``tau2``, of ``k`` effects; both 0 for fewer than two."""
-
-    q: float = 0.0
-    tau2: float = 0.0
-    k: int = 0
-
-
-def heterogeneity(effects: Sequence[float]) -> Heterogeneity:
-    """Of ``effects`` (k), each with a variance of 1."""
-    k = len(effects)
-    if k < 2:
-        return Heterogeneity(k=k)
-    mean = fsum(effects) / k
-    q = fsum((effect - mean) ** 2 for effect in effects)
-    return Heterogeneity(q, max(0.0, q / (k - 1) - 1), k)
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one claim: label, weighed sum, the votes (in the studies' order), and how far the voters disagree."""
+    """Of one claim: label, weighed sum, and the votes (in the studies' order)."""
 
     label: Label
     total: float
     votes: tuple[int, ...]
-    heterogeneity: Heterogeneity
 
     @property
     def side(self) -> int:
@@ -74,6 +49,16 @@ class Outcome:
         """The places of the losing group."""
         return tuple(place for place, vote in enumerate(self.votes) if vote and vote != self.side)
 
+    @property
+    def heterogeneity(self) -> tuple[float, float, int]:
+        """Cochran's Q, tau squared, and of how many votes cast (III-D, formulas 2 and 3; DerSimonian & Laird 1986).
+
+        Abstracts do not state sampling variances; M-Eval gives every study the same, here 1. A vote is the effect.
+        """
+        voters = sum(map(abs, self.votes))
+        q = voters - sum(self.votes) ** 2 / voters if voters else 0.0
+        return q, max(0.0, q / (voters - 1) - 1) if voters > 1 else 0.0, voters
+
 
 def vote(stance: Stance) -> int:
     """The vote of a study that takes ``stance``; one that was not judged has none."""
@@ -88,10 +73,9 @@ def outcome(votes: Sequence[int], scores: Sequence[float], judged: bool = True) 
     Without ``judged`` there are studies that bear on the claim, and nobody judged any of them.
     """
     total = fsum(value * score for value, score in zip(votes, scores, strict=True))
-    voted = [float(value) for value in votes if value]
     weighed = Label.CONTRADICTED if total < -TIE else Label.SUPPORTED
-    label = weighed if voted else Label.NOT_ENOUGH if judged else Label.NOT_JUDGED
-    return Outcome(label, round(total, 9), tuple(votes), heterogeneity(voted))
+    label = weighed if any(votes) else Label.NOT_ENOUGH if judged else Label.NOT_JUDGED
+    return Outcome(label, round(total, 9), tuple(votes))
 
 
 def response(labels: Sequence[Label], carried: bool = True) -> Label:

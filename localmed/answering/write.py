@@ -284,11 +284,10 @@ def quoted(statement: Statement, evidence: Sequence[Evidence]) -> tuple[Statemen
     return tuple(known[one.marker].quotation(one.start, one.end) for one in statement.citations)
 
 
+# An answer from the numbered sentences of the sections found (LINS, MAIRAG: generator).
 WRITE = Role(
     "write",
-    "An answer from the numbered sentences of the sections found",
     "1",
-    "LINS, MAIRAG: generator",
     Writing(_schema, _prompt, _reply, _passages, _shortened, REPLY_TOKENS),
 )
 ROLES = (WRITE,)

@@ -237,7 +237,7 @@ def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -
 def plan(ctx: click.Context, /, question: str, strategy: str, options: Options, **filters: Any) -> None:
     """Plan the search of each source (books, guidelines, research, wiki, graph), then answer QUESTION from all.
 
-    Without a language model the question and its keywords go to every source. QUESTION - reads standard input.
+    Without a language model the question goes to every source as it is. QUESTION - reads standard input.
     """
     limits = search_filter(**filters)
     answer = run(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)

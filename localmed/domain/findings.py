@@ -19,29 +19,16 @@ class Closeness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordStep:
-    """One search of a degradation: how many keywords were required, and how many passages held them all.
-
-    ``hits`` stops at the number of candidates that a search takes.
-    """
-
-    keywords: int
-    hits: int
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody).
 
-    ``keywords`` are the searches by keyword, most required first, ``closeness`` is that of the first hit, ``near`` the
-    score it was taken from (None: there is none).
+    ``closeness`` is that of the first hit, ``near`` the score it was taken from (None: there is none).
     """
 
     hits: tuple[Hit, ...]
     dense: bool
     language: str
     reranker: str = ""
-    keywords: tuple[KeywordStep, ...] = ()
     closeness: Closeness = Closeness.UNKNOWN
     near: float | None = None
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from localmed.domain.link_counts import LinkCounts
 from localmed.domain.messages import Message
 from localmed.domain.patient import Measured, RecordEntry
 from localmed.domain.sources import Statement
@@ -356,30 +355,6 @@ class StudiesPart(_NoStatements):
     studies: tuple[StudyRow, ...]
 
 
-# --- links: Link-Eval of an answer ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LinkCountsPart(_NoStatements):
-    """What Link-Eval counted."""
-
-    counts: LinkCounts
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSetPart(_NoStatements):
-    """A citation set by its number: how many citations, whether they carry the statement (None: not judged).
-
-    ``irreplaceable`` are the markers without which they would not; ``unresolved`` counts markers without a source.
-    """
-
-    number: int
-    citations: int
-    correct: bool | None
-    irreplaceable: tuple[str, ...] = ()
-    unresolved: int = 0
-
-
 # --- plan: which source is asked what ---------------------------------------------------------------------------------
 
 
@@ -405,5 +380,5 @@ Part: TypeAlias = (
     NearestPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
     PicoPart | RecordPart | AllergyPart | InteractionPart | ValuePart | EffectPart | ApplicabilityPart | NotJudgedPart |
     SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
-    StudiesPart | LinkCountsPart | LinkSetPart | SourcePlanPart | ConceptPart
+    StudiesPart | SourcePlanPart | ConceptPart
 )  # fmt: skip

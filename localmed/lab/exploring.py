@@ -2,9 +2,9 @@
 
 For each question and each source a chat model writes several queries, with a temperature, each drawing shown what was
 written before; what it wrote twice counts once. Beside them stand the queries of the rules: the question itself, and
-its keywords. Each query is searched in its source once, and judged: positive where its passages lead to the right
-answer and more surely than no passages do, negative otherwise; a tie is negative. So what a reader knows by itself is
-credited to no query, which the paper holds against judging by the reader's answer (A.2).
+its terms that the concept graph has. Each query is searched in its source once, and judged: positive where its passages
+lead to the right answer and more surely than no passages do, negative otherwise; a tie is negative. So what a reader
+knows by itself is credited to no query, which the paper holds against judging by the reader's answer (A.2).
 
 Rows, one for each drawing and each judgement, are written as they are finished and outlive the process
 (``rows``): nothing is drawn or judged twice. They hold queries, and so what the questions say. Not explored
@@ -24,10 +24,9 @@ from typing import Any
 
 from localmed.answering.chat import TEMPERATURE
 from localmed.answering.evidence import object_of
-from localmed.answering.planning import DESCRIBED, PLAN, PlanInput
+from localmed.answering.planning import DESCRIBED, PLAN, QUERIES, PlanInput, SourcePlan, is_query, written
 from localmed.answering.prompts import instructions
 from localmed.answering.roles import Writing
-from localmed.answering.source_plan import QUERIES, SourcePlan, holds, written
 from localmed.domain import Evidence, Hit, digest
 from localmed.domain.errors import Rejected
 from localmed.domain.ports import CountingChat, Message, Request
@@ -116,7 +115,7 @@ def by_reader(answers: Mapping[str, int], read: Read, cite: Callable[[tuple[Hit,
 
 
 Search = Callable[[str, str], tuple[Hit, ...]]  # (source, query) -> its passages, best first
-Keywords = Callable[[str], Sequence[str]]
+Terms = Callable[[str], Sequence[str]]
 Kept = Rows[Drawn | Judged]
 KEPT = ((Drawn, Judged), "question", "source", "query")  # how rows are read, and named
 
@@ -129,7 +128,7 @@ class Explorer:
     sources: tuple[str, ...]
     search: Search
     judge: Judge
-    keywords: Keywords
+    terms: Terms
     candidates: int = CANDIDATES
     seed: int = 1
     cache: dict[tuple[str, str], tuple[Hit, ...]] = field(default_factory=dict)
@@ -146,8 +145,8 @@ class Explorer:
 
     def queries(self, question: Question, drawn: Drawn) -> tuple[str, ...]:
         """What is judged for a source: the model's queries and the rules', each once."""
-        rules = (question.text, " ".join(self.keywords(question.text)))
-        return distinct([*drawn.queries, *(query for query in rules if holds(query))])
+        rules = (question.text, " ".join(self.terms(question.text)))
+        return distinct([*drawn.queries, *(query for query in rules if is_query(query))])
 
     def requests(self, question: Question) -> list[Request]:
         """The first drawing of each source, for an estimate of what exploring costs."""
@@ -158,7 +157,7 @@ class Explorer:
         queries: tuple[str, ...] = ()
         for draw in range(DRAWS):
             texts = self._written(self._request(question, source, queries, draw))
-            queries = distinct([*queries, *(text for text in texts if holds(text))])[: self.candidates]
+            queries = distinct([*queries, *(text for text in texts if is_query(text))])[: self.candidates]
             if len(queries) == self.candidates:
                 break
         return Drawn(question.id, source, queries, round(time.perf_counter() - began, 3))

@@ -21,21 +21,22 @@ from typing import Any
 import click
 import numpy as np
 
-from localmed.answering import link_eval, marked_text
-from localmed.answering.link_eval import MOST_COMPARED, VALID_FROM, LinkInput, LinkSource, LinkStatement
+from localmed.answering import marked_text
 from localmed.cli.common import opened, progress
 from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.domain import AnswerStatus, Message, Passage, SearchFilter, digest, message
 from localmed.domain.errors import InputError
-from localmed.domain.link_counts import METRICS, LinkCounts
-from localmed.lab import measures, plot, reporting, sets
+from localmed.lab import link_eval, measures, plot, reporting, sets
+from localmed.lab.link_counts import METRICS, LinkCounts
+from localmed.lab.link_eval import MOST_COMPARED, VALID_FROM, LinkInput, LinkSource, LinkStatement
 from localmed.lab.reporting import ROWS, Report, Table
 from localmed.lab.rows import Rows
 from localmed.lab.sets import Question, text_of
 from localmed.library.intact import sha256_of
+from localmed.process.hooks import SILENT
 from localmed.site.session import Session
 from localmed.text.language import clean, detect
-from localmed.workflows.links import counts_of
+from localmed.workflows.flow import Driver
 
 MOST_SOURCES = 200  # references of one answer
 TOTALS = tuple(name for name in LinkCounts.__slots__ if name not in ("gold", "fluency"))
@@ -206,6 +207,9 @@ def _evaluator(
             if answer.status not in (AnswerStatus.ANSWERED, AnswerStatus.UNVERIFIED):
                 return LinkRow(question.id, spoken, answer.status.value)
             link_input = link_eval.of_answer(answer, question.gold)
-        return LinkRow(question.id, spoken, "answered", counts_of(session.links(link_input, limited, preset)))
+        with session.answering() as workspace:
+            plan, languages = workspace.plan(limited, preset), tuple(session.site.entailment.languages)
+            counts = Driver(workspace.services(SILENT)).part(link_eval.evaluated(link_input, limited, plan, languages))
+        return LinkRow(question.id, spoken, "answered", counts)
 
     return evaluate

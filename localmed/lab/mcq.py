@@ -1,6 +1,6 @@
 """``localmed eval mcq``: the same multiple-choice questions by several arms, resumable (LINS; Omni-RAG).
 
-Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and those of ``workflows.context``; there
+Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and those of ``lab.context``; there
 evidence stands before the question. In the ``mairag`` arms a choice that the evidence speaks against is taken again,
 with that said (LINS, PCA). Every arm chooses; ``abstained`` says that localmed would not have answered: nothing was
 found, and the model was not certain by itself. A row holds ids, probabilities, counts and times, never a text.
@@ -44,14 +44,17 @@ from localmed.domain.parts import SourcePlanPart
 from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Stance, Watch
 from localmed.domain.roc import area_under_roc
 from localmed.lab import measures, multiple_choice, plot, reporting
+from localmed.lab.context import ARMS
+from localmed.lab.context import context as evidence_of
 from localmed.lab.mcq_files import McqQuestion, McqSet, set_named
 from localmed.lab.multiple_choice import Chosen, Orders
 from localmed.lab.reporting import ROWS, Report, Table
 from localmed.lab.rows import Rows, line
-from localmed.site.session import Session
+from localmed.process.hooks import SILENT
+from localmed.site.session import Session, typed
 from localmed.site.site import Site
 from localmed.text.language import sentences
-from localmed.workflows.context import ARMS
+from localmed.workflows.flow import Driver
 
 CHAT, COT = "chat", "cot"
 DEFAULT_ARMS = (CHAT, COT, "retrieval", "mairag")
@@ -233,7 +236,7 @@ class Bench:
         return self.agrees(f"{question.text} {question.options[choice]}", evidence)
 
 
-SEARCHES = frozenset({"search", "look_up", "cite"})
+SEARCHES = frozenset({"search", "find", "look_up", "cite"})
 
 
 def made_with(sets: Sequence[McqSet], arms: Sequence[str], seed: int, **facts: str) -> dict[str, str]:
@@ -487,7 +490,13 @@ def _bench(session: Session, how: dict[str, Any], limited: SearchFilter) -> Iter
             "orders": "every" if how["every_order"] else str(how["seed"]),
             **reporting.made_with(own),
         }
-        context = lambda question, arm: own.context(question, limited, arm)  # noqa: E731
+
+        def context(question: str, arm: str) -> Answer:
+            with own.answering() as workspace:
+                plan, sources = workspace.plan(limited), workspace.sources(limited)
+                flow = evidence_of(typed(question), limited, plan, sources, arm, workspace.provenance())
+                return Driver(workspace.services(SILENT)).run(flow)
+
         agrees = lambda text, evidence: _agrees(own, text, evidence, meter)  # noqa: E731
         yield Bench(meter, context, agrees, judge=site.entailment.judge, **how), facts
 

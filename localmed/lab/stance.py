@@ -27,7 +27,6 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from localmed.answering.verbatim import find_verbatim
 from localmed.cli.common import opened, progress
 from localmed.cli.options import json_option
 from localmed.domain import Message, message
@@ -36,6 +35,7 @@ from localmed.domain.ports import NOT_JUDGED, Entailment, Stance
 from localmed.lab import plot, reporting, sets
 from localmed.lab.measures import CONFIDENCE, RESAMPLES
 from localmed.lab.reporting import Report, Table
+from localmed.text.verbatim import find_verbatim
 
 THREE = ("entailment", "neutral", "contradiction")
 TWO = ("entailment", "not entailment")

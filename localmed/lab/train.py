@@ -16,8 +16,7 @@ import numpy as np
 
 from localmed.answering.asking import QuestionInput
 from localmed.answering.chat import ChatRoles
-from localmed.answering.planning import GRAPH_TERMS, PLAN, PlanInput
-from localmed.answering.source_plan import SOURCES
+from localmed.answering.planning import GRAPH_TERMS, PLAN, SOURCES, PlanInput
 from localmed.cli.common import opened, progress
 from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.cli.speaking import say
@@ -96,10 +95,10 @@ class Task:
     def search(self, source: str, query: str) -> tuple[Hit, ...]:
         """The passages of ``query`` in ``source``, best first."""
         where = replace(self.limited, collections=getattr(self.sources, source))
-        return tuple(self.driver.services.search(query, where, PER_QUERY, ()).hits)
+        return tuple(self.driver.services.search(query, where, PER_QUERY).hits)
 
-    def keywords(self, question: str) -> tuple[str, ...]:
-        """The question's, by rules."""
+    def terms(self, question: str) -> tuple[str, ...]:
+        """Those of the question that the concept graph has."""
         terms: tuple[str, ...] = self.driver.services.roles.without_chat().perform(GRAPH_TERMS, QuestionInput(question))
         return terms
 
@@ -172,14 +171,14 @@ dry_option = click.option("--dry-run", is_flag=True, help="Only estimate the cos
 def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candidates: int, **choices: Any) -> None:
     """Write queries for every source, search each once, judge what it finds, and make plans to learn from.
 
-    The chat model writes with a temperature, each time shown what it wrote before; the question and its keywords stand
-    beside. A query is positive if its passages lead to the right answer more surely than none do.
+    The chat model writes with a temperature, each time shown what it wrote before; the question and its terms
+    stand beside. A query is positive if its passages lead to the right answer more surely than none do.
     """
     seed = choices["seed"]
     with task_of(ctx, **choices) as task:
         chat = task.session.site.chat
         assert chat
-        explorer = Explorer(chat, task.readable, task.search, task.judge, task.keywords, candidates, seed)
+        explorer = Explorer(chat, task.readable, task.search, task.judge, task.terms, candidates, seed)
         if dry_run:
             _estimate(explorer, task.questions)
             return
@@ -330,7 +329,7 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
 
 
 # Omni-RAG, Tables 4 and 7. Arms: ``prompting`` (the chat model in the role ``plan``), ``tuned`` (the trained planner),
-# ``rules`` (the question and its keywords to every source). A plan that cannot be read gives way to the rules', as it
+# ``rules`` (the question to every source). A plan that cannot be read gives way to the rules', as it
 # does when it serves; how often it could be read is reported, and what those plans come to by themselves. Judged are
 # the passages that a reader would see, those of all sources in turn, by the judge that judged the training.
 

@@ -182,18 +182,6 @@ class LexicalIndex(TantivyIndex):
                 return next(spelt, "")
         return ""
 
-    def binding(self, phrase: str) -> float:
-        """How firmly the words of ``phrase`` belong together: of the texts that hold the rarest, the share (0 to 1)
-        in which all stand side by side; 1 for a single word, 0 if one occurs in no text. A blank may hold a stop word.
-        """
-        terms = self.analyse(phrase, for_query=True)
-        rarest = min((self._frequency("text", term) for term in terms), default=0)
-        if len(terms) < 2 or not rarest:
-            return float(bool(rarest))
-        gaps = len(words(phrase, for_query=True)) - len(terms)
-        query = self._limited(tantivy.Query.phrase_query(self._schema, "text", list(terms), slop=gaps), SearchFilter())
-        return int(self._searcher.search(query, limit=1, count=True).count or 0) / rarest
-
     def terms(self, question: str, most: int) -> list[str]:
         """The index terms of ``question``, each once: those that occur in the index, at most ``most``, rarest first."""
         analysed = dict.fromkeys(self._analyser.analyze(" ".join(question_words(question))))

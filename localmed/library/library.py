@@ -154,10 +154,6 @@ class Library:
         search = partial(self.lexical.search, question, title_boost=title_boost, most_terms=terms)
         return self._allowed(search, limit, filters)
 
-    def search_keywords(self, keywords: Sequence[str], limit: int, filters: SearchFilter, title_boost: float) -> Found:
-        """The best passages that hold all of ``keywords`` and whose documents may answer."""
-        return self._allowed(partial(self.lexical.search_all, keywords, title_boost=title_boost), limit, filters)
-
     def search_dense(self, vector: Vectors, limit: int, filters: SearchFilter) -> Found:
         """The nearest passages to ``vector`` whose documents may answer."""
         search = self._nearest or self.dense.search

@@ -6,7 +6,7 @@ shown with its edition, pages and status; its age too, where it is old for its k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from localmed.domain import (
@@ -24,8 +24,7 @@ from localmed.domain import (
     Verification,
     message,
 )
-from localmed.domain.link_counts import METRICS, LinkCounts
-from localmed.domain.parts import ConceptPart, DepartmentPart, LinkCountsPart, LinkSetPart, NearestPart, SourcePlanPart
+from localmed.domain.parts import ConceptPart, DepartmentPart, NearestPart, SourcePlanPart
 from localmed.messages import ASIDE, joined, known
 from localmed.presentation import order, practice, verify
 from localmed.presentation.finding import view as sections_view
@@ -229,43 +228,6 @@ _SHARES = {
 _COUNTED = ("uncited", "unjudged_sets", "unjudged_pairs", "unjudged_references", "malformed")  # told where any are
 
 
-def counts(part: LinkCountsPart, language: str) -> PartView:
-    """The metrics, then what they leave out."""
-    return PartView(words(message("links.title"), language), tuple(_count_rows(part.counts, language)))
-
-
-def _count_rows(link_counts: LinkCounts, language: str) -> Iterable[Row]:
-    for name in METRICS:
-        yield Row(words(Message(f"links.metric.{name}"), language), words(_metric(link_counts, name), language))
-    for name in ("statements", *_COUNTED):
-        if number := getattr(link_counts, name):
-            yield Row(words(Message(f"links.count.{name}"), language), str(number))
-
-
-def _metric(link_counts: LinkCounts, name: str) -> Message:
-    value = getattr(link_counts, name)
-    if value is None:
-        return message("column.undefined")
-    if name not in _SHARES:
-        return message("links.value", value=value)
-    part, whole = (getattr(link_counts, count) for count in _SHARES[name])
-    return message("links.share", share=value, part=part, whole=whole)
-
-
-def citation_set(part: LinkSetPart, language: str) -> PartView:
-    """A set by its number: whether it carries its statement, and which of its citations it needs for that."""
-    outcome = {True: "cli.yes", False: "cli.no", None: "verify.label_of.not_judged"}[part.correct]
-    needed = joined((f"[{one_line(marker)}]" for marker in part.irreplaceable), language)
-    rows = [
-        Row(words(message("links.citations"), language), str(part.citations)),
-        Row(words(message("links.correct"), language), words(Message(outcome), language)),
-        Row(words(message("links.irreplaceable"), language), needed or words(message("links.none"), language)),
-    ]
-    if part.unresolved:
-        rows.append(Row(words(message("links.unresolved"), language), str(part.unresolved)))
-    return PartView(words(message("links.set", number=part.number), language), tuple(rows))
-
-
 Shown = Callable[[Any, str], PartView]  # a part of the type that it is registered for, and the reader's language
 
 
@@ -310,6 +272,4 @@ VIEWS: Mapping[type, Shown] = {
     **order.VIEWS,
     **practice.VIEWS,
     **verify.VIEWS,
-    LinkCountsPart: counts,
-    LinkSetPart: citation_set,
 }

@@ -1,4 +1,4 @@
-"""Hybrid search over one open library: dense and lexical candidates and those that hold the keywords, fused.
+"""Hybrid search over one open library: dense and lexical candidates, fused.
 
 Dense search takes part only when the question's language is one the encoder knows; otherwise search is lexical and
 says so. Any text is a valid question: one without a single searchable word finds nothing, which is not an error.
@@ -32,7 +32,7 @@ import numpy as np
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
 from localmed.domain.errors import ModelError
-from localmed.domain.findings import Found, KeywordStep
+from localmed.domain.findings import Found
 from localmed.domain.ports import Embedder, Reranker, encode_both
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
@@ -40,7 +40,6 @@ from localmed.library.reading import missing
 from localmed.process import hooks
 from localmed.retrieval.bridge import Bridge
 from localmed.retrieval.closeness import HELD, said
-from localmed.retrieval.keywords import Rows, degrade
 from localmed.retrieval.weights import of_terms, searched_text
 from localmed.text import language, synonyms
 from localmed.text.language import question_words, words
@@ -127,6 +126,7 @@ def standardised(scores: Sequence[float]) -> list[float]:
 _CODE = re.compile(r"(?<![\w.,/-])(?:(?!(?:19|20)\d\d\b)\d{4,}|[a-z]{1,5}-\d{2,}[a-z]?)(?!\w|[.,]\d)", re.ASCII)
 MOST_CODED = 5  # passages that hold a code of the question; what more of them hold does not single one out
 MOST_NAMES = 60  # of a thing: a medicine with all its brands, a class with its members
+Rows = list[tuple[str, str, float]]  # (passage, document, score), best first
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
 
 
@@ -146,11 +146,10 @@ class HybridSearch:
         question: str,
         filters: SearchFilter,
         limit: int,
-        keywords: Sequence[str] = (),
         reranked: bool = True,
         read: Question | None = None,
     ) -> Found:
-        """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first.
+        """The best ``limit`` passages for ``question``, best first.
 
         Without ``reranked`` in the order of the fused rankings, which a window shows at once; by words alone where the
         encoder does not answer, so that a window finds passages while its models are down. How the question was
@@ -174,12 +173,10 @@ class HybridSearch:
         hooks.check()
         lexical, dense = self._both(named, vector, number, filters)
         besides = self._both("", written_out, number, filters)[1]
-        required, steps = self._by_keywords(keywords, number, filters)
         weighted = (
             (lexical, settings.lexical_weight),
             (dense, settings.dense_weight),
             (besides, settings.dense_weight),
-            (required, settings.keyword_weight),
             (self._library.search_sparse(weights, number, filters) if weights else [], settings.sparse_weight),
         )
         rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
@@ -197,7 +194,7 @@ class HybridSearch:
         hits = hits[:limit]
         use_dense = vector is not None and bool(settings.dense_weight)
         closeness = said(near, self._encoder.identity.name, settings)
-        return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, closeness, near)
+        return Found(hits, use_dense, spoken, reranker.name if reranker else "", closeness, near)
 
     def similarities(self, read: Question, passages: Sequence[str]) -> Mapping[str, Sequence[float]]:
         """How near each line of ``passages`` is to the question as it was ``read``; {} where nobody can tell."""
@@ -232,16 +229,6 @@ class HybridSearch:
         order = sorted(best_first(parts), key=lambda place: place not in coded)
         ordered = (*(replace(near[place], nearest=nearest[place]) for place in order), *rest)
         return ordered, nearest[order[0]] + HELD * held[order[0]] if order else None
-
-    def _by_keywords(
-        self, keywords: Sequence[str], number: int, filters: SearchFilter
-    ) -> tuple[Rows, tuple[KeywordStep, ...]]:
-        """The passages that hold the keywords (KED); those that the index does not know require nothing."""
-        if not self._settings.keyword_weight:
-            return [], ()
-        known = [keyword for keyword in dict.fromkeys(keywords) if self._library.lexical.holds(keyword)]
-        boost = self._settings.title_boost
-        return degrade(known, lambda required: self._library.search_keywords(required, number, filters, boost))
 
     def _encoded(self, question: str) -> tuple[Vectors, Weights]:
         """The question's vector (D), and its token weights where they count."""

@@ -260,12 +260,19 @@ def names() -> tuple[str, ...]:
 
 def red_flags(text: str) -> tuple[str, ...]:
     """The names of the red flags of ``text``, in the order of the table; none for a text in another language."""
+    return tuple(flagged(text))
+
+
+def flagged(text: str) -> Mapping[str, tuple[str, ...]]:
+    """The red flags of ``text``, each with the words by which its signs were read, in the order of the table."""
     present = signs(text)
-    return tuple(
-        name
-        for name, combinations in _table().flags.items()
-        if any(all(sign in present for sign in combination) for combination in combinations)
-    )
+    made: dict[str, tuple[str, ...]] = {}
+    for name, combinations in _table().flags.items():
+        whole = next((one for one in combinations if all(sign in present for sign in one)), ())
+        if whole:
+            said = dict.fromkeys(present[sign] for sign in whole)
+            made[name] = tuple(one for one in said if not any(one in other for other in said if other != one))
+    return made
 
 
 def specialties(flags: Sequence[str], language: str) -> tuple[str, ...]:
@@ -280,10 +287,10 @@ def fits(department: str, flags: Sequence[str]) -> bool:
     return any(name in folded for language in ("en", "zh") for name in specialties(flags, language))
 
 
-def signs(text: str) -> frozenset[str]:
-    """The signs that somebody has now."""
+def signs(text: str) -> Mapping[str, str]:
+    """The signs that somebody has now, each with the words that say so."""
     made = _table()
-    present: set[str] = set()
+    present: dict[str, str] = {}
     for clause in dict.fromkeys(_clauses(text)):
         read = Clause(clause, made.lexicon)
         if _says(read, made.context["asking"]) or (
@@ -291,22 +298,22 @@ def signs(text: str) -> frozenset[str]:
         ):
             continue
         for name, sign in made.signs.items():
-            if name in present or not _counts(clause, read, sign):
+            if name in present or not (said := _said(clause, read, sign)):
                 continue
             if not (sign.unless and _says(read, made.signs[sign.unless].wordings)):
-                present.add(name)
-    return frozenset(present)
+                present[name] = said
+    return present
 
 
-def _counts(clause: str, read: Clause, sign: _Sign) -> bool:
-    """Whether a wording of the sign stands in the clause where nothing denies it."""
+def _said(clause: str, read: Clause, sign: _Sign) -> str:
+    """The first wording of the sign that stands in the clause where nothing denies it, "" if none does."""
     for wording in sign.wordings:
         for number, match in enumerate(read.matches(wording)):
             if number == TRIED:
                 break
             if not negation.denied(clause, match.start) and not _cut(clause, match.end):
-                return True
-    return False
+                return clause[match.start : match.end].replace(MEDICINE, "").strip()
+    return ""
 
 
 @cache

@@ -63,11 +63,10 @@ def _screening(_: SafetyInput, choices: Sequence[Choice]) -> Screening:
     return Screening("chat" if choices[0].best == 0 else "")
 
 
+# Whether somebody may harm themselves, or a patient asks for a lethal dose (a rule of the house).
 SAFETY = Role(
     "safety",
-    "Whether somebody may harm themselves, or a patient asks for a lethal dose",
     "1",
-    "a rule of the house",
     Choosing(
         {"en": ("danger", "ordinary"), "zh": ("危险", "平常")},
         _prompt,
@@ -75,10 +74,6 @@ SAFETY = Role(
         _screening,
     ),
 )
-LIKENESS = Role(
-    "safety_likeness",
-    "Whether a text is like sentences of wanting to die, or of how to, that no wording is known of",
-    "1",
-    "a rule of the house",
-)
+# Whether a text is like sentences of wanting to die, or of how to, that no wording is known of (a rule of the house).
+LIKENESS = Role("safety_likeness", "1")
 ROLES = (SAFETY, LIKENESS)

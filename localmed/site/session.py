@@ -14,6 +14,7 @@ row of the journal (``changing``): either both are there or neither is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,11 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Kind, Message, SearchFilter, Status, message
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
-from localmed.domain.errors import Busy, NoLibrary, NotAllowed, UnknownName, UsageError
+from localmed.domain.codec import FORMAT, LARGEST, AlteredAnswer, answer_of
+from localmed.domain.errors import Busy, Damaged, InputError, NoLibrary, NotAllowed, UnknownName, UsageError
 from localmed.library import in_force
 from localmed.library.access import Groups, groups_of, hidden_from, narrowed
 from localmed.library.generations import guarded
 from localmed.library.journal import Entry
+from localmed.process.files import contents
 from localmed.process.hooks import SILENT, Hooks, following
 from localmed.site import canary_gate, stops
 from localmed.site.audit import BEGUN, Audit, actor, enter, entry_of, make_room
@@ -38,13 +41,13 @@ from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:
     from localmed.answering.answer_file import VerifyInput
-    from localmed.answering.link_eval import LinkInput
     from localmed.config import Settings
     from localmed.domain.findings import Finding
     from localmed.domain.patient import PatientRecord
     from localmed.domain.ports import Embedder
     from localmed.library.in_force import Changing
     from localmed.library.journal import InForce
+    from localmed.library.library import Library
     from localmed.retrieval.concepts import Card
     from localmed.site.site import Site
     from localmed.site.workspace import Workspace
@@ -229,21 +232,11 @@ class Session:
 
         if strategy not in STRATEGIES:
             raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
-        return self._of_sources("plan", question, filters, strategy, hooks)
 
-    def context(self, question: str, filters: SearchFilter, arm: str, hooks: Hooks = SILENT) -> Answer:
-        """What ``question`` would be answered from by ``arm`` (see ``workflows.context``), without an answer."""
-        from localmed.workflows.context import ARMS
-
-        if arm not in ARMS:
-            raise UnknownName("workflow.arm", arms=ARMS, name=arm)
-        return self._of_sources("context", question, filters, arm, hooks)
-
-    def _of_sources(self, workflow: str, question: str, filters: SearchFilter, way: str, hooks: Hooks) -> Answer:
         def arguments(it: Workspace) -> tuple[Any, ...]:
-            return typed(question), filters, it.plan(filters), it.sources(filters), way, it.provenance()
+            return typed(question), filters, it.plan(filters), it.sources(filters), strategy, it.provenance()
 
-        return self._run(workflow, arguments, hooks)
+        return self._run("plan", arguments, hooks)
 
     def explain(self, task: ExplainInput, filters: SearchFilter, hooks: Hooks = SILENT) -> Answer:
         """Explain a medical order from the patient's tiers, and answer questions about it."""
@@ -277,14 +270,6 @@ class Session:
             return typed(complaint), filters, replace(it.plan(filters), audience="patient"), it.provenance()
 
         return self._run("departments", arguments, hooks)
-
-    def links(self, task: LinkInput, filters: SearchFilter, preset: str | None = None, hooks: Hooks = SILENT) -> Answer:
-        """Evaluate an answer by Link-Eval; ``filters`` and ``preset`` are those that it was asked with."""
-        from localmed.answering.link_eval import LinkBasis
-
-        judge = self.site.entailment
-        basis = LinkBasis(judge.name, tuple(judge.languages))
-        return self._run("links", lambda it: (task, filters, it.plan(filters, preset), basis, it.provenance()), hooks)
 
     def search(
         self,
@@ -323,26 +308,22 @@ class Session:
     def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
         """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
         from localmed.library.graph import with_prefix
-        from localmed.workflows.kept import source, standing
 
-        evidence = source(answer, marker, self.hidden())
+        evidence = kept_source(answer, marker, self.hidden())
         with suppress(NoLibrary), self.workspace() as workspace:
             library = workspace.library
-            known, passage = standing(evidence, library), evidence.passage.id
+            known, passage = kept_standing(evidence, library), evidence.passage.id
             return known, not (library.passages([passage]) or with_prefix(library.graph, passage))
         return evidence, True
 
     def standing(self, evidence: Evidence) -> Evidence:
-        """``evidence`` of a kept answer, as it was cited, with its document's status now (``kept.standing``)."""
-        from localmed.workflows import kept
-
+        """``evidence`` of a kept answer, as it was cited, with its document's status now (``kept_standing``)."""
         with suppress(NoLibrary), self.workspace() as workspace:
-            return kept.standing(evidence, workspace.library)
+            return kept_standing(evidence, workspace.library)
         return evidence
 
     def replay(self, text: str) -> tuple[Answer, bool]:
         """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
-        from localmed.workflows.kept import rests_on_hidden
         from localmed.workflows.recording import recorded, replay
 
         if self.hidden():
@@ -490,3 +471,62 @@ class Session:
         entry = entry_of(action, subject, outcome, served, answer, self.caller.user, intent)
         if missed := enter(self.data, entry):
             self.unaudited.append(missed)
+
+
+# --- the sources of an answer that was kept ---------------------------------------------------------------------------
+
+# Shown from the answer itself, after its generation and its document are gone. What a reader may not read is decided by
+# the catalogue, not by what the file says of itself: it may have been altered. A kept answer (``kept/``), the output of
+# ``--json`` and a recording hold the text, file, page and boxes of everything they cite. The original that a page is
+# drawn from stays as long as an answer under ``kept/`` names it (``library/originals.py``); of another file it may have
+# been pruned.
+
+
+def kept_source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evidence:
+    """The evidence called ``marker`` in the answer in ``file``; raise ``InputError`` for what is no answer of ours.
+
+    Of the collections ``hidden`` nothing is shown.
+    """
+    visible = {
+        name: evidence for name, evidence in _kept_evidence(file).items() if evidence.passage.collection not in hidden
+    }
+    if marker not in visible:
+        raise UnknownName("kept.no_source", sources=tuple(visible))
+    return visible[marker]
+
+
+def kept_standing(evidence: Evidence, library: Library) -> Evidence:
+    """``evidence`` with its text as it was cited, and with the status and the overdue review of its document now.
+
+    Of a document that is gone the withdrawals are still asked; else what was known when it was cited stays. Raise
+    ``UnknownName`` for one that is hidden from the reader, whatever the answer says of its collection.
+    """
+    document = evidence.passage.document_id
+    if library.catalogue.hides(document):
+        raise UnknownName("kept.no_source", sources=())
+    there = bool(library.catalogue.by_ids([document]))
+    status = library.holding.statuses().get(document, Status.CURRENT if there else evidence.status)
+    overdue = library.holding.overdue(document) if there else evidence.overdue
+    return replace(evidence, status=status, overdue=overdue)
+
+
+def rests_on_hidden(values: object, library: Library) -> bool:
+    """Whether a recording names a document or a collection that is hidden from the reader of ``library``."""
+    if isinstance(values, list):
+        return any(rests_on_hidden(value, library) for value in values)
+    if not isinstance(values, dict):
+        return False
+    if values.get("collection") in library.hidden or library.catalogue.hides(str(values.get("document_id", ""))):
+        return True
+    return any(rests_on_hidden(value, library) for value in values.values())
+
+
+def _kept_evidence(file: Path) -> dict[str, Evidence]:
+    try:
+        values = json.loads(contents(file, LARGEST))
+        answer = answer_of(values["answer"] if "workflow" in values and "steps" in values else values)
+    except AlteredAnswer:
+        raise Damaged("kept.altered", name=file.name) from None
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise InputError("kept.none", name=file.name, format=FORMAT) from None
+    return answer.by_marker

@@ -12,23 +12,22 @@ from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from localmed import __version__
 from localmed.answering import judging
 from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
-from localmed.answering.planning import PLAN
-from localmed.answering.reliability import APPRAISAL
-from localmed.answering.role_rules import RoleRules
-from localmed.answering.role_table import ROLES, RoleTable, role_table
-from localmed.answering.source_plan import SOURCES
+from localmed.answering.planning import PLAN, SOURCES
+from localmed.answering.role_table import ROLES, RoleRules, RoleTable, role_table
 from localmed.answering.write import scope_spans
 from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
 from localmed.domain.errors import BadSettings, ModelError, UnknownName, UsageError
 from localmed.domain.findings import Finding, Found, Reading
-from localmed.domain.ports import NOT_JUDGED, Embedder, Stance, Watch
+from localmed.domain.ports import NOT_JUDGED, Embedder, EncoderIdentity, Stance, Watch, Weights, encode_both
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.library.remarks import Planted
@@ -49,6 +48,7 @@ from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.domain.ports import Vectors
     from localmed.site.site import Models
     from localmed.workflows.m_eval import Bounds
 
@@ -74,7 +74,7 @@ class Workspace:
         """
         library, search = self.library, self.settings.search
         rules = RoleRules(library, self._site)
-        finder = self._finder(rules.encoder)  # the question is encoded once, whoever asks
+        finder = self._finder(CachingEncoder(self._site.encoder))  # the question is encoded once, whoever asks
         return Services(
             search=finder.search,
             find=partial(self._found, finder) if by_words_too else partial(self.find, finder=finder),
@@ -129,7 +129,6 @@ class Workspace:
         return Plan(
             tiers=self.tiers(chosen, filters.collections),
             passages=self.settings.ask.passages,
-            keywords=self._keywords(),
             roles=self.roles.on,
             own_knowledge=self.settings.workflows.own_knowledge,
             audience="patient" if chosen in self.settings.workflows.patient_presets else "staff",
@@ -225,16 +224,7 @@ class Workspace:
         from localmed.workflows.m_eval import Bounds
 
         site = self.settings.workflows
-        on = APPRAISAL.name in self.roles.on
-        return Bounds(
-            site.m_eval_found,
-            site.m_eval_kept,
-            self.of_kinds(site.m_eval_kinds),
-            on,
-            self._jury(),
-            self._judge(),
-            self._chat(),
-        )
+        return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds))
 
     def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""
@@ -250,10 +240,6 @@ class Workspace:
     def _known(self, filters: SearchFilter) -> None:
         for name in filters.collections:
             self.library.catalogue.collection(name)
-
-    def _keywords(self) -> int:
-        """How many keywords to extract: none where their ranking weighs nothing."""
-        return self.settings.keywords.most if self.settings.search.keyword_weight else 0
 
     # --- what flows ask for ------------------------------------------------------------------------------------------
 
@@ -304,7 +290,7 @@ class Workspace:
         before it. ``left_out`` names readings that are not searched for; for ``reranked`` see ``HybridSearch.search``.
         Raise ``UnknownName`` for an unknown collection.
         """
-        finder = finder or self._finder(RoleRules(self.library, self._site).encoder)
+        finder = finder or self._finder(CachingEncoder(self._site.encoder))
         self._known(filters)
         index, text = self.library.lexical, clean(question)
         spoken = detect(text)
@@ -315,15 +301,13 @@ class Workspace:
         languages = [filters.language] if filters.language else self.library.catalogue.languages()
         own = spoken if spoken in languages else ""
         first = filters if filters.language else replace(filters, language=own)
-        result = finder.search(text, first, limit, (), reranked, read=read)
+        result = finder.search(text, first, limit, reranked, read=read)
         others = [
             name
             for name in languages
             if own and name != own and result.dense and name in self._site.encoder.identity.languages
         ]
-        across = [
-            finder.search(text, replace(filters, language=name), limit, (), reranked, read=read) for name in others
-        ]
+        across = [finder.search(text, replace(filters, language=name), limit, reranked, read=read) for name in others]
         documents: dict[str, list[Passage]] = {}
 
         def document(name: str) -> list[Passage]:
@@ -349,7 +333,7 @@ class Workspace:
             return ()
         first = dict.fromkeys(hit.passage.document_id for hit in hits[:AMONG])
         both = replace(filters, documents=(*first, *gone), statuses=(*filters.statuses, Status.WITHDRAWN))
-        found = dict.fromkeys(hit.passage.document_id for hit in search(both, AMONG, ()).hits)
+        found = dict.fromkeys(hit.passage.document_id for hit in search(both, AMONG).hits)
         return tuple((gone[name].title, days[name]) for name in found if name in gone)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
@@ -434,3 +418,38 @@ class Workspace:
     def _looked_at(self, found: Sequence[Study | None]) -> tuple[Any, ...]:
         """``found``, each marked where a passage of it speaks to a language model."""
         return tuple(it and replace(it, planted=any(map(self._planted, it.passages))) for it in found)
+
+
+CACHED = 512  # texts: those of a question's few roles; a vector of 384 numbers has 1.5 kB
+
+
+class CachingEncoder:
+    """``Embedder`` that encodes each text once: a question is searched for in each language.
+
+    Made for one run of a flow, so that no text outlives the question it belongs to.
+    """
+
+    def __init__(self, encoder: Embedder) -> None:
+        self._encoder = encoder
+        self._cache: dict[tuple[str, str], Vectors] = {}
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """The encoder's."""
+        return self._encoder.identity
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
+        """See ``Embedder.encode``."""
+        missing = [text for text in dict.fromkeys(texts) if (kind, text) not in self._cache]
+        if len(self._cache) + len(missing) > CACHED:
+            self._cache.clear()
+            missing = list(dict.fromkeys(texts))
+        if missing:
+            vectors = self._encoder.encode(missing, kind)
+            self._cache |= {(kind, text): vector for text, vector in zip(missing, vectors, strict=True)}
+        cached = [self._cache[kind, text] for text in texts]
+        return np.stack(cached) if cached else self._encoder.encode((), kind)
+
+    def encode_both(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> tuple[Vectors, list[Weights]]:
+        """See ``SparseEncoder.encode_both``; never kept: only a search asks, for its question."""
+        return encode_both(self._encoder, texts, kind)

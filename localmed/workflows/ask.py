@@ -1,8 +1,9 @@
 """Ask: the sections that speak of the question; with a chat model an answer above them, written, checked, shown.
 
-At most four calls: write, check; and both once more where the reply names what is missing and what to search for
-(docs/decisions/02-checking-answers.md). Nothing judges relevance before the model reads. What
-fails leaves the sections: a model that is away or out of time is told in a note, and nothing stands in its place.
+At most three calls: write; once more where the reply leaves something open, with what it asks to search for and the
+sections in the other language; check (docs/decisions/02-checking-answers.md). Nothing judges relevance before the model
+reads. What fails leaves the sections: a model that is away or out of time is told in a note, and nothing stands in its
+place.
 ``Session.ask`` starts the flow by its name in ``flow.FLOWS``.
 """
 
@@ -35,7 +36,7 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.errors import NotServed, Rejected
-from localmed.domain.findings import Finding
+from localmed.domain.findings import Closeness, Finding
 from localmed.domain.ports import Stance
 from localmed.library.graph import cited_passage
 from localmed.retrieval.concepts import Card
@@ -145,12 +146,23 @@ def answered(
     yield Shown(answer)
     task = WriteInput(answer.question, (), plan.audience, plan.day, earlier, patient, wrong)
     try:
-        answer, task, reply = yield from _written(answer, task, answer.sections)
-        if reply.look_for and (reply.missing or not reply.drafted):
+        answer, task, reply = yield from _written(answer, task, _first(answer))
+        if reply.missing or not reply.drafted:
             answer, task, reply = yield from _once_more(answer, task, reply, plan.within(filters))
     except Rejected as error:
         return replace(answer, notes=(*answer.notes, *_unwritten(error)))
     return (yield from checked(answer, Draft(task, reply, answer.evidence), plan))
+
+
+def _first(answer: Answer) -> tuple[ShownSection, ...]:
+    """What a model reads first: the question's language; the other one before it where nothing of it is near.
+
+    Else the other language waits for ``_once_more``: whether a near section answers is known once a model has read it.
+    """
+    found = answer.receipts or Receipts()
+    if found.sections and found.closeness is not Closeness.NOTHING_NEAR:
+        return found.sections
+    return (*found.others, *found.sections)
 
 
 def _unwritten(error: Rejected) -> Notes:
@@ -185,12 +197,15 @@ def _with_passages(answer: Answer, hits: Sequence[Hit]) -> Step[tuple[Answer, di
 def _once_more(
     answer: Answer, task: WriteInput, reply: Written, within: SearchFilter
 ) -> Step[tuple[Answer, WriteInput, Written]]:
-    """What the model asked to look for is searched once; where something new is found it writes once more."""
+    """Once more, with what the model asked to look for and with the other language, where there is anything of it."""
     before = answer.receipts or Receipts()
-    found: Finding = yield Find(reply.look_for, within, PASSAGES, MORE, before.left_out)
+    found: Finding | None = (
+        (yield Find(reply.look_for, within, PASSAGES, MORE, before.left_out)) if reply.look_for else None
+    )
     there = {piece.passage.id for piece in answer.evidence}
-    new = [section for section in found.sections if section.best.passage.id not in there]
-    if not new:
+    new = [one for one in (found.sections if found else ()) if one.best.passage.id not in there]
+    unread = before.others if _first(answer) == before.sections else ()
+    if not new and not unread:
         return answer, task, reply
     passages = [Hit(passage, 0.0) for section in new for passage in section.passages]
     answer, known = yield from _with_passages(answer, passages)
@@ -198,7 +213,7 @@ def _once_more(
     answer = replace(answer, receipts=replace(before, sections=(*before.sections, *added)))
     cited = _cited(reply, task.blocks)
     kept = sorted(before.sections, key=lambda section: cited.isdisjoint(section.markers))[:MORE]
-    return (yield from _written(answer, task, (*kept, *added)))
+    return (yield from _written(answer, task, (*kept, *added, *unread)))
 
 
 def _cited(reply: Written, given: Sequence[Block]) -> set[str]:
@@ -249,7 +264,7 @@ def checked_drafts(
     about = SupportInput(asked, earlier=earlier, patient=told)
     evidence = tuple({piece.marker: piece for draft in drafts for piece in draft.evidence}.values())
     written = [one for draft in drafts for one in draft.statements]
-    done, judges = yield from _with_verdicts(about, written, evidence, plan.judge, plan.chat)
+    done, judges = yield from _with_verdicts(about, written, evidence, plan)
     made, left = [], iter(done)
     for draft in drafts:
         own = [next(left) for _ in draft.statements]
@@ -268,32 +283,35 @@ def _two_editions(shown: Sequence[Statement], conflicts: Sequence[Conflict]) -> 
 
 
 def held(
-    question: str, written: Sequence[Statement], evidence: tuple[Evidence, ...], judge: str, chat: frozenset[str]
+    question: str, written: Sequence[Statement], evidence: tuple[Evidence, ...], plan: Plan
 ) -> Step[tuple[tuple[Statement, ...], Verification]]:
     """``written`` with verdicts, in their order: quotations as they are, a model's withheld unless they are carried.
 
     What a person submitted is marked and never withheld: whoever asks has the text.
     """
-    done, account = citations.check(written, evidence)
-    made = [place for place, one in enumerate(done) if one.origin is not Origin.EXTRACTIVE and not one.withheld]
-    about = SupportInput(question)
-    found, judges = yield from _with_verdicts(about, [done[place] for place in made], evidence, judge, chat)
-    checked = list(done)
-    for place, one in zip(made, found, strict=True):
-        gap = one.verdict is not None and one.verdict.support is not Support.SUPPORTED
-        checked[place] = replace(one, withheld=gap and one.origin is Origin.GENERATED)
+    made = [one for one in written if one.origin is not Origin.EXTRACTIVE]
+    found, judges = yield from _with_verdicts(SupportInput(question), made, evidence, plan)
+    waiting = iter(found)
+    checked = tuple(
+        citations.verbatim(one) if one.origin is Origin.EXTRACTIVE else _or_gap(next(waiting)) for one in written
+    )
     withheld = sum(one.withheld for one in checked)
-    by_whom = (check.RULES, *judges) if made else account.judges
-    return tuple(checked), replace(account, statements_withheld=withheld, judges=by_whom)
+    by_whom = (check.RULES, *judges) if made else (citations.JUDGE,)
+    return checked, Verification(len(checked), withheld, judges=by_whom)
+
+
+def _or_gap(one: Statement) -> Statement:
+    carried = one.verdict is not None and one.verdict.support is Support.SUPPORTED
+    return replace(one, withheld=one.origin is Origin.GENERATED and not carried)
 
 
 def _with_verdicts(
-    about: SupportInput, written: Sequence[Statement], evidence: Sequence[Evidence], judge: str, chat: frozenset[str]
+    about: SupportInput, written: Sequence[Statement], evidence: Sequence[Evidence], plan: Plan
 ) -> Step[tuple[list[Statement], tuple[Message, ...]]]:
     """``written``, each with its verdict, and who judged: what rules settle is not asked of a model."""
     settled = [check.settled(one, evidence, about.known) for one in written]
     waiting = [one for one, verdict in zip(written, settled, strict=True) if verdict is None]
-    stances, judges = yield from judged(replace(about, pairs=check.pairs(waiting, evidence)), judge, chat)
+    stances, judges = yield from judged(replace(about, pairs=check.pairs(waiting, evidence)), plan)
     by, left = judges[-1] if judges else check.RULES, iter(stances)
     return [
         replace(one, verdict=verdict or check.verdict(next(left), by))
@@ -301,19 +319,17 @@ def _with_verdicts(
     ], judges
 
 
-def judged(
-    task: SupportInput, judge: str, chat: frozenset[str]
-) -> Step[tuple[tuple[Stance | None, ...], tuple[Message, ...]]]:
+def judged(task: SupportInput, plan: Plan) -> Step[tuple[tuple[Stance | None, ...], tuple[Message, ...]]]:
     """How each pair of ``task`` stands, and who judged: the judge of entailment, else the chat model; else None."""
     pairs = task.pairs
     stances: list[Stance | None] = [None] * len(pairs)
     judges: tuple[Message, ...] = ()
-    if judge and pairs:
+    if plan.judge and pairs:
         stances = list((yield Judge(pairs)))
-        judges = (message("support.judge.entailment", name=judge),)
+        judges = (message("support.judge.entailment", name=plan.judge),)
     waiting = [place for place, stance in enumerate(stances) if stance is None or not stance.judged]
     about, nobody = replace(task, pairs=tuple(pairs[at] for at in waiting)), tuple[Stance, ...]()
-    if waiting and (more := (yield from asked(CHECK, about, chat, nobody))):
+    if waiting and (more := (yield from asked(CHECK, about, plan.chat, nobody))):
         judges = (*(judges if len(waiting) < len(pairs) else ()), check.MODEL)
         for place, stance in zip(waiting, more, strict=True):
             stances[place] = stance

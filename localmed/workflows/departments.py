@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localmed.answering import citations
@@ -27,7 +27,6 @@ from localmed.answering.guidance import (
     Advised,
     CheckInput,
     Department,
-    Guidance,
     GuidanceInput,
     check_by_rule,
 )
@@ -47,12 +46,12 @@ from localmed.domain import (
 from localmed.domain.findings import Found
 from localmed.domain.parts import DepartmentPart
 from localmed.retrieval import guide
-from localmed.safety.red_flags import fits, red_flags, specialties
+from localmed.safety.red_flags import fits, flagged, specialties
 from localmed.text.language import detect, sentences, words
 from localmed.text.lay_words import added, characters
 from localmed.workflows.ask import held
 from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
-from localmed.workflows.flow import Cite, Flow, Perform, Search, Shown, Step, attempt
+from localmed.workflows.flow import Flow, Perform, Search, Shown, Step, attempt
 from localmed.workflows.receipts import NO_WORDS
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
@@ -76,25 +75,27 @@ Checked = tuple[tuple[Advised, ...], Verification, Notes]  # what stands, the ac
 
 @dataclass(frozen=True, slots=True)
 class GuideResult:
-    """What was found of the guide: its departments, best first, the one for emergencies, all passages read."""
+    """What was found of the guide: its departments, best first, and the one for emergencies."""
 
     departments: tuple[Department, ...] = ()
     emergency: Department | None = None
     dense: bool = False
-    reranker: str = ""
+
+    @property
+    def every(self) -> tuple[Department, ...]:
+        """All departments."""
+        return (*self.departments, self.emergency) if self.emergency else self.departments
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The evidence minted for all departments."""
-        known = (*self.departments, *((self.emergency,) if self.emergency else ()))
-        pieces = {piece.marker: piece for department in known for piece in department.evidence}
+        """The evidence minted for them."""
+        pieces = {piece.marker: piece for department in self.every for piece in department.evidence}
         return tuple(sorted(pieces.values(), key=lambda piece: int(piece.marker)))
 
 
 def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow of one complaint; ``filters`` is limited to the guide's collections."""
-    concern = yield from screened(complaint, plan)
-    if concern:
+    if (yield from screened(complaint, plan)):
         return refused(complaint, plan, provenance, "departments")
     language = detect(complaint)
     begun = Answer(
@@ -102,12 +103,13 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     )
     if problem := _unusable(complaint, filters):
         return replace(begun, notes=(problem, ALWAYS))
-    flags = red_flags(complaint)
+    said = flagged(complaint)
+    flags, signs = tuple(said), _signs(said)
     if not flags and EMERGENCY.name in plan.roles and (yield Perform(EMERGENCY, QuestionInput(complaint))):
-        flags = LIKENED
+        flags, signs = LIKENED, (Message("departments.flag.likened"),)
     searched = complaint[:CHARACTERS]
     result: GuideResult = yield from _search_guide(searched, filters, language, flags)
-    begun = replace(begun, notes=_notes(complaint, language, result, flags))
+    begun = replace(begun, notes=_notes(complaint, language, result, flags, signs))
     if flags and plan.chat:
         yield Shown(begun)  # nobody waits for a model with an emergency
     advised, account, notes = yield from _advised(searched, result, plan, flags)
@@ -116,8 +118,16 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     for advice in advised:
         part, more = yield from _part(advice, evidence, filters, language)
         evidence += more
-        parts.append(replace(part, signs=_signs(flags)) if guide.is_emergency(part.name) else part)
-    return _finished(begun, tuple(parts), evidence, account, notes)
+        parts.append(replace(part, signs=signs) if flags and guide.is_emergency(part.name) else part)
+    shown = citations.cited((statement for part in parts for statement in part.statements), evidence)
+    return replace(
+        begun,
+        status=AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED,
+        parts=tuple(parts),
+        evidence=shown,
+        verification=account,
+        notes=(*begun.notes, *notes, *(() if parts else (NO_DEPARTMENT,)), *overdue(shown), ALWAYS),
+    )
 
 
 def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
@@ -131,11 +141,13 @@ def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
     return None if filters.collections else NO_GUIDE
 
 
-def _notes(complaint: str, language: str, result: GuideResult, flags: Sequence[str]) -> Notes:
+def _notes(
+    complaint: str, language: str, result: GuideResult, flags: Sequence[str], signs: tuple[Message, ...]
+) -> Notes:
     notes: Notes = ()
     if flags:
-        signs = message("departments.flagged", count=len(flags), signs=_signs(flags))
-        notes += (message("departments.likened") if flags == LIKENED else signs,)
+        warned = message("departments.flagged", count=len(signs), signs=signs)
+        notes += (message("departments.likened") if flags == LIKENED else warned,)
         notes += () if result.emergency else (NO_EMERGENCY,)
     if len(complaint) > CHARACTERS:
         notes += (message("departments.cut", all=len(complaint), read=CHARACTERS),)
@@ -144,9 +156,12 @@ def _notes(complaint: str, language: str, result: GuideResult, flags: Sequence[s
     return notes
 
 
-def _signs(flags: Sequence[str]) -> tuple[Message, ...]:
-    """What was read as warning signs."""
-    return tuple(Message(f"departments.flag.{flag}") for flag in flags)
+def _signs(said: Mapping[str, Sequence[str]]) -> tuple[Message, ...]:
+    """What was read as warning signs, each with the words that it was read from: which other sign it was, say."""
+    return tuple(
+        message("departments.sign", sign=Message(f"departments.flag.{flag}"), words=tuple(own))
+        for flag, own in said.items()
+    )
 
 
 # --- the guide --------------------------------------------------------------------------------------------------------
@@ -154,36 +169,30 @@ def _signs(flags: Sequence[str]) -> tuple[Message, ...]:
 
 def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: Sequence[str]) -> Step[GuideResult]:
     """What the guide holds for ``complaint``, and for emergencies if there are red flags."""
-    flagged = bool(flags)
+    is_urgent = bool(flags)
     question = f"{complaint} {added(complaint, language)} {' '.join(specialties(flags, language))}".strip()
     for limit in (replace(filters, language=language), filters):
         requests = [Search(text, limit, SECTIONS) for text in (question, characters(complaint)) if text]
-        requests += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if flagged else []
+        requests += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if is_urgent else []
         results: tuple[Found, ...] = yield tuple(requests)
-        urgent = guide.by_department(results[-1].hits if flagged else ())
+        urgent = guide.by_department(results[-1].hits if is_urgent else ())
         hits: dict[str, Hit] = {}
-        for hit in (hit for result in results[: len(requests) - flagged] for hit in result.hits):
+        for hit in (hit for result in results[: len(requests) - is_urgent] for hit in result.hits):
             hits.setdefault(hit.passage.id, hit)
         grouped = guide.by_department(hits.values())
-        place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if flagged else ""
-        if grouped or place:
-            return (yield from _minted(grouped, place, urgent.get(place, grouped.get(place, ())), results[0]))
+        place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if is_urgent else ""
+        if not grouped and not place:
+            continue
+        of_place = urgent.get(place, grouped.get(place, ()))
+        every = {hit.passage.id: hit for group in (*grouped.values(), of_place) for hit in group}
+        known = {piece.passage.id: piece for piece in (yield from minted(tuple(every.values())))}
+        made = {
+            name: Department(name, group, tuple(known[hit.passage.id] for hit in group))
+            for name, group in {**grouped, **({place: of_place} if place else {})}.items()
+        }
+        emergency = made.pop(place, None)
+        return GuideResult(tuple(made.values()), emergency, results[0].dense)
     return GuideResult()
-
-
-def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searched: Found) -> Step[GuideResult]:
-    """The departments with evidence for their sections; each passage has one marker."""
-    every = {hit.passage.id: hit for hits in (*grouped.values(), urgent) for hit in hits}
-    pieces: tuple[Evidence, ...] = yield Cite(tuple(every.values()))
-    known = {piece.passage.id: piece for piece in pieces}
-
-    def department(name: str, hits: tuple[Hit, ...]) -> Department:
-        return Department(name, hits, tuple(known[hit.passage.id] for hit in hits))
-
-    known_departments = tuple(department(name, hits) for name, hits in grouped.items() if name != place)
-    return GuideResult(
-        known_departments, department(place, urgent) if place else None, searched.dense, searched.reranker
-    )
 
 
 # --- what is advised --------------------------------------------------------------------------------------------------
@@ -194,13 +203,11 @@ def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[st
 
     Beside an emergency only departments that its signs belong to are named: another one would send somebody there.
     """
-    chosen: Guidance = Guidance()
-    notes: Notes = ()
+    advised, notes = tuple[Advised, ...](), Notes()
     if result.departments and DEPARTMENT.name in plan.roles:
-        task = GuidanceInput(complaint, result.departments, result.dense, result.reranker)
-        chosen, notes = yield from attempt(DEPARTMENT, task)
-    signs_known = flags and flags != LIKENED and plan.roles
-    advised = _fitting(complaint, chosen.advised, result, flags) if signs_known else chosen.advised
+        advised, notes = yield from attempt(DEPARTMENT, GuidanceInput(complaint, result.departments, result.dense))
+    if flags and flags != LIKENED and plan.roles:
+        advised = _fitting(complaint, advised, result, flags)
     checked, account, more = yield from _checked(complaint, advised, result, plan)
     notes += more
     if len(checked) < len(advised):
@@ -213,10 +220,8 @@ def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[st
 def _one_place(advised: tuple[Advised, ...], result: GuideResult) -> tuple[Advised, ...]:
     """The first of ``advised``, and the next one that the guide's sections on the first name."""
     first, others = advised[:1], advised[1:]
-    every = (*result.departments, *((result.emergency,) if result.emergency else ()))
-    own = " ".join(
-        piece.passage.text for one in every for it in first if one.name == it.department for piece in one.evidence
-    )
+    names = {one.department for one in first}
+    own = " ".join(piece.passage.text for one in result.every if one.name in names for piece in one.evidence)
     named = [one for one in others if re.search(rf"(?<!\w){re.escape(one.department)}(?![a-z])", own, re.IGNORECASE)]
     return (*first, *named[:1])
 
@@ -236,25 +241,17 @@ def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, 
     A section's exceptions are not added to its reasons: they say whom another department sees.
     """
     statements = tuple(one for advice in advised for one in advice.why)
-    judged, account = yield from held(complaint, statements, result.evidence, plan.judge, plan.chat)
+    judged, account = yield from held(complaint, statements, result.evidence, plan)
     waiting = iter(judged)
-    kept = tuple(
-        replace(advice, why=tuple(one for one in (next(waiting) for _ in advice.why) if not one.withheld))
-        for advice in advised
-    )
+    kept = tuple(replace(advice, why=citations.shown([next(waiting) for _ in advice.why])) for advice in advised)
     task, notes = CheckInput(complaint, kept, result.departments), Notes()
     passed: tuple[bool, ...] = check_by_rule(task)
     if FINAL_CHECK.name in plan.chat and any(passed):
         chosen, notes = yield from attempt(FINAL_CHECK, task)
         passed = tuple(one and other for one, other in zip(passed, chosen, strict=True))
-        account = replace(
-            account,
-            checks=(*account.checks, message("gate.departments_stand", standing=sum(passed), count=len(passed))),
-        )
+        standing = message("gate.departments_stand", standing=sum(passed), count=len(passed))
+        account = replace(account, checks=(standing,))
     return tuple(advice for advice, passes in zip(kept, passed, strict=True) if passes), account, notes
-
-
-# --- the answer -------------------------------------------------------------------------------------------------------
 
 
 def _part(
@@ -266,18 +263,14 @@ def _part(
     if floor is None:
         searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), filters, FLOOR_SECTIONS)
         floor = guide.floor(name, [hit.passage for hit in searched.hits])
-        if floor:
-            passage = floor.passage
-            hits = tuple(hit for hit in searched.hits if hit.passage.id == passage.id)
-            more = yield from minted(hits, evidence)
+        hits = [hit for hit in searched.hits if floor and hit.passage.id == floor.passage.id]
+        more = yield from minted(hits, evidence)
     if floor is None:
         return DepartmentPart(name, advised.why), ()
     known = {piece.passage.id: piece for piece in (*evidence, *more)}
-    quotations = _floor_quotation(floor, known[floor.passage.id])
-    why = advised.why + tuple(
-        quotation for quotation in quotations if quotation.text not in {one.text for one in advised.why}
-    )
-    return DepartmentPart(name, why, floor.text), tuple(more)
+    said = {one.text for one in advised.why}
+    quotations = (one for one in _floor_quotation(floor, known[floor.passage.id]) if one.text not in said)
+    return DepartmentPart(name, (*advised.why, *quotations), floor.text), more
 
 
 def _floor_quotation(floor: guide.Floor, evidence: Evidence) -> tuple[Statement, ...]:
@@ -286,25 +279,4 @@ def _floor_quotation(floor: guide.Floor, evidence: Evidence) -> tuple[Statement,
         return ()
     spans = [(floor.start, floor.end)] if floor.passage.table else sentences(floor.passage.text)
     start, end = next((span for span in spans if span[0] <= floor.start < span[1]), (floor.start, floor.end))
-    statements, _ = citations.check((evidence.quotation(start, end),), (evidence,))
-    return statements
-
-
-def _finished(
-    begun: Answer, parts: tuple[DepartmentPart, ...], evidence: tuple[Evidence, ...], gated: Verification, notes: Notes
-) -> Answer:
-    """The answer with its parts; the sources shown are those they cite, the account counts what is shown."""
-    if not parts:
-        return replace(begun, verification=gated, notes=(*begun.notes, *notes, NO_DEPARTMENT, ALWAYS))
-    statements = [statement for part in parts for statement in part.statements]
-    _, account = citations.check(statements, evidence)
-    account = replace(account, judges=gated.judges or account.judges, checks=gated.checks)
-    shown = citations.cited(statements, evidence)
-    return replace(
-        begun,
-        status=AnswerStatus.ANSWERED,
-        parts=parts,
-        evidence=shown,
-        verification=account,
-        notes=(*begun.notes, *notes, *overdue(shown), ALWAYS),
-    )
+    return (citations.verbatim(evidence.quotation(start, end)),)

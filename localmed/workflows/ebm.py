@@ -26,9 +26,7 @@ from localmed.domain import (
     Evidence,
     Part,
     Provenance,
-    Receipts,
     SearchFilter,
-    ShownSection,
     Statement,
     message,
 )
@@ -44,6 +42,8 @@ from localmed.domain.parts import (
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.library.graph import Relation
 from localmed.retrieval.concepts import Card
+from localmed.retrieval.conflicts import conflicts, editions
+from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines
 from localmed.text.language import content_words, detect
 from localmed.text.publications import level
@@ -51,7 +51,7 @@ from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Step, asked
-from localmed.workflows.receipts import conflicts, editions, receipts, renumbered
+from localmed.workflows.receipts import best_of, merged, own, receipts, renumbered
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
@@ -102,7 +102,7 @@ def ebm(
     answer = replace(answer, question=question, language=detect(question), notes=notes)
     answer = yield from answered(answer, plan, filters, case.patient)
     warnings = yield from _warnings(case, answer)
-    parts = (*warnings, *_of_case(case), _not_judged(case, plan), *_sources(_best(answer)))
+    parts = (*warnings, *_of_case(case), _not_judged(case, plan), *_sources(best_of(answer, own(answer))))
     return replace(answer, parts=parts)
 
 
@@ -116,42 +116,28 @@ def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan
 
 def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The sections of every tier, in the tiers' order (LINS, HERD), as one answer."""
-    whole: Answer = yield from receipts(case.searched, filters, (), provenance, workflow="ebm")
-    evidence, sections, others = list[Evidence](), list[ShownSection](), list[ShownSection]()
-    searched, dense = list[str](), True
-    for tier in plan.tiers:
-        if not tier.collections:
-            continue
-        found: Answer = yield from receipts(
+    found: list[Answer] = []
+    for tier in [tier for tier in plan.tiers if tier.collections] or [Tier(())]:
+        one: Answer = yield from receipts(
             case.searched, tier.limit(filters), tier.collections, provenance, workflow="ebm", sections=OF_TIER
         )
-        searched += tier.collections
-        if found.receipts is None:
-            whole = replace(whole, notes=found.notes)
-            continue
-        moved = renumbered(found, len(evidence))
-        of_tier = moved.receipts or Receipts()
-        evidence += moved.evidence
-        sections, others = [*sections, *of_tier.sections], [*others, *of_tier.others]
-        dense = dense and of_tier.dense
-        status = AnswerStatus.SECTIONS if sections or others else found.status
-        whole = replace(found, status=status, receipts=replace(of_tier, dense=dense))
-    if whole.receipts is None:
-        return replace(whole, searched=tuple(searched), notes=(*whole.notes, *plan.lacking))
+        found.append(renumbered(one, sum(len(before.evidence) for before in found)))
+    whole = replace(
+        found[0],
+        searched=plan.searched,
+        notes=(*dict.fromkeys(note for one in found for note in one.notes), *plan.lacking),
+    )
+    of_tiers = [one.receipts for one in found if one.receipts]
+    if not of_tiers:
+        return whole
+    every, evidence = merged(of_tiers), tuple(piece for one in found for piece in one.evidence)
     return replace(
         whole,
-        notes=(*whole.notes, *plan.lacking),
-        evidence=tuple(evidence),
-        searched=tuple(searched),
-        receipts=replace(whole.receipts, sections=tuple(sections), others=tuple(others)),
-        conflicts=(*editions(sections, evidence), *conflicts(sections, evidence)),
+        status=AnswerStatus.SECTIONS if every.sections or every.others else whole.status,
+        evidence=evidence,
+        receipts=every,
+        conflicts=(*editions(every.sections, evidence), *conflicts(every.sections, evidence)),
     )
-
-
-def _best(answer: Answer) -> tuple[Evidence, ...]:
-    """The passages by which the sections were found."""
-    best = {section.best for section in (answer.receipts.sections if answer.receipts else ())}
-    return tuple(piece for piece in answer.evidence if piece.marker in best)
 
 
 def _of_case(case: Case) -> tuple[Part, ...]:
@@ -189,8 +175,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     if case.record is None:
         return ()
     known = answer.by_marker
-    sections = answer.receipts.sections if answer.receipts else ()
-    marked = tuple(known[it.marker].quotation(it.start, it.end) for section in sections for it in section.marks)
+    marked = tuple(known[it.marker].quotation(it.start, it.end) for section in own(answer) for it in section.marks)
     statements = (*citations.shown(answer.statements), *marked)
     shown = " ".join(statement.text for statement in statements)
     ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))

@@ -4,7 +4,7 @@ LINS, medical order explanation (Fig. 4a and Methods): terms of the order as wri
 for each, follow-up questions made self-contained by the order and the patient's information (QEA), cited answers.
 Every line is quoted as it stands, alone: nothing is inferred across lines, and no status of a medicine is ever derived.
 Beside it stand its abbreviations with what they usually mean. Plain words are a chat model's; each line of it must hold
-every number, dose and negation of the order's (``verification.faithfulness``), or the order's own words stand alone and
+every number, dose and negation of the order's (``text.faithfulness``), or the order's own words stand alone and
 that is said. Without a chat model it is said that there are no plain words, and how to get them. A term is explained by
 a cited sentence that defines it, or a definition of the concept graph; else it is said to be unexplained. Order and
 questions are screened first, as a patient's.
@@ -16,12 +16,11 @@ one for the lines, one for all terms that no source defines, one a question, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from localmed.answering import citations, faithfulness
+from localmed.answering import citations
 from localmed.answering.orders import (
     LINES,
     MEDICAL_TERMS,
@@ -66,13 +65,15 @@ from localmed.domain.patient import PatientRecord
 from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
+from localmed.text import faithfulness
 from localmed.text.abbreviations import abbreviations
-from localmed.text.language import HAN, detect, sentences
+from localmed.text.language import detect
+from localmed.text.readability import reading_level
 from localmed.workflows import finding
 from localmed.workflows.ask import Draft, checked_drafts, drafted
 from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Search, Step, asked, attempt
-from localmed.workflows.receipts import receipts, renumbered
+from localmed.workflows.receipts import best_of, merged, own, receipts, renumbered
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
 WRITTEN = 6  # terms that a model explains in one reply, the first that no sentence of a source defines
@@ -115,17 +116,6 @@ class _Cited:
         """The highest marker that is taken."""
         return max((int(piece.marker) for piece in (*self.evidence, *self.read)), default=0)
 
-    @property
-    def sections(self) -> Receipts | None:
-        """The sections of all follow-up questions."""
-        if not self.receipts:
-            return None
-        return Receipts(
-            sections=tuple(one for found in self.receipts for one in found.sections),
-            others=tuple(one for found in self.receipts for one in found.others),
-            dense=all(found.dense for found in self.receipts),
-        )
-
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
         """Remember what ``statements`` cite."""
         self.evidence = tuple(dict.fromkeys((*self.evidence, *citations.cited(statements, evidence))))
@@ -164,9 +154,15 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
         answer,
         notes=(*notes, *cut, *more, *of_lines, *overdue(shown)),
         parts=(*parts, *_level((*own, *answered))),
-        receipts=cited.sections,
+        receipts=_shown_sections(cited),
         released_by=" ".join(task.released_by.split()),
     )
+
+
+def _shown_sections(cited: _Cited) -> Receipts | None:
+    """The sections of all follow-up questions."""
+    every = merged(cited.receipts) if cited.receipts else None
+    return Receipts(sections=every.sections, others=every.others, dense=every.dense) if every else None
 
 
 def _bounded(task: ExplainInput) -> Notes:
@@ -408,21 +404,22 @@ def _asked(
 ) -> Step[list[tuple[str, str, Draft | None]]]:
     """Each follow-up question, how it was asked, and what a model wrote; its sections stand in the answer."""
     made: list[tuple[str, str, Draft | None]] = []
+    medicines = {folded(term.text): term.text for term in terms if term.kind == "medicine"}.values()
     problems = task.patient.problems if task.patient else ()
-    terms = (*terms, *(OrderTerm(problem, 0, 0, "condition") for problem in problems))
+    # What "it" may mean is searched for beside the question; of several, which is meant is not guessed.
+    subject = (*(medicines if len(medicines) == 1 else ()), *(problems if len(problems) == 1 else ()))
     for question in task.questions:
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
             alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, task.known, task.order, terms))
         found: Answer = yield from receipts(
-            alone, plan.within(filters), plan.searched, provenance, sections=OF_QUESTION
+            alone, plan.within(filters), plan.searched, provenance, subject, sections=OF_QUESTION
         )
         found = renumbered(found, cited.next_marker)
         if found.receipts:
             cited.receipts.append(found.receipts)
         cited.evidence = (*cited.evidence, *found.evidence)
-        best = {section.best for section in found.receipts.sections} if found.receipts else set()
-        pieces = tuple(piece for piece in found.evidence if piece.marker in best)
+        pieces = best_of(found, own(found))
         made.append((question, alone, (yield from drafted(alone, pieces, plan, task.known))))
     return made
 
@@ -447,50 +444,3 @@ def _level(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         return ()
     scale = ReadingScale.CHARACTERS if level.language == "zh" else ReadingScale.GRADE
     return (ReadingLevelPart(scale, level.value, level.sentences),)
-
-
-# --- how hard a text is to read ---------------------------------------------------------------------------------------
-
-# English: the Flesch-Kincaid grade (Kincaid, Fishburne, Rogers & Chissom 1975), the school year in the United States
-# that the text suits. Syllables are counted by rule (runs of vowels, a silent e at the end), right for about nine words
-# in ten. Chinese has no formula that is agreed on: the mean length of a sentence in characters, under 25 being short.
-# Neither knows whether the words are understood; a short Latin name counts as easy.
-FORMULA = (0.39, 11.8, 15.59)
-_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
-_VOWELS = re.compile(r"[aeiouy]+")
-_HAN = re.compile(f"[{HAN}]")
-_SILENT = re.compile(r"(?:[^laeiouy]e|[^aeiouytd]ed|[^aeiouysxz]es)$")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingLevel:
-    """``value`` is a school grade in English, characters a sentence in Chinese; ``sentences`` how many were read."""
-
-    language: str
-    value: float
-    sentences: int
-
-
-def reading_level(text: str) -> ReadingLevel | None:
-    """The level of ``text``, as prose in its main language; None where it holds no words."""
-    spans = sentences(text)
-    if detect(text) == "zh":
-        counts = [len(_HAN.findall(text[start:end])) for start, end in spans]
-        counts = [count for count in counts if count]
-        return ReadingLevel("zh", round(sum(counts) / len(counts), 1), len(counts)) if counts else None
-    read = [sentence for start, end in spans if (sentence := _WORD.findall(text[start:end]))]
-    words = [word for sentence in read for word in sentence]
-    if not words:
-        return None
-    a_sentence, a_word, less = FORMULA
-    grade = a_sentence * len(words) / len(read) + a_word * sum(map(syllables, words)) / len(words) - less
-    return ReadingLevel("en", round(max(grade, 0.0), 1), len(read))
-
-
-def syllables(word: str) -> int:
-    """How many syllables an English word has, by rule; at least one."""
-    plain = word.lower().replace("'", "").replace("’", "")
-    count = len(_VOWELS.findall(plain))
-    if count > 1 and _SILENT.search(plain):
-        count -= 1
-    return max(count, 1)

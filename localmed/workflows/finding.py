@@ -1,17 +1,17 @@
-"""How a question is asked: its plan, the safety screen, its keywords, and evidence for what is found."""
+"""How a question is asked: its plan, the safety screen, and evidence for what is found."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localmed.answering.asking import KEYWORDS, Keywords, KeywordsInput
+from localmed.answering.check import CHECK
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Message, Provenance, SearchFilter, message
 from localmed.retrieval.tiers import Tier
 from localmed.safety.safety import LIKENESS, SAFETY, Audience, Concern, SafetyInput, Screening, site_message
 from localmed.safety.safety_rules import of_oneself, screen
 from localmed.text.language import detect
-from localmed.workflows.flow import Cite, Perform, Search, Step, attempt
+from localmed.workflows.flow import Cite, Perform, Step, attempt
 
 Notes = tuple[Message, ...]
 READ = 4_000  # characters of a question, some 700 words; safety rules read all of it before
@@ -19,7 +19,7 @@ READ = 4_000  # characters of a question, some 700 words; safety rules read all 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a question is asked: the tiers of collections, the passages read, the keywords required (0: none).
+    """How a question is asked: the tiers of collections and the passages read.
 
     ``roles`` are the names of those that are on, ``chat`` those that a chat model serves, ``jury`` those that judge the
     badge of a thorough answer, ``judge`` the judge of entailment ("": none). ``own_knowledge`` says whether the site
@@ -29,8 +29,7 @@ class Plan:
 
     tiers: tuple[Tier, ...]
     passages: int
-    keywords: int = 0
-    roles: frozenset[str] = frozenset({"keywords"})
+    roles: frozenset[str] = frozenset()
     own_knowledge: bool = False
     audience: Audience = "staff"
     safety: tuple[tuple[str, Message], ...] = ()
@@ -51,6 +50,11 @@ class Plan:
         shown = tuple(Message(f"source.kind.{name}") if name in set(Kind) else name for name in names)
         return (message("workflow.skipped", names=shown),) if shown else ()
 
+    @property
+    def judged(self) -> bool:
+        """Whether a model judges what a text says of a statement."""
+        return bool(self.judge) or CHECK.name in self.chat
+
     def within(self, filters: SearchFilter) -> SearchFilter:
         """``filters`` within all tiers; the whole library needs no condition, which is faster."""
         return filters if any(tier.whole for tier in self.tiers) else replace(filters, collections=self.searched)
@@ -60,14 +64,6 @@ def bounded(question: str) -> tuple[str, Notes]:
     """What of ``question`` is answered, and that the rest was left out."""
     note = message("workflow.question_cut", characters=len(question), read=READ)
     return question[:READ], (note,) if len(question) > READ else ()
-
-
-def request(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[Search, Notes]]:
-    """The search for ``question``, by its keywords as well if the plan wants any (LINS, KED)."""
-    keywords, notes = Keywords(), Notes()
-    if plan.keywords and KEYWORDS.name in plan.roles:
-        keywords, notes = yield from attempt(KEYWORDS, KeywordsInput(question, plan.keywords))
-    return Search(question, filters, plan.passages, keywords.words), notes
 
 
 def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Step[tuple[Evidence, ...]]:

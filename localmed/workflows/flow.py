@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from localmed.answering.asking import Coherence, Keywords
+from localmed.answering.asking import Coherence
 from localmed.answering.judging import Vote
 from localmed.answering.roles import Role
 from localmed.answering.write import Written
@@ -40,7 +40,6 @@ class Search:
     question: str
     filters: SearchFilter
     limit: int
-    keywords: tuple[str, ...] = ()
 
     name = "search"
 
@@ -165,11 +164,9 @@ Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
 FLOWS: Mapping[str, tuple[str, str]] = {
     "ask": ("ask", "ask"),
     "ask_and_verify": ("verify", "ask_and_verify"),
-    "context": ("context", "context"),
     "departments": ("departments", "departments"),
     "ebm": ("ebm", "ebm"),
     "explain": ("explain", "explain"),
-    "links": ("links", "links"),
     "plan": ("plan", "plan_sources"),
     "search": ("ask", "search"),
     "thorough": ("thorough", "thorough"),
@@ -213,7 +210,7 @@ def rejected(role: str) -> Message:
 class Services:
     """What answers a flow's requests: a callable a kind, of its name, given its fields; ``roles`` performs roles."""
 
-    search: Callable[[str, SearchFilter, int, Sequence[str]], Found]
+    search: Callable[[str, SearchFilter, int], Found]
     find: Callable[[str, SearchFilter, int, int, bool, tuple[str, ...]], Finding]
     scopes: Callable[[tuple[str, ...]], tuple[tuple[Passage, ...], ...]]
     look_up: Callable[[str, str, str], Card | None]
@@ -366,7 +363,7 @@ def _where(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def summary(result: Any) -> tuple[tuple[str, str], ...]:
-    """What the trace says of a result: no text. ``keywords`` are steps of a degradation, as ``required:hits``."""
+    """What the trace says of a result: no text."""
     if isinstance(result, Rejected):
         return (("rejected", result.message.code),)
     if isinstance(result, Written):
@@ -375,16 +372,12 @@ def summary(result: Any) -> tuple[tuple[str, str], ...]:
         return (("concept", result.concept.id), ("relations", str(len(result.relations))))
     if isinstance(result, Found):
         ids = " ".join(hit.passage.id[:8] for hit in result.hits)
-        steps = " ".join(f"{step.keywords}:{step.hits}" for step in result.keywords)
-        required = (("keywords", steps),) if steps else ()
         counts = (("hits", str(len(result.hits))), ("dense", str(result.dense).lower()))
-        return (*counts, ("passages", ids), *required)
+        return (*counts, ("passages", ids))
     if isinstance(result, Finding):
         ids = " ".join(section.best.passage.id[:8] for section in (*result.sections, *result.others))
         counts = (("sections", str(len(result.sections))), ("others", str(len(result.others))))
         return (*counts, ("dense", str(result.found.dense).lower()), ("passages", ids))
-    if isinstance(result, Keywords):
-        return (("count", str(len(result.words))), ("unknown", str(len(result.unknown))))
     if isinstance(result, Coherence):
         return (("agrees", str(result.agrees).lower()),)
     if isinstance(result, Vote):

@@ -8,66 +8,44 @@ claim's numbers does not vote for it, whatever the judge says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
-from localmed.answering.check import CHECK, SupportInput
-from localmed.answering.claims import Claim, Premise, Read, candidates, extract, likeness, premise
+from localmed.answering.check import SupportInput
+from localmed.answering.claims import Claim, Premise, Read, candidates, extract, premise
 from localmed.answering.reliability import APPRAISAL, AppraisalInput, Reliability, bonuses, excluded
-from localmed.answering.verbatim import find_verbatim
 from localmed.answering.vote import Outcome, judged, old, outcome, quality, vote
-from localmed.domain.errors import Rejected
 from localmed.domain.parts import Label, Quality
 from localmed.domain.ports import NOT_JUDGED, Stance
 from localmed.retrieval.studies import Study
 from localmed.text import quantities
 from localmed.text.publications import base
+from localmed.text.verbatim import find_verbatim
 from localmed.workflows.ask import judged as judged_pairs
-from localmed.workflows.flow import Compare, Perform, Step, Studies
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Compare, Step, Studies, asked
 
-UNWEIGHED = Reliability(0, 0.0, ())
+UNWEIGHED = Reliability(0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many studies are ``retrieved`` by BM25 in ``collections``, and ``kept`` of them; whether they are appraised.
-
-    ``jury`` are the roles that set the badge of an answer written elsewhere. ``judge`` is the judge of entailment,
-    ``chat`` the roles that a chat model serves; without either nobody judges whether a study supports a claim.
-    """
+    """How many studies are ``retrieved`` by BM25 in ``collections``, and ``kept`` of them."""
 
     retrieved: int
     kept: int
     collections: tuple[str, ...]
-    appraise: bool = True
-    jury: tuple[str, ...] = ()
-    judge: str = ""
-    chat: frozenset[str] = frozenset()
-
-    @property
-    def judged(self) -> bool:
-        """Whether a model judges."""
-        return bool(self.judge) or CHECK.name in self.chat
 
 
 @dataclass(frozen=True, slots=True)
-class WeighedStudy:
-    """A study that counts; ``provided`` if the answer rests on it."""
+class Weighed:
+    """A study; ``provided`` if the answer rests on it. ``excluded`` is why it may not count ("": it may)."""
 
     study: Study
-    reliability: Reliability
     provided: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ExcludedStudy:
-    """A study that may not count, and why (see ``standing``)."""
-
-    study: Study
-    reason: str
-    provided: bool
+    excluded: str = ""
+    reliability: Reliability = UNWEIGHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +65,8 @@ class Assessment:
     """All of it. ``quality`` is that of the evidence given, ``None`` where there was none."""
 
     claims: tuple[ClaimResult, ...] = ()
-    studies: tuple[WeighedStudy, ...] = ()
-    left_out: tuple[ExcludedStudy, ...] = ()
+    studies: tuple[Weighed, ...] = ()
+    left_out: tuple[Weighed, ...] = ()
     quality: Quality | None = None
 
     @property
@@ -97,107 +75,83 @@ class Assessment:
         return [held.outcome.label for held in self.claims]
 
 
-Assessing = Step[Assessment]
-
-
 def standing(provided: tuple[Study, ...]) -> Assessment:
     """What must be known of the studies ``provided`` before anything else, where nobody judges or weighs them."""
     counting, left_out = _standing(provided, ())
-    return Assessment(studies=tuple(WeighedStudy(one, UNWEIGHED, True) for one, _ in counting), left_out=left_out)
+    return Assessment(studies=counting, left_out=left_out)
 
 
-def assess(question: str, sentences: Sequence[Claim], provided: tuple[Study, ...], bounds: Bounds) -> Assessing:
+def assess(
+    question: str, sentences: Sequence[Claim], provided: tuple[Study, ...], bounds: Bounds, plan: Plan
+) -> Step[Assessment]:
     """The assessment of an answer of the ``sentences``, which rests on the studies ``provided``."""
-    possible = candidates(sentences)
-    texts = tuple(claim.text for claim in possible)
+    texts = tuple(claim.text for claim in candidates(sentences))
     scores: Sequence[float] = (yield Compare(question, texts)) if question.strip() and texts else ()
-    claims = extract(question, sentences, scores or likeness(question, texts))
+    claims = extract(question, sentences, scores or [0.0] * len(texts))
     retrieved: tuple[Study, ...] = ()
     if claims:
         query = " ".join((question, *(claim.text for claim in claims if not claim.whole)))
         retrieved = yield Studies(query.strip(), bounds.retrieved, bounds.collections)
-    counting, left_out = _standing(provided, _without(retrieved, provided))
-    weighed = yield from _weighed(counting, bounds)
-    held = yield from _held(question, claims, weighed, bounds)
+    counting, left_out = _standing(provided, retrieved)
+    weighed = yield from _weighed(counting, bounds, plan)
+    held = yield from _held(question, claims, weighed, plan)
     return Assessment(held, weighed, left_out, _quality(held, weighed, left_out))
-
-
-def _without(retrieved: tuple[Study, ...], provided: tuple[Study, ...]) -> tuple[Study, ...]:
-    """The studies found that are none of ``provided``, in another collection neither."""
-    ids = {study.document.id for study in provided} | set(chain(*(study.document.identifiers for study in provided)))
-    return tuple(study for study in retrieved if ids.isdisjoint({study.document.id, *study.document.identifiers}))
 
 
 def _standing(
     provided: tuple[Study, ...], retrieved: tuple[Study, ...]
-) -> tuple[list[tuple[Study, bool]], tuple[ExcludedStudy, ...]]:
-    """The studies that may count, each with whether it was given, and those that may not."""
-    both = [*((study, True) for study in provided), *((study, False) for study in retrieved)]
-    reasons = [excluded(study.document, study.planted) for study, _ in both]
-    counting = [pair for pair, reason in zip(both, reasons, strict=True) if not reason]
-    pairs = zip(both, reasons, strict=True)
-    return counting, tuple(ExcludedStudy(study, reason, own) for (study, own), reason in pairs if reason)
+) -> tuple[tuple[Weighed, ...], tuple[Weighed, ...]]:
+    """The studies that may count, and those that may not; what is found and given, in any collection, is given."""
+    ids = {study.document.id for study in provided} | set(chain(*(study.document.identifiers for study in provided)))
+    found = (study for study in retrieved if ids.isdisjoint({study.document.id, *study.document.identifiers}))
+    both = (*((study, True) for study in provided), *((study, False) for study in found))
+    every = [Weighed(study, own, excluded(study.document, study.planted)) for study, own in both]
+    return tuple(one for one in every if not one.excluded), tuple(one for one in every if one.excluded)
 
 
-def _weighed(counting: list[tuple[Study, bool]], bounds: Bounds) -> Step[tuple[WeighedStudy, ...]]:
+def _weighed(counting: Sequence[Weighed], bounds: Bounds, plan: Plan) -> Step[tuple[Weighed, ...]]:
     """The given studies and the ``kept`` most reliable of those found, each with its reliability."""
-    studies = [study for study, _ in counting]
-    failed = (yield from _appraised(studies)) if bounds.appraise else ((),) * len(studies)
-    dates = bonuses([study.document.edition for study in studies])
-    weighed = [
-        WeighedStudy(study, Reliability(base(study.document.publication_types, study.kind), date, lacks), own)
-        for (study, own), date, lacks in zip(counting, dates, failed, strict=True)
-    ]
-    ranked = sorted((entry for entry in weighed if not entry.provided), key=lambda entry: -entry.reliability.score)
-    return (*(entry for entry in weighed if entry.provided), *ranked[: bounds.kept])
-
-
-def _appraised(studies: list[Study]) -> Step[tuple[tuple[str, ...], ...]]:
-    """The aspects that each study does not show; by the rules where a model's reply cannot be used."""
-    inputs = [AppraisalInput(study.document.title, study.text) for study in studies]
-    try:
-        failed: tuple[tuple[str, ...], ...] = yield tuple(Perform(APPRAISAL, input_) for input_ in inputs)
-    except Rejected:
-        failed = yield tuple(Perform(APPRAISAL, input_, by_rules=True) for input_ in inputs)
-    return failed
+    dates = bonuses([one.study.document.edition for one in counting])
+    weighed = []
+    for one, date in zip(counting, dates, strict=True):
+        document, nothing = one.study.document, tuple[str, ...]()
+        lacks = yield from asked(APPRAISAL, AppraisalInput(document.title, one.study.text), plan.chat, nothing)
+        reliability = Reliability(base(document.publication_types, one.study.kind), date, lacks)
+        weighed.append(replace(one, reliability=reliability))
+    ranked = sorted((one for one in weighed if not one.provided), key=lambda one: -one.reliability.score)
+    return (*(one for one in weighed if one.provided), *ranked[: bounds.kept])
 
 
 def _held(
-    question: str, claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...], bounds: Bounds
+    question: str, claims: tuple[Claim, ...], weighed: tuple[Weighed, ...], plan: Plan
 ) -> Step[tuple[ClaimResult, ...]]:
     """Every study on every claim: one request to the judge. A study that shares no word with a claim says neither."""
-    read = [tuple(Read.of(passage.text) for passage in entry.study.passages) for entry in weighed]
-    premises = [[premise(passages, claim.text) for passages in read] for claim in claims]
-    pairs = [
-        (row_premise.text, claim.text)
-        for claim, row in zip(claims, premises, strict=True)
-        for row_premise in row
-        if row_premise.text
-    ]
-    judgements, _ = yield from judged_pairs(SupportInput(question, tuple(pairs)), bounds.judge, bounds.chat)
+    read = [tuple(Read.of(passage.text) for passage in one.study.passages) for one in weighed]
+    rows = [(claim, [premise(passages, claim.text) for passages in read]) for claim in claims]
+    pairs = tuple((one.text, claim.text) for claim, row in rows for one in row if one.text)
+    judgements, _ = yield from judged_pairs(SupportInput(question, pairs), plan)
     stances = iter(one or NOT_JUDGED for one in judgements)
-    return tuple(_outcome(claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
+    return tuple(_outcome(claim, row, weighed, stances) for claim, row in rows)
 
 
-def _outcome(claim: Claim, row: list[Premise], weighed: tuple[WeighedStudy, ...], stances: Any) -> ClaimResult:
-    taken: list[Stance | None] = [next(stances) if row_premise.text else None for row_premise in row]
-    judged_so = [_side(claim, *seen) if seen[0] else 0 for seen in zip(taken, row, weighed, strict=True)]
+def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], stances: Iterator[Stance]) -> ClaimResult:
+    taken = [next(stances) if premise.text else None for premise in row]
+    sides = [_side(claim, *seen) for seen in zip(taken, row, weighed, strict=True)]
     votes = [
-        0 if side > 0 and _other_amount(claim, entry.study) else side
-        for side, entry in zip(judged_so, weighed, strict=True)
+        0 if side > 0 and _other_amount(claim, one.study) else side for side, one in zip(sides, weighed, strict=True)
     ]
-    scores = [entry.reliability.score for entry in weighed]
     unjudged = sum(stance is not None and not stance.judged for stance in taken)
     bearing = sum(stance is not None for stance in taken)
+    scores = [one.reliability.score for one in weighed]
     result = outcome(votes, scores, judged=unjudged < bearing or not bearing)
-    return ClaimResult(claim, tuple(row), result, unjudged, overruled=votes.count(0) - judged_so.count(0))
+    return ClaimResult(claim, tuple(row), result, unjudged, overruled=votes.count(0) - sides.count(0))
 
 
-def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: WeighedStudy) -> int:
+def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: Weighed) -> int:
     """The vote of a study; whatever a judge makes of it, what it says word for word it does not contradict."""
     side = vote(stance) if stance else 0
-    passage = weighed.study.passages[premise.place]
-    return 1 if side < 0 and find_verbatim(passage.text, claim.text, passage.table) else side
+    passage = weighed.study.passages[premise.place] if side < 0 else None
+    return 1 if passage and find_verbatim(passage.text, claim.text, passage.table) else side
 
 
 def _other_amount(claim: Claim, study: Study) -> bool:
@@ -206,15 +160,15 @@ def _other_amount(claim: Claim, study: Study) -> bool:
 
 
 def _quality(
-    held: tuple[ClaimResult, ...], weighed: tuple[WeighedStudy, ...], left_out: tuple[ExcludedStudy, ...]
+    held: tuple[ClaimResult, ...], weighed: tuple[Weighed, ...], left_out: tuple[Weighed, ...]
 ) -> Quality | None:
     """Of what the answer rests on; a study that may not count is one that is out of date."""
-    places = [place for place, entry in enumerate(weighed) if entry.provided]
-    excluded_count = sum(entry.provided for entry in left_out)
+    places = [place for place, one in enumerate(weighed) if one.provided]
+    excluded_count = sum(one.provided for one in left_out)
     if not places and not excluded_count:
         return None
     outcomes = [claim.outcome for claim in held]
-    newest = max((entry.study.document.edition for entry in weighed if not entry.provided), default="")
+    newest = max((one.study.document.edition for one in weighed if not one.provided), default="")
     aged = sum(old(weighed[place].study.document.edition, newest) for place in places)
     counts = [judged(outcomes, place) for place in places] + [(0, 0, 0)] * excluded_count
     return quality(counts, aged + excluded_count)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from localmed.answering.source_plan import GRAPH, SOURCES
+from localmed.answering.planning import GRAPH, SOURCES
 from localmed.domain import (
     Answer,
     AnswerStatus,

@@ -24,14 +24,14 @@ from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request
 
 __all__ = ["LARGEST", "Recording", "recorded", "replay"]
 
-FORMAT = "localmed recording 6"  # 6: sections first
+FORMAT = "localmed recording 7"  # 7: no keywords; who judges stands in the plan alone
 # Where the values that flows pass around are defined.
 MODULES = (
-    "domain.sources", "domain.findings", "domain.link_counts", "domain.patient", "domain.ports", "answering.write",
+    "domain.sources", "domain.findings", "domain.patient", "domain.ports", "answering.write",
     "answering.check", "answering.reliability", "library.terms", "library.graph", "retrieval.concepts",
-    "retrieval.keywords", "retrieval.tiers", "answering.asking", "answering.guidance",
-    "safety.safety", "answering.planning", "answering.source_plan", "answering.orders", "answering.practice",
-    "answering.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain",
+    "retrieval.tiers", "answering.asking", "answering.guidance",
+    "safety.safety", "answering.planning", "answering.orders", "answering.practice",
+"workflows.finding", "workflows.strategies", "workflows.explain",
     "retrieval.studies", "workflows.m_eval", "answering.answer_file", "answering.judging",
 )  # fmt: skip
 

@@ -13,19 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
 
+from localmed.answering import planning
 from localmed.answering.asking import RELEVANCE, QuestionInput, RelevanceInput
-from localmed.answering.planning import (
-    BEST,
-    FEEDBACK,
-    GRAPH_TERMS,
-    PLAN,
-    PSEUDO_DOCUMENT,
-    Feedback,
-    FoundInput,
-    PlanInput,
-    PseudoInput,
-)
-from localmed.answering.source_plan import GRAPH, SOURCES, SourcePlan
 from localmed.domain import Hit, SearchFilter
 from localmed.domain.findings import Found
 from localmed.retrieval.concepts import Card
@@ -53,14 +42,14 @@ class Sources:
     @property
     def names(self) -> tuple[str, ...]:
         """The sources there are."""
-        return tuple(source for source in (*SOURCES, GRAPH) if getattr(self, source))
+        return tuple(source for source in (*planning.SOURCES, planning.GRAPH) if getattr(self, source))
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """What a plan found: for each source its hits, best first and each once, and the graph's cards."""
 
-    plan: SourcePlan
+    plan: planning.SourcePlan
     hits: tuple[tuple[str, tuple[Hit, ...]], ...] = ()
     cards: tuple[Card, ...] = ()
     sample: Found | None = None  # one of the searches: it says whether meaning was compared, and who reranked
@@ -71,18 +60,18 @@ class Gathered:
         turns = (hits[place] for place in range(longest) for _, hits in self.hits if place < len(hits))
         return tuple({hit.passage.id: hit for hit in turns}.values())[:most]
 
-    def feedback_input(self, question: str, helping: float, most: int) -> FoundInput:
+    def feedback_input(self, question: str, helping: float, most: int) -> planning.FoundInput:
         """What the feedback is asked about."""
         cards = tuple(". ".join((card.concept.name, card.concept.definition)) for card in self.cards)
         texts = tuple(hit.passage.in_context for hit in self.best(most))
-        return FoundInput(question, self.plan, texts + cards, helping)
+        return planning.FoundInput(question, self.plan, texts + cards, helping)
 
 
-def gather(question: str, plan: SourcePlan, sources: Sources, filters: SearchFilter) -> Step[Gathered]:
+def gather(question: str, plan: planning.SourcePlan, sources: Sources, filters: SearchFilter) -> Step[Gathered]:
     """Search every query of ``plan`` in its source, and look its terms up."""
     every: list[tuple[str, tuple[Hit, ...]]] = []
     some: Found | None = None
-    for source in SOURCES:
+    for source in planning.SOURCES:
         names = getattr(sources, source)
         queries = plan.queries(source) if names else ()
         searches = tuple(Search(query, replace(filters, collections=names), PER_QUERY) for query in queries)
@@ -107,36 +96,36 @@ def share_helping(question: str, gathered: Gathered, plan: Plan) -> Step[float]:
 
 # --- strategies -------------------------------------------------------------------------------------------------------
 
-Planned = Step[tuple[SourcePlan, Notes]]
+Planned = Step[tuple[planning.SourcePlan, Notes]]
 Strategy = Callable[[str, SearchFilter, Plan, Sources], Planned]
 
 
 def none(_question: str, _filters: SearchFilter, _plan: Plan, _sources: Sources) -> Planned:
     """No retrieval."""
-    return SourcePlan(), ()
+    return planning.SourcePlan(), ()
     yield ()
 
 
 def original(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """The question itself for every source, its terms for the graph."""
     pairs, notes = yield from _graph(question, sources)
-    named = {source: (question,) for source in SOURCES if source in sources.names}
-    return SourcePlan(**named, graph=pairs), notes
+    named = {source: (question,) for source in planning.SOURCES if source in sources.names}
+    return planning.SourcePlan(**named, graph=pairs), notes
 
 
 def query2doc(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """A passage as each source might hold it in the question's place."""
     pairs, notes = yield from _graph(question, sources)
     named: dict[str, tuple[str, ...]] = {}
-    for source in (name for name in SOURCES if name in sources.names):
-        text, more = yield from attempt(PSEUDO_DOCUMENT, PseudoInput(question, source))
+    for source in (name for name in planning.SOURCES if name in sources.names):
+        text, more = yield from attempt(planning.PSEUDO_DOCUMENT, planning.PseudoInput(question, source))
         named[source], notes = (f"{question} {text}" if text != question else question,), notes + more
-    return SourcePlan(**named, graph=pairs), notes
+    return planning.SourcePlan(**named, graph=pairs), notes
 
 
 def prompting(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """The planner's plan."""
-    return (yield from attempt(PLAN, PlanInput(question, sources.names)))
+    return (yield from attempt(planning.PLAN, planning.PlanInput(question, sources.names)))
 
 
 def reflexion(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
@@ -149,7 +138,7 @@ def reflexion(question: str, filters: SearchFilter, plan: Plan, sources: Sources
         if any(node.plan == earlier.plan for earlier in tried):
             break
         tried.append(node)
-        if node.score == BEST:
+        if node.score == planning.BEST:
             break
     return max(tried, key=lambda node: node.score).plan, tuple(dict.fromkeys(notes))
 
@@ -158,7 +147,7 @@ def serts(question: str, filters: SearchFilter, plan: Plan, sources: Sources) ->
     """A tree of plans, searched by upper confidence bounds."""
     root, notes = yield from _scored_plan(question, None, filters, plan, sources)
     nodes = [root]
-    while len(nodes) < PLANS and max(node.score for node in nodes) < BEST:
+    while len(nodes) < PLANS and max(node.score for node in nodes) < planning.BEST:
         parent = _selected(root)
         node, more = yield from _scored_plan(question, parent, filters, plan, sources)
         notes += more
@@ -167,7 +156,7 @@ def serts(question: str, filters: SearchFilter, plan: Plan, sources: Sources) ->
         parent.children.append(node)
         nodes.append(node)
         for ancestor in node.line():
-            ancestor.visits, ancestor.total = ancestor.visits + 1, ancestor.total + node.score / BEST
+            ancestor.visits, ancestor.total = ancestor.visits + 1, ancestor.total + node.score / planning.BEST
     return max(nodes, key=lambda node: node.score).plan, tuple(dict.fromkeys(notes))
 
 
@@ -185,7 +174,7 @@ STRATEGIES: dict[str, Strategy] = {
 class Node:
     """A plan that was tried, with its feedback and place in the tree; ``total`` adds scores up, each 0 to 1."""
 
-    plan: SourcePlan
+    plan: planning.SourcePlan
     score: int
     suggestion: str
     parent: Node | None
@@ -220,18 +209,20 @@ def _scored_plan(
     line = [parent, *parent.line()] if parent else []
     feedback_given = tuple((node.plan, node.suggestion) for node in reversed(line))
     siblings = tuple((child.plan, child.suggestion) for child in parent.children) if parent else ()
-    planned, notes = yield from attempt(PLAN, PlanInput(question, sources.names, feedback_given + siblings))
+    planned, notes = yield from attempt(
+        planning.PLAN, planning.PlanInput(question, sources.names, feedback_given + siblings)
+    )
     gathered = yield from gather(question, planned, sources, filters)
     helping = yield from share_helping(question, gathered, plan)
     task = gathered.feedback_input(question, helping, plan.passages)
-    answered, last = yield from attempt(FEEDBACK, task)
-    feedback: Feedback = answered
-    node = Node(planned, feedback.score, feedback.suggestion, parent, total=feedback.score / BEST)
+    answered, last = yield from attempt(planning.FEEDBACK, task)
+    feedback: planning.Feedback = answered
+    node = Node(planned, feedback.score, feedback.suggestion, parent, total=feedback.score / planning.BEST)
     return node, notes + last
 
 
 def _graph(question: str, sources: Sources) -> Step[tuple[tuple[tuple[str, str], ...], Notes]]:
-    if GRAPH not in sources.names:
+    if planning.GRAPH not in sources.names:
         return (), ()
-    terms, notes = yield from attempt(GRAPH_TERMS, QuestionInput(question))
+    terms, notes = yield from attempt(planning.GRAPH_TERMS, QuestionInput(question))
     return tuple((term, question) for term in terms), notes

@@ -12,22 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.answering import citations, judging
-from localmed.answering.asking import (
-    COHERENCE,
-    DECOMPOSITION,
-    OWN_ANSWER,
-    RELEVANCE,
-    RELEVANT,
-    SELF_CONTAINED,
-    SELF_KNOWLEDGE,
-    SUB_QUESTIONS,
-    Coherence,
-    CoherenceInput,
-    FollowUp,
-    QuestionInput,
-    RelevanceInput,
-)
+from localmed.answering import asking, citations, judging
 from localmed.answering.judging import ROLES as JURY
 from localmed.answering.judging import JudgingInput, Vote
 from localmed.answering.write import WRITE
@@ -66,7 +51,7 @@ def thorough(
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
     if earlier:  # the follow-up made to stand alone (QEA)
-        question = yield from asked(SELF_CONTAINED, FollowUp(question, earlier), plan.chat, question)
+        question = yield from asked(asking.SELF_CONTAINED, asking.FollowUp(question, earlier), plan.chat, question)
     within = plan.within(filters)
     found: Answer = yield from receipts(question, within, plan.searched, provenance, earlier, left_out=left_out)
     found = replace(found, notes=(*found.notes, *plan.lacking))
@@ -91,10 +76,12 @@ def relevant(answer: Answer, plan: Plan) -> Flow:
         return answer
     known = answer.by_marker
     best: tuple[Passage, ...] = tuple(known[section.best].passage for section in answer.sections)
-    labels: tuple[float, ...] = yield from asked(RELEVANCE, RelevanceInput(answer.question, best), plan.chat, ())
+    labels: tuple[float, ...] = yield from asked(
+        asking.RELEVANCE, asking.RelevanceInput(answer.question, best), plan.chat, ()
+    )
     if not labels:
         return answer
-    helps = {passage.id for passage, label in zip(best, labels, strict=True) if label >= RELEVANT}
+    helps = {passage.id for passage, label in zip(best, labels, strict=True) if label >= asking.RELEVANT}
 
     def kept(sections: Sequence[ShownSection]) -> tuple[ShownSection, ...]:
         return tuple(one for one in sections if known[one.best].passage.id in helps)
@@ -105,20 +92,22 @@ def relevant(answer: Answer, plan: Plan) -> Flow:
 
 def own_knowledge(answer: Answer, plan: Plan) -> Step[tuple[Statement, ...]]:
     """What the model knows by itself (SKA), where the site allows it and the model is certain; else nothing."""
-    if not plan.own_knowledge or not {SELF_KNOWLEDGE.name, OWN_ANSWER.name} <= plan.chat:
+    if not plan.own_knowledge or not {asking.SELF_KNOWLEDGE.name, asking.OWN_ANSWER.name} <= plan.chat:
         return ()
-    task, nothing = QuestionInput(answer.question), tuple[Statement, ...]()
-    certain = yield from asked(SELF_KNOWLEDGE, task, plan.chat, False)
-    return (yield from asked(OWN_ANSWER, task, plan.chat, nothing)) if certain else nothing
+    task, nothing = asking.QuestionInput(answer.question), tuple[Statement, ...]()
+    certain = yield from asked(asking.SELF_KNOWLEDGE, task, plan.chat, False)
+    return (yield from asked(asking.OWN_ANSWER, task, plan.chat, nothing)) if certain else nothing
 
 
 def by_sub_questions(
     answer: Answer, within: SearchFilter, plan: Plan, provenance: Provenance, left_out: tuple[str, ...]
 ) -> Flow:
     """``answer`` with the sections that help each of its sub-questions (QDA), those of each in turn."""
-    parts: tuple[str, ...] = yield from asked(DECOMPOSITION, QuestionInput(answer.question), plan.chat, ())
+    parts: tuple[str, ...] = yield from asked(
+        asking.DECOMPOSITION, asking.QuestionInput(answer.question), plan.chat, ()
+    )
     evidence, sections = list(answer.evidence), list[ShownSection]()
-    for part in parts[:SUB_QUESTIONS]:
+    for part in parts[: asking.SUB_QUESTIONS]:
         found: Answer = yield from receipts(part, within, plan.searched, provenance, left_out=left_out)
         helping: Answer = renumbered((yield from relevant(found, plan)), len(evidence))
         sections, evidence = [*sections, *helping.sections], [*evidence, *helping.evidence]
@@ -130,8 +119,12 @@ def by_sub_questions(
 def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter, earlier: tuple[str, ...]) -> Flow:
     """``written``, once more where a sentence of it conflicts with its sources (PCA)."""
     shown = citations.shown(written.statements)
-    task = CoherenceInput(answer.question, shown, written.evidence)
-    coherence = (yield from asked(COHERENCE, task, plan.chat, Coherence(True))) if shown else Coherence(True)
+    task = asking.CoherenceInput(answer.question, shown, written.evidence)
+    coherence = (
+        (yield from asked(asking.COHERENCE, task, plan.chat, asking.Coherence(True)))
+        if shown
+        else asking.Coherence(True)
+    )
     if coherence.agrees:
         return written
     wrong = "\n".join(shown[place].text for place in coherence.conflicting)
@@ -142,18 +135,10 @@ def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter
 def voted(answer: Answer, jury: tuple[str, ...]) -> Flow:
     """``answer`` with the badge that ``jury`` votes for; as it is where nobody votes or nothing is shown."""
     shown, account = citations.shown(answer.statements), answer.verification
-    asked = bool(shown) and account.badge is not Badge.NONE
-    votes = (yield from votes_on(answer.question, shown, answer.evidence, jury)) if asked else []
-    if not votes:
+    if not shown or account.badge is Badge.NONE:
         return answer
-    criteria = judging.majority([vote.criteria for vote in votes])
-    worse = max(account.badge, judging.badge(criteria), key=_ORDER.index)
-    reason = judging.reason(criteria) if worse is not account.badge else account.reason
-    judges = tuple(vote.judge for vote in votes)
-    return replace(
-        answer,
-        verification=replace(account, badge=worse, badge_before=account.badge, reason=reason, badge_judges=judges),
-    )
+    votes = yield from votes_on(answer.question, shown, answer.evidence, jury)
+    return replace(answer, verification=judging.voted(account, votes))
 
 
 def votes_on(
@@ -167,6 +152,3 @@ def votes_on(
         if vote := (yield from voting):
             votes.append(vote)
     return votes
-
-
-_ORDER = [Badge.GREEN, Badge.YELLOW, Badge.RED]

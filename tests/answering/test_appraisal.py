@@ -1,4 +1,4 @@
-"""The appraisal of a study, by rules and by a scripted model."""
+"""The appraisal of a study, by a scripted model."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from localmed.answering.chat import ChatRoles
-from localmed.answering.reliability import APPRAISAL, ASPECTS, READ, RULES, AppraisalInput
+from localmed.answering.reliability import APPRAISAL, ASPECTS, READ, AppraisalInput
 from localmed.domain.ports import Message
 from tests.scripted import ScriptedChat
 
 STUDY = AppraisalInput("A trial", "Adults were randomly assigned. The trial was open-label. Ten dropped out.")
-
-
-def test_the_rules() -> None:
-    assert RULES[APPRAISAL.name](STUDY) == ("complete_data", "blinding")
 
 
 def test_a_model_answers_each_aspect() -> None:

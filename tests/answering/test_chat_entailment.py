@@ -1,4 +1,4 @@
-"""Entailment by a chat model: labels, order, languages, the shared prefix and quoted material."""
+"""Entailment by a chat model: labels, order, languages and the shared prefix."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from localmed.answering.chat_entailment import INSTRUCTIONS, LABELS, ChatEntailment, YesNo
+from localmed.answering.chat_entailment import ChatEntailment, YesNo
+from localmed.answering.check import CHECK, TOGETHER
 from localmed.domain.errors import Cancelled
 from localmed.domain.ports import UNWATCHED, Choice, Message, Watch
+from localmed.process.hooks import Hooks, following
 from tests.scripted import ScriptedChat
 
 ZINC = "Zinc shortened the cold by a day."
@@ -30,17 +32,17 @@ class Counted(ScriptedChat):
 
 
 def test_the_labels_become_probabilities_in_their_order() -> None:
-    model = ScriptedChat([{"supports": 6, "neither": 3, "contradicts": 1}])
+    model = ScriptedChat([{"supported": 6, "not said": 3, "contradicted": 1}])
     (stance,) = ChatEntailment(model).judge([(ZINC, "Zinc helps against colds.")])
     assert (stance.entailment, stance.neutral, stance.contradiction) == (0.6, 0.3, 0.1)
     assert stance.label == "entailment"
 
 
-def test_a_premise_is_read_once_and_answers_keep_the_pairs_order() -> None:
-    model = Counted({"helps": "supports", "worsens": "contradicts", "hamsters": "neither", "Masks": "neither"})
+def test_a_text_is_read_once_and_answers_keep_the_pairs_order() -> None:
+    model = Counted({"helps": {"Yes": 1, "No": 0}, "": {"Yes": 0, "No": 1}})
     pairs = [(ZINC, "Zinc helps."), (MASKS, "Masks work."), (ZINC, "Zinc worsens colds."), (ZINC, "On hamsters.")]
-    labels = [stance.label for stance in ChatEntailment(model).judge(pairs)]
-    assert labels == ["entailment", "neutral", "contradiction", "neutral"]
+    labels = [stance.label for stance in YesNo(model, ("en",)).judge(pairs)]
+    assert labels == ["entailment", "neutral", "neutral", "neutral"]
     assert [len(branches) for _, branches in model.asked] == [3, 1]
     assert [ZINC in prefix[-1].content for prefix, _ in model.asked] == [True, False]
     assert not any(ZINC in branch for branch in model.asked[0][1])
@@ -55,19 +57,18 @@ def test_yes_or_no_never_says_contradicted() -> None:
     assert ["Yes or No" in prefix[0].content for prefix, _ in model.asked] == [True, False]
 
 
-def test_an_english_premise_with_hypotheses_in_both_languages_is_asked_twice() -> None:
-    model = Counted({"statement": "supports", "说法": "支持"})
-    stances = ChatEntailment(model).judge([(ZINC, "Zinc helps."), (ZINC, "锌有助于缩短感冒病程。")])
-    assert [stance.label for stance in stances] == ["entailment"] * 2
-    assert [prefix[0].content for prefix, _ in model.asked] == [INSTRUCTIONS["en"], INSTRUCTIONS["zh"]]
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_instruction_names_every_label(language: str) -> None:
-    assert all(label in INSTRUCTIONS[language] for label in LABELS[language])
+def test_the_role_that_the_self_test_measured_judges_in_the_statements_language() -> None:
+    model = Counted({"helps": "supported", "锌": "支持", "worsens": "contradicted"})
+    pairs = [(ZINC, "Zinc helps."), (ZINC, "锌有助于缩短感冒病程。"), (ZINC, "Zinc worsens colds.")]
+    stances = ChatEntailment(model).judge(pairs)
+    assert [stance.label for stance in stances] == ["entailment", "entailment", "contradiction"]
+    assert [prefix[0].content for prefix, _ in model.asked] == [CHECK.instructions["en"], CHECK.instructions["zh"]]
+    model.asked.clear()
+    assert len(ChatEntailment(model).judge([(ZINC, "Zinc helps.")] * (TOGETHER + 1))) == TOGETHER + 1
+    assert [len(branches) for _, branches in model.asked] == [TOGETHER, 1], "as the self-test asks"
 
 
 def test_nothing_asked_nothing_answered_and_a_cancelled_one_ends() -> None:
     assert ChatEntailment(ScriptedChat([])).judge([]) == []
-    with pytest.raises(Cancelled):
-        ChatEntailment(ScriptedChat(["supports"]), Watch(cancelled=lambda: True)).judge([(ZINC, "Zinc helps.")])
+    with pytest.raises(Cancelled), following(Hooks(models_until=0.0)):
+        ChatEntailment(ScriptedChat(["supported"])).judge([(ZINC, "Zinc helps.")])

@@ -11,12 +11,10 @@ import pytest
 
 from localmed.answering.asking import (
     DECOMPOSITION,
-    KEYWORDS,
     OWN_ANSWER,
     SELF_CONTAINED,
     SELF_KNOWLEDGE,
     FollowUp,
-    KeywordsInput,
     QuestionInput,
 )
 from localmed.answering.chat import ChatRoles
@@ -145,10 +143,6 @@ def test_instructions_that_do_not_fit_are_an_error() -> None:
 
 
 def test_the_other_roles() -> None:
-    assert perform(KEYWORDS, KeywordsInput(QUESTION, 2), {"keywords": ["adrenaline", "dose"]}).words == (
-        "adrenaline",
-        "dose",
-    )
     assert perform(SELF_KNOWLEDGE, QuestionInput(QUESTION), "certain") is True
     assert perform(OWN_ANSWER, QuestionInput(QUESTION), {"sentences": ["It varies."]})[0].origin is Origin.UNVERIFIED
     assert perform(DECOMPOSITION, QuestionInput(QUESTION), {"questions": ["A b?", "A b?", QUESTION, "C d?"]}) == (
@@ -160,8 +154,7 @@ def test_the_other_roles() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES.values(), ids=lambda role: role.name)
-def test_every_role_has_both_languages_and_a_paper(role: Role) -> None:
-    assert role.paper
+def test_every_role_has_both_languages(role: Role) -> None:
     if role.form:
         assert set(role.instructions) == {"en", "zh"}
         assert not role.instructions["zh"].isascii()
@@ -170,7 +163,6 @@ def test_every_role_has_both_languages_and_a_paper(role: Role) -> None:
 def test_schemas_can_be_expressed_as_grammars() -> None:
     for role, task in (
         (WRITE, WriteInput(QUESTION, GIVEN)),
-        (KEYWORDS, KeywordsInput(QUESTION, 3)),
         (DECOMPOSITION, QuestionInput(QUESTION)),
         (OWN_ANSWER, QuestionInput(QUESTION)),
         (SELF_CONTAINED, FollowUp(QUESTION, ())),
@@ -181,14 +173,14 @@ def test_schemas_can_be_expressed_as_grammars() -> None:
 
 def test_a_role_without_a_form_is_not_served() -> None:
     with pytest.raises(UsageError):
-        perform(Role("poet", "", "1"), "x")
+        perform(Role("poet", "1"), "x")
 
 
 def test_a_marker_that_was_not_given_is_rejected_whatever_the_schema_let_through() -> None:
     with pytest.raises(Rejected, match=pattern("agents.unknown_source.what")):
-        cited([{"text": "Give 500 micrograms.", "sources": ["1", "9"]}], (DOSE,), "en")
+        cited("Give 500 micrograms.", ["1", "9"], (DOSE,), "en")
     with pytest.raises(Rejected):
-        cited([{"text": "Give 500 micrograms.", "sources": []}], (DOSE,), "en")
+        cited("Give 500 micrograms.", [], (DOSE,), "en")
 
 
 # --- prompts and rewritten questions ---------------------------------------------------------------------------------
@@ -231,13 +223,12 @@ def test_a_follow_up_that_names_a_new_medicine_is_not_taken() -> None:
 
 
 def test_of_all_sources_that_a_model_names_those_are_cited_that_bear_on_the_sentence() -> None:
-    (one, both) = cited(
-        [
-            {"text": "Give 500 micrograms of adrenaline.", "sources": ["1", "2"]},
-            {"text": "Give 500 micrograms of adrenaline, and store adrenaline in the dark.", "sources": ["1", "2"]},
-        ],
-        (DOSE, STORE),
-        "en",
+    one, both = (
+        cited(text, ["1", "2"], (DOSE, STORE), "en")
+        for text in (
+            "Give 500 micrograms of adrenaline.",
+            "Give 500 micrograms of adrenaline, and store adrenaline in the dark.",
+        )
     )
     assert [citation.marker for citation in one.citations] == ["1"]
     assert [citation.marker for citation in both.citations] == ["1", "2"]

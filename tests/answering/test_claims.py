@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from localmed.answering.claims import MOST, Claim, Read, candidates, extract, likeness, premise
+from localmed.answering.claims import MOST, Claim, Read, candidates, extract, premise
 from localmed.text.language import sentences
 
 ANSWER = (
@@ -17,11 +17,13 @@ def claims_of(text: str) -> list[Claim]:
 
 
 def claims(question: str, text: str) -> list[str]:
-    possible = candidates(claims_of(text))
-    return [
-        claim.text
-        for claim in extract(question, claims_of(text), likeness(question, [claim.text for claim in possible]))
-    ]
+    return [claim.text for claim in extract(question, claims_of(text), scores(question, text))]
+
+
+def scores(question: str, text: str) -> list[float]:
+    """How many of the question's words each candidate has."""
+    asked = set(question.lower().split())
+    return [float(len(asked & set(one.text.lower().split()))) for one in candidates(claims_of(text))]
 
 
 def test_questions_and_sentences_of_hardly_a_word_are_no_claims() -> None:
@@ -40,8 +42,8 @@ def test_the_sentences_most_like_the_question_and_the_whole() -> None:
 
 def test_scores_from_a_model_decide() -> None:
     possible = candidates(claims_of(ANSWER))
-    scores = [float(place) for place in range(len(possible))]
-    extracted = extract(QUESTION, claims_of(ANSWER), scores, most=2)
+    rising = [float(place) for place in range(len(possible))]
+    extracted = extract(QUESTION, claims_of(ANSWER), rising, most=2)
     assert [claim.text for claim in extracted[:2]] == [claim.text for claim in possible[-2:]], "in the answer's order"
     assert extracted[2].whole
 
@@ -51,9 +53,7 @@ def test_a_bare_yes_is_a_claim_with_its_question_only() -> None:
 
 
 def test_a_claim_says_where_it_stands() -> None:
-    first = extract(
-        QUESTION, claims_of(ANSWER), likeness(QUESTION, [candidate.text for candidate in candidates(claims_of(ANSWER))])
-    )[0]
+    first = extract(QUESTION, claims_of(ANSWER), scores(QUESTION, ANSWER))[0]
     assert ANSWER[first.start : first.end] == first.text
 
 

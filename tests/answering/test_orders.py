@@ -34,7 +34,7 @@ from tests.values import evidence
 
 ORDER = "Start metformin 500 mg PO BID. Hold for 2 days."
 PATIENT = "Name: Jane Zyxwvut\nMRN 00417712\nProblems: rheumatic heart disease"
-TERMS = (OrderTerm("metformin", 6, 15, "medicine"), OrderTerm("rheumatic heart disease", 0, 23, "condition"))
+TERMS = (OrderTerm("metformin", 6, 15, "medicine"), OrderTerm("rheumatic heart disease", 0, 23))
 
 
 def perform(role: Role, task: Any, *script: Any) -> Any:
@@ -133,27 +133,14 @@ def test_a_question_that_names_the_patient_is_not_taken(question: str) -> None:
 @pytest.mark.parametrize(
     ("question", "alone"),
     [
-        ("Will this disease be inherited by my child?", "Will rheumatic heart disease be inherited by my child?"),
-        ("When should I take this medicine?", "When should I take metformin?"),
         ("What if I forget it?", "What if I forget it?"),
-        ("Does metformin upset the stomach?", "Does metformin upset the stomach?"),
-        ("I am Jane Zyxwvut. Can I stop this drug?", "Can I stop metformin?"),
-        ("Jane Zyxwvut asks, tel 555-123-4567: is this condition serious?",
-         "asks, : is rheumatic heart disease serious?"),
+        ("I am Jane Zyxwvut. Can I stop this drug?", "Can I stop this drug?"),
+        ("Jane Zyxwvut asks, tel 555-123-4567: is this condition serious?", "asks, : is this condition serious?"),
+        ("我叫张三，这个药饭前吃吗？", "这个药饭前吃吗？"),
     ],
-)  # fmt: skip
-def test_a_follow_up_question_is_made_to_stand_alone(question: str, alone: str) -> None:
+)
+def test_a_follow_up_question_says_nothing_of_who_asks(question: str, alone: str) -> None:
     assert retrieval_question(RetrievalInput(question, PATIENT, ORDER, TERMS)) == alone
-
-
-def test_a_chinese_follow_up_question() -> None:
-    terms = (OrderTerm("二甲双胍", 0, 4, "medicine"), OrderTerm("糖尿病", 5, 8, "condition"))
-    for question, alone in (
-        ("这个病会遗传吗？", "糖尿病会遗传吗？"),
-        ("我叫张三，这个药饭前吃吗？", "二甲双胍饭前吃吗？"),
-        ("可以喝酒吗？", "可以喝酒吗？"),
-    ):
-        assert retrieval_question(RetrievalInput(question, "", "", terms)) == alone
 
 
 def test_a_definition_is_quoted_and_a_mention_is_not() -> None:

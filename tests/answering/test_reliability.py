@@ -1,14 +1,12 @@
-"""Reliability: the table, the bonus by rank, what the rules read in an abstract; hand-worked scores."""
+"""Reliability: the table and the bonus by rank; hand-worked scores."""
 
 from __future__ import annotations
 
 import pytest
 
-from localmed.answering.reliability import ASPECTS, BONUSES, bonuses, failed
+from localmed.answering.reliability import BONUSES, bonuses
 from localmed.domain import Kind
 from localmed.text.publications import base
-
-BLINDED = "We randomly assigned 400 adults to aspirin or placebo in a double-blind trial."
 
 
 @pytest.mark.parametrize(
@@ -36,22 +34,3 @@ def test_the_bonus_goes_by_rank_of_the_date() -> None:
     assert bonuses([str(year) for year in range(2024, 2017, -1)]) == (1.0, 0.8, 0.6, 0.4, 0.2, 0.0, 0.0)
     assert bonuses([]) == ()
     assert bonuses(["", ""]) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (BLINDED, ()),
-        (f"{BLINDED} Forty were lost to follow-up.", ("complete_data",)),
-        ("We searched MEDLINE and Embase for trials. Reviewers were masked to authorship; raters were blinded.", ()),
-        ("An open-label randomised trial.", ("blinding",)),
-        ("A non-randomised comparison, not blinded.", ("random_selection", "blinding")),
-        ("A cohort of 90 adults. Residual confounding may have led to bias.", tuple(set(ASPECTS) - {"complete_data"})),
-        ("随机、双盲、安慰剂对照试验。", ()),
-        ("回顾性研究，部分患者失访，存在选择偏倚。", tuple(ASPECTS)),
-        ("", ("random_selection", "blinding")),
-        ("Risk of bias was assessed by two authors in a systematic review of double-blind trials.", ()),
-    ],
-)
-def test_the_aspects(text: str, expected: tuple[str, ...]) -> None:
-    assert set(failed("", text)) == set(expected)

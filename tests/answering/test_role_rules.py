@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pytest
 
-from localmed.answering import role_rules
-from localmed.answering.role_rules import CachingEncoder, RoleRules
-from localmed.answering.role_table import ROLES
+from localmed.answering.role_table import ROLES, RoleRules
 from localmed.config import Settings
 from localmed.domain import SearchFilter
+from localmed.site import workspace as workspaces
+from localmed.site.workspace import CachingEncoder
 from tests.fakes import HashedWords, import_into, opened, write
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def test_rules_go_with_their_run_and_take_the_questions_texts_with_them(tmp_path
         try:
             rules = RoleRules(workspace.library, session.site)
             assert all(callable(rules[name]) for name in rules)
-            texts = weakref.ref(rules.encoder)
+            texts = weakref.ref(rules)
             del rules
             assert texts() is None
         finally:
@@ -86,7 +86,7 @@ def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
     )
     known = set(output.stdout.split())
     assert "localmed.workflows.receipts" in known
-    for name in ("orders_rules", "guidance_rules", "keyword_rules"):
+    for name in ("orders_rules", "guidance_rules"):
         assert f"localmed.answering.{name}" not in known
     for name in ("explain", "ebm", "verify", "thorough", "departments", "plan"):
         assert f"localmed.workflows.{name}" not in known
@@ -103,7 +103,7 @@ def test_each_text_is_encoded_once_for_each_kind() -> None:
 
 
 def test_no_more_texts_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(role_rules, "CACHED", 2)
+    monkeypatch.setattr(workspaces, "CACHED", 2)
     encoder = HashedWords()
     caching = CachingEncoder(encoder)
     for text in ("a", "b", "c"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localmed.answering.asking import KEYWORDS, RELEVANCE, ROLES, SELF_KNOWLEDGE
+from localmed.answering.asking import COHERENCE, RELEVANCE, ROLES, SELF_KNOWLEDGE
 from localmed.answering.role_table import ROLES as EVERY
 from localmed.answering.role_table import By, RoleTable, role_table
 from localmed.answering.roles import Role
@@ -26,7 +26,7 @@ def chosen(usual: By, settings: Mapping[str, str] | None = None, model: Model | 
     return role_table(KNOWN, usual, settings or {}, RULES, model)
 
 
-@pytest.mark.parametrize("role", ["medical_terms", "retrieval_question", "appraisal", "keywords"])
+@pytest.mark.parametrize("role", ["medical_terms", "retrieval_question"])
 def test_what_tables_know_costs_no_call_unless_the_settings_say_so(role: str) -> None:
     rules = {role: lambda _: "by rules"}
     only = {role: EVERY[role]}
@@ -34,19 +34,25 @@ def test_what_tables_know_costs_no_call_unless_the_settings_say_so(role: str) ->
     assert role_table(only, "chat", {role: "chat"}, rules, Model()).by(EVERY[role]) == "chat"
 
 
+def test_what_costs_a_call_a_study_is_off_unless_the_settings_say_so() -> None:
+    only = {"appraisal": EVERY["appraisal"]}
+    assert role_table(only, "chat", {}, {}, Model()).by(EVERY["appraisal"]) == "off"
+    assert role_table(only, "chat", {"appraisal": "chat"}, {}, Model()).by(EVERY["appraisal"]) == "chat"
+
+
 def test_a_model_serves_what_it_is_set_to() -> None:
-    served = chosen("chat", {"keywords": "rules"}, Model())
+    served = chosen("chat", {"coherence": "rules"}, Model())
     assert served.perform(RELEVANCE, 1) == ("chat", 1)
-    assert served.perform(KEYWORDS, 1) == ("rules", 1)
+    assert served.perform(COHERENCE, 1) == ("rules", 1)
     assert served.without_chat().perform(RELEVANCE, 1) == ("rules", 1)
     assert chosen("rules", {"relevance": "chat"}, Model()).by(RELEVANCE) == "chat"
-    assert chosen("rules", {}, Model()).by(KEYWORDS) == "rules"
+    assert chosen("rules", {}, Model()).by(COHERENCE) == "rules"
 
 
 def test_a_role_that_is_off_is_not_performed() -> None:
     served = chosen("rules", {"relevance": "off"})
     assert "relevance" not in served.on
-    assert "keywords" in served.on
+    assert "coherence" in served.on
     with pytest.raises(UsageError, match="relevance"):
         served.perform(RELEVANCE, 1)
 
@@ -69,6 +75,6 @@ def test_a_role_with_a_model_of_its_own_is_served_by_it() -> None:
         served = role_table(KNOWN, usual, {}, RULES, None, {RELEVANCE.name}, own)
         assert served.by(RELEVANCE) == "chat"
         assert served.perform(RELEVANCE, 1) == ("tuned", 1)
-        assert served.perform(KEYWORDS, 1) == ("rules", 1), "the others are served as before"
+        assert served.perform(COHERENCE, 1) == ("rules", 1), "the others are served as before"
         assert served.without_chat().perform(RELEVANCE, 1) == ("rules", 1), "what it writes may be unusable"
     assert role_table(KNOWN, "chat", {"relevance": "rules"}, RULES, Model(), (), own).by(RELEVANCE) == "rules"

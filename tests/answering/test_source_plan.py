@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.answering.planning import PLAN_TOKENS
-from localmed.answering.source_plan import (
+from localmed.answering.planning import (
     GRAPH,
+    PLAN_TOKENS,
     QUERIES,
     QUERY_CHARACTERS,
     SOURCES,
     TERM_CHARACTERS,
     SourcePlan,
-    read,
-    schema,
+    plan_schema,
+    read_plan,
     written,
 )
 from localmed.domain.errors import ModelError, Rejected
@@ -30,7 +30,7 @@ EVERY = (*SOURCES, GRAPH)
 @pytest.mark.parametrize("value", [{}, {"book": []}, {"book": ["  "], "graph": []}])
 def test_a_plan_that_asks_nothing_is_refused(value: Any) -> None:
     with pytest.raises(Rejected):
-        read(value)
+        read_plan(value)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_plan_that_asks_nothing_is_refused(value: Any) -> None:
 )
 def test_what_the_schema_does_not_allow(value: Any) -> None:
     with pytest.raises(ModelError):
-        structured.parsed(json.dumps(value), schema(("guideline", "book")))
+        structured.parsed(json.dumps(value), plan_schema(("guideline", "book")))
 
 
 def test_a_plan_whose_lists_are_full_is_not_cut_off() -> None:
@@ -66,4 +66,4 @@ SOME = st.lists(WORDS, max_size=QUERIES, unique=True).map(tuple)
     ).filter(lambda plan: not plan.empty)
 )
 def test_what_is_written_is_of_the_schema_and_read_back(plan: SourcePlan) -> None:
-    assert read(structured.parsed(written(plan, EVERY), schema(EVERY))) == plan
+    assert read_plan(structured.parsed(written(plan, EVERY), plan_schema(EVERY))) == plan

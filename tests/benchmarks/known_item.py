@@ -79,7 +79,7 @@ def score(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float, 
 
 def searcher(session: Session, name: str, records: dict[str, str]) -> Search:
     """Dense, lexical or fused search of a session made with ``FUSED``, that returns records, each once."""
-    base = SearchSettings(keyword_weight=0.0)
+    base = SearchSettings()
     weights = {"dense": (1.0, 0.0), "lexical": (0.0, 1.0), "fused": (base.dense_weight, base.lexical_weight)}[name]
     chosen = replace(base, dense_weight=weights[0], lexical_weight=weights[1])
     finder = HybridSearch(library(session), session.site.encoder, chosen, session.site.reranker)

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localmed.answering.chat_entailment import LABELS
 from localmed.answering.check import CHECK
 from localmed.answering.roles import Choosing
 from localmed.config import ChatSettings, Settings
@@ -122,8 +121,7 @@ class Person:
         for _, ordinary in SAFETY.form.labels.values():
             if ordinary in prompt and "covers_patient" not in prompt and not _STATEMENT.search(prompt):
                 return ordinary  # nobody who asks here is in danger from themselves
-        offered = [*CHECK.form.labels.values(), *LABELS.values()]
-        labels = next(some for some in offered if all(label in prompt for label in some))
+        labels = next(some for some in CHECK.form.labels.values() if all(label in prompt for label in some))
         known = {one["text"]: one for one in self.written}
         said = [labels[self._place(known[text], prompt)] for text in _STATEMENT.findall(prompt)]
         return said[0] if single else json.dumps({"labels": said}, ensure_ascii=False)

@@ -18,15 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localmed.answering.asking import KeywordsInput
-from localmed.answering.keyword_rules import KeywordRules
-from localmed.config import KeywordSettings, LibrarySettings, SearchSettings
+from localmed.config import LibrarySettings, SearchSettings
 from localmed.domain import Document, Passage, SearchFilter, digest, message
 from localmed.domain.ports import EncoderIdentity
 from localmed.library.library import Library, build
 from localmed.library.vectors import Encoded
 from localmed.models.e5 import E5
-from localmed.retrieval.keywords import degrade
 from localmed.retrieval.search import HybridSearch
 from tests.benchmarks.common import Place, Row, met, peak_memory, percentile
 
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
 ROWS = 200_000
 JITTER = 0.02
 QUERIES = 200
-KEYWORD_QUESTIONS = 1000
 
 
 class Prepared:
@@ -125,7 +121,7 @@ def run(place: Place, source: Path, questions: list[str]) -> list[Row]:
 
 
 def _closer(target: Path, questions: list[str]) -> list[Row]:
-    """Search with the question's encoding, and keyword degradation, as ``ask`` does both."""
+    """Search with the question's encoding, as ``ask`` does."""
     settings, encoder, search_filter = SearchSettings(), E5(), SearchFilter()
     with Library.open(target) as library:
         hybrid = HybridSearch(library, encoder, settings)
@@ -135,25 +131,10 @@ def _closer(target: Path, questions: list[str]) -> list[Row]:
             hybrid.search(question, search_filter, settings.results)
             times.append((time.perf_counter() - began) * 1000)
         times = times[10:]  # the first warm up
-        performer = KeywordRules(library.lexical, encoder, KeywordSettings().compared)
-        degraded, empty = [], 0
-        for question in questions[:KEYWORD_QUESTIONS]:
-            keywords = performer.extract(KeywordsInput(question, KeywordSettings().most))
-            began = time.perf_counter()
-            hits, _ = degrade(
-                keywords.words,
-                lambda words: library.search_keywords(words, settings.candidates, search_filter, settings.title_boost),
-            )
-            degraded.append((time.perf_counter() - began) * 1000)
-            empty += bool(keywords.words) and not hits
-    slow, count = percentile(times, 0.95), len(degraded)
-    ked = percentile(degraded, 0.95)
+    slow = percentile(times, 0.95)
     return [
         Row("search over 200k, question's encoding included, p95", "<= 700 ms", f"{slow:.0f} ms", met(slow <= 700),
             f"{len(times)} questions, p50 {statistics.median(times):.0f} ms"),
-        Row("keyword degradation's searches over 200k, p95", "<= 10 ms, never empty", f"{ked:.1f} ms, {empty} empty",
-            met(ked <= 10 and not empty),
-            f"{count} questions, p50 {statistics.median(degraded):.2f} ms; ranking apart"),
     ]  # fmt: skip
 
 

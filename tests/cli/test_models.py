@@ -180,7 +180,7 @@ def test_what_is_built_in_is_chosen_but_not_added(empty: Localmed, tmp_path: Pat
 
 def test_a_chat_model_serves_the_roles_with_one_command(empty: Localmed, qwen: Path) -> None:
     empty.ok("models", "add", str(qwen))
-    (empty.data / "localmed.toml").write_text('[roles]\nkeywords = "rules"\n')
+    (empty.data / "localmed.toml").write_text('[roles]\ncoherence = "off"\n')
     out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b").out.split())
     assert phrase("models.not_tested") in out, "the file holds no model"
     with Site(config.load(empty.data)) as site:
@@ -189,7 +189,7 @@ def test_a_chat_model_serves_the_roles_with_one_command(empty: Localmed, qwen: P
         assert not site.entailment.languages, "nor does it judge before"
     out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b", "--untested").out.split())
     assert phrase("models.chat_roles") in out
-    assert said("models.chat_otherwise", roles="keywords") in out
+    assert said("models.chat_otherwise", roles="coherence") in out
     with Site(config.load(empty.data)) as site:
         assert not site.unfit_roles
         assert "label choice" in site.entailment.name, "it judges where nobody else was chosen to"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from localmed.answering.source_plan import SourcePlan, read
+from localmed.answering.planning import SourcePlan, read_plan
 from localmed.domain import Hit
 from localmed.lab import exploring
 from localmed.lab.exploring import Drawn, Explorer, Judged, distinct
@@ -58,8 +58,8 @@ def test_queries_are_drawn_judged_and_made_into_plans(tmp_path: Path) -> None:
     judged = [row.query for row in explored if isinstance(row, Judged) and row.source == "book"]
     assert judged == ["steroids", "inhalers", "How is asthma treated?", "asthma"], "the rules' queries stand beside"
     (pair,) = exploring.pairs(explored, QUESTIONS[:1], SOURCES, seed=1)
-    assert read(json.loads(pair.positive)) == SourcePlan(book=("steroids",), guideline=("asthma",))
-    negative = read(json.loads(pair.negative))
+    assert read_plan(json.loads(pair.positive)) == SourcePlan(book=("steroids",), guideline=("asthma",))
+    negative = read_plan(json.loads(pair.negative))
     assert set(negative.book) == {"inhalers", "How is asthma treated?", "asthma"}
     assert "steroids" in negative.guideline
     assert pair.messages[1].content.startswith("How is asthma treated?\n\nbook:")
@@ -81,7 +81,7 @@ def test_three_of_many_are_drawn_and_an_empty_source_stays_empty() -> None:
     drawn = [Drawn("q1", source, (), 0.0) for source in SOURCES]
     explored: list[Drawn | Judged] = [row("", "", False), *drawn, *many]
     (pair,) = exploring.pairs(explored, QUESTIONS[:1], SOURCES, seed=1)
-    plan = read(json.loads(pair.positive))
+    plan = read_plan(json.loads(pair.positive))
     assert len(plan.book) == 3
     assert not plan.guideline
     assert not pair.negative, "no pair to prefer by: everything was positive"

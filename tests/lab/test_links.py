@@ -10,8 +10,8 @@ import pytest
 from localmed.cli.common import plain
 from localmed.domain import Message
 from localmed.domain.errors import InputError
-from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.lab import links, sets
+from localmed.lab.link_counts import METRICS, LinkCounts
 from localmed.lab.links import LinkRow
 from localmed.lab.rows import Rows
 from localmed.lab.sets import Question

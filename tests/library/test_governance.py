@@ -76,7 +76,6 @@ def paths(library: Library, settings: Settings, filters: SearchFilter) -> Iterat
     vectors, weights = encoder.encode_both([QUESTION], "query")
     rows = {
         "lexical": library.search_lexical(QUESTION, 100, filters, 3.0, 64),
-        "keywords": library.search_keywords(["antibiotics"], 100, filters, 3.0),
         "dense": library.search_dense(vectors[0], 100, filters),
         "sparse": library.search_sparse(weights[0], 100, filters),
     }
@@ -85,7 +84,7 @@ def paths(library: Library, settings: Settings, filters: SearchFilter) -> Iterat
     name = library.path.name
     library.searched_by(partial(host.search, name), partial(host.similarities, name))
     yield "host", {document for _, document, _ in library.search_dense(vectors[0], 100, filters)}
-    result = HybridSearch(library, encoder, settings.search).search(QUESTION, filters, 100, ("sepsis", "antibiotics"))
+    result = HybridSearch(library, encoder, settings.search).search(QUESTION, filters, 100)
     yield "hybrid", {hit.passage.document_id for hit in result.hits}
 
 
@@ -122,7 +121,7 @@ def test_no_search_finds_what_is_not_effective_or_not_readable(
         titles = {document.id: document.title for document in library.catalogue.documents()}
         for way, ids in by_way.items():
             assert {titles.get(document, "hidden") for document in ids} <= may, way
-        for way in ("lexical", "keywords", "dense", "sparse", "host"):
+        for way in ("lexical", "dense", "sparse", "host"):
             assert {titles[document] for document in by_way[way]} == may, way
         seen = studies.find(library, QUESTION, 100, tuple(sorted(named or readable)), settings.search)
         assert all(study.document.collection in readable for study in seen)

@@ -1,4 +1,4 @@
-"""What a reader sees of a verification and of Link-Eval, in both languages; no part shows a code."""
+"""What a reader sees of a verification, in both languages; no part shows a code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from localmed.answering.reliability import ASPECTS, DOUBTED, NOTICE, PLANTED, RETRACTED
 from localmed.domain import Origin, Statement, Support, Verdict, message
-from localmed.domain.link_counts import LinkCounts
 from localmed.domain.parts import (
     AlertPart,
     CitationsPart,
@@ -16,8 +15,6 @@ from localmed.domain.parts import (
     ClaimPart,
     EvidenceQualityPart,
     Label,
-    LinkCountsPart,
-    LinkSetPart,
     Quality,
     ResponsePart,
     StudiesPart,
@@ -43,8 +40,6 @@ PARTS = (
     StudiesPart((StudyRow(STUDY, 7.0, 7, 1.0, (), ()), StudyRow(STUDY, 1.0, 2, 0.0, ASPECTS, (1, 0, -1)))),
     CitationsPart((CitedReference("1", STUDY), CitedReference("2"), CitedReference("3", STUDY, ("2016",)))),
     SupportPart((SENTENCE,)),
-    LinkCountsPart(LinkCounts(3, 1, 2, 1, fluency=0.5, malformed=1)),
-    *(LinkSetPart(1, 2, correct, ("1",), 1) for correct in (True, False, None)),
 )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from localmed.answering.chat_entailment import ChatEntailment
+from localmed.answering.check import TOGETHER
 from localmed.config import Settings
 from localmed.domain import Message, SearchFilter, TraceStep
 from localmed.domain.errors import Cancelled
@@ -104,8 +105,8 @@ def test_a_chat_model_is_told_in_the_middle_of_its_work(filled: Settings) -> Non
 
 def test_judging_by_a_chat_model_is_told() -> None:
     cancel = Cancel()
-    judge = ChatEntailment(ScriptedChat(["supports"] * 9))
-    pairs = [(f"premise {number}", "hypothesis") for number in range(3)]
+    judge = ChatEntailment(ScriptedChat(["supported"] * 2 * TOGETHER))
+    pairs = [(f"premise {number}", "hypothesis") for number in range(2 * TOGETHER)]
     amounts: list[float] = []
 
     def progress(done: float, *_: object) -> None:
@@ -114,7 +115,7 @@ def test_judging_by_a_chat_model_is_told() -> None:
 
     with following(Hooks(progress=progress, cancel=cancel)), pytest.raises(Cancelled):
         judge.judge(pairs)
-    assert amounts == [1]
+    assert amounts == [TOGETHER]
 
 
 def test_who_waits_for_a_model_may_give_up() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,26 +23,31 @@ from localmed.domain import (
     Badge,
     ConflictKind,
     Origin,
+    Receipts,
     SearchFilter,
+    ShownLine,
+    ShownSection,
     Statement,
     Support,
     Verdict,
     message,
 )
 from localmed.domain.errors import ModelError
+from localmed.domain.findings import Closeness
 from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.presentation.answer import view
 from localmed.process.hooks import Hooks
 from localmed.retrieval.tiers import Tier
 from localmed.site import changes, lookups
-from localmed.workflows.ask import ask
+from localmed.workflows.ask import answered, ask
 from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Perform, Scopes
 from localmed.workflows.receipts import NO_TIER
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, import_into, opened, write
 from tests.models.chat_server import Handler, serving
 from tests.scripted import ScriptedChat
-from tests.values import PROVENANCE
+from tests.values import PROVENANCE, evidence
 
 ANY = SearchFilter()
 LIBRARY = {
@@ -453,6 +459,41 @@ def test_a_reply_that_names_a_sentence_that_is_not_there_is_not_used(library: Se
     answer = asked(library, "What dose of 3% saline?", Model(reply))
     assert answer.status is AnswerStatus.SECTIONS
     assert texts(answer) == []
+
+
+OWN, OTHER = evidence("1", "Zinc is given to adults."), evidence("2", "锌每日一次。")
+SECTIONS = [ShownSection(one.marker, (ShownLine(one.marker, 0, len(one.passage.text)),)) for one in (OWN, OTHER)]
+OPEN, WHOLE = Written(Covers.YES, (), ("how often",)), Written(Covers.YES, (Drafted("Zinc is given to adults.", (1,)),))
+
+
+@pytest.mark.parametrize(
+    ("closeness", "replies", "read"),
+    [
+        (Closeness.CLOSE, [WHOLE], [["1"]]),
+        (Closeness.CLOSE, [OPEN, WHOLE], [["1"], ["1", "2"]]),
+        (Closeness.NOTHING_NEAR, [WHOLE], [["2", "1"]]),
+        (Closeness.NOTHING_NEAR, [OPEN], [["2", "1"]]),
+    ],
+    ids=["answered", "open", "nothing near", "nothing near and open"],
+)
+def test_the_other_language_is_read_where_the_questions_own_leaves_something_open(
+    closeness: Closeness, replies: list[Written], read: list[list[str]]
+) -> None:
+    found = Receipts(sections=(SECTIONS[0],), others=(SECTIONS[1],), closeness=closeness)
+    begun = Answer(
+        AnswerStatus.SECTIONS, "How often is zinc given?", "en", (), (OWN, OTHER), ("ward",), PROVENANCE, receipts=found
+    )
+    flow = answered(begun, Plan((Tier(("ward",)),), 8, chat=frozenset({"write"})), ANY)
+    given: list[list[str]] = []
+    result: Any = None
+    with suppress(StopIteration):
+        while True:
+            request = flow.send(result)
+            result = ((),) * len(request.documents) if isinstance(request, Scopes) else None
+            if isinstance(request, Perform):
+                given.append([block.sentences[0].marker for block in request.task.blocks])
+                result = replies[len(given) - 1]
+    assert given == read
 
 
 def test_text_for_a_language_model_is_not_given_to_one_and_stays_for_people(settings: Settings, corpus: Path) -> None:

@@ -18,12 +18,11 @@ from localmed.answering.guidance import (
     Advised,
     CheckInput,
     Department,
-    Guidance,
     GuidanceInput,
     check_by_rule,
 )
 from localmed.config import LibrarySettings, Settings
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, message
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Message, Origin, SearchFilter, message
 from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.findings import Found
 from localmed.domain.ports import NOT_JUDGED, EncoderIdentity, Stance
@@ -85,8 +84,12 @@ def advised(source: Evidence, text: str = "", name: str = "") -> Advised:
     return Advised(name or source.passage.title, (why,))
 
 
+def sign(flag: str, *words: str) -> Message:
+    return message("departments.sign", sign=message(f"departments.flag.{flag}"), words=words)
+
+
 def test_a_department_with_floor_and_why_both_cited() -> None:
-    chosen = Guidance((advised(HEART_EVIDENCE),))
+    chosen = (advised(HEART_EVIDENCE),)
     answer, requests = replay("My heart races", [(search_result(HEART_EVIDENCE),), (HEART_EVIDENCE,), chosen, (True,)])
     (part,) = parts_of(answer)
     assert (part.name, part.floor, part.signs) == ("Cardiology", "Second floor", ())
@@ -107,13 +110,16 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
 
 
 def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> None:
-    chosen = Guidance((advised(HEART_EVIDENCE),))
+    chosen = (advised(HEART_EVIDENCE),)
     both = (HEART_EVIDENCE, EMERGENCY_EVIDENCE)
     searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
     answer, requests = replay("Crushing chest pain and I can't breathe", [searches, both, chosen, (True,)])
     assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
     assert parts_of(answer)[0].floor == "Ground floor"
-    signs = (message("departments.flag.breathing"), message("departments.flag.chest_pain"))
+    signs = (
+        sign("breathing", "can't breathe"),
+        sign("chest_pain", "chest pain", "crushing"),
+    )
     assert parts_of(answer)[0].signs == signs
     assert answer.notes[0] == message("departments.flagged", count=2, signs=signs)
     assert [search.question for search in requests[0]][-1] == "Emergency Department"
@@ -125,7 +131,7 @@ def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> N
 
 def test_a_guide_without_an_emergency_department_is_told_of() -> None:
     searches = (search_result(HEART_EVIDENCE), search_result())
-    results = [searches, (HEART_EVIDENCE,), Guidance((advised(HEART_EVIDENCE),)), (True,)]
+    results = [searches, (HEART_EVIDENCE,), (advised(HEART_EVIDENCE),), (True,)]
     answer, _ = replay("Crushing chest pain and I can't breathe", results)
     assert NO_EMERGENCY in answer.notes
 
@@ -140,7 +146,7 @@ def test_red_flags_do_not_need_the_roles() -> None:
 def test_a_complaint_only_worded_like_an_emergency_goes_there_first_and_is_told_as_not_sure() -> None:
     plan = replace(ON, roles=ON.roles | {EMERGENCY.name})
     searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
-    results = [True, searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE), Guidance((advised(HEART_EVIDENCE),)), (True,)]
+    results = [True, searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE), (advised(HEART_EVIDENCE),), (True,)]
     answer, requests = replay("He looks like wax", results, plan)
     assert requests[0].role is EMERGENCY
     assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
@@ -156,7 +162,7 @@ def test_the_likeness_is_not_asked_where_a_red_flag_was_read() -> None:
 
 
 def test_what_the_final_check_does_not_carry_is_dropped() -> None:
-    results = [(search_result(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((advised(HEART_EVIDENCE),)), (False,)]
+    results = [(search_result(HEART_EVIDENCE),), (HEART_EVIDENCE,), (advised(HEART_EVIDENCE),), (False,)]
     answer, _ = replay("My heart races", results)
     assert (answer.status, parts_of(answer), answer.evidence) == (AnswerStatus.ABSTAINED, (), ())
     assert message("departments.of_model", count=1) in answer.notes
@@ -175,6 +181,8 @@ def test_a_models_own_department_or_diagnosis_is_dropped_by_rule(text: str, name
     recommendation = advised(HEART_EVIDENCE, text, name)
     department = Department("Cardiology", (hit_of(HEART_EVIDENCE),), (HEART_EVIDENCE,))
     assert check_by_rule(CheckInput("My heart races", (recommendation,), (department,))) == (False,)
+    elsewhere = replace(advised(EMERGENCY_EVIDENCE), department="Cardiology")
+    assert check_by_rule(CheckInput("My heart races", (elsewhere,), (department,))) == (False,), "another's section"
     kept = advised(HEART_EVIDENCE, "This department is for hearts that race or skip beats.")
     assert check_by_rule(CheckInput("My heart races", (kept,), (department,))) == (True,)
 
@@ -191,7 +199,7 @@ def test_a_models_own_department_or_diagnosis_is_dropped_by_rule(text: str, name
 )
 def test_a_models_reason_is_shown_only_if_it_was_judged_to_be_carried(stance: Stance, status: AnswerStatus) -> None:
     recommendation = advised(HEART_EVIDENCE, "A heart that races or skips beats is seen here.")
-    results: list[Any] = [(search_result(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((recommendation,)), (stance,)]
+    results: list[Any] = [(search_result(HEART_EVIDENCE),), (HEART_EVIDENCE,), (recommendation,), (stance,)]
     results += [(True,)] if status is AnswerStatus.ANSWERED else []
     answer, requests = replay("My heart races", results)
     assert sum(isinstance(request, Judge) for request in requests) == 1
@@ -204,7 +212,7 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
     rows = "Department: Cardiology; Floor: Second floor"
     table = replace(section, marker="2", passage=replace(evidence("2", rows, "Where to go").passage, table=True))
     reason = Advised("Cardiology", (section.quotation(0, len(section.passage.text)),))
-    results = [(search_result(section),), (section,), Guidance((reason,)), (True,), search_result(table), (table,)]
+    results = [(search_result(section),), (section,), (reason,), (True,), search_result(table), (table,)]
     answer, requests = replay("My heart races", results)
     assert parts_of(answer)[0].floor == "Second floor"
     assert parts_of(answer)[0].statements[-1].text == rows
@@ -216,9 +224,7 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
 def test_a_floor_that_the_guide_does_not_name_is_said_to_be_missing() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
     reason = Advised("Cardiology", (section.quotation(0, len(section.passage.text)),))
-    answer, _ = replay(
-        "My heart races", [(search_result(section),), (section,), Guidance((reason,)), (True,), search_result()]
-    )
+    answer, _ = replay("My heart races", [(search_result(section),), (section,), (reason,), (True,), search_result()])
     assert parts_of(answer)[0].floor == ""
     (part,) = view(answer).parts
     assert part.rows == (Row("Floor", said("departments.no_floor")),)
@@ -244,27 +250,28 @@ def test_no_guide() -> None:
 
 def test_departments_are_shown_in_the_readers_language() -> None:
     searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
-    chosen = Guidance((advised(HEART_EVIDENCE),))
+    chosen = (advised(HEART_EVIDENCE),)
     answer, _ = replay("crushing chest pain", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE), chosen, (True,)])
     shown = view(answer, "zh")
-    sign = said("departments.flag.chest_pain", "zh")
+    flag = said("departments.flag.chest_pain", "zh")
+    sign_ = said("departments.sign", "zh", sign=flag, words="chest pain、crushing")
     assert shown.parts[0].rows == (
         Row("楼层", "Ground floor"),
-        Row(said("departments.go_first", "zh"), sign),
+        Row(said("departments.go_first", "zh"), sign_),
     )
-    assert shown.notes[0] == said("departments.flagged", "zh", count=1, signs=sign)
+    assert shown.notes[0] == said("departments.flagged", "zh", count=1, signs=sign_)
 
 
 def test_one_place_is_named_and_a_second_only_where_the_guide_names_it() -> None:
     bones = evidence("3", "Second floor. Come here with pain in an arm or a shoulder.", "Orthopaedics")
     sends = evidence("2", "Ground floor. Come at once. Cardiology sees you next.", "Emergency Department")
     every = (HEART_EVIDENCE, bones)
-    both = Guidance((advised(HEART_EVIDENCE), advised(bones)))
+    both = (advised(HEART_EVIDENCE), advised(bones))
     answer, _ = replay("My heart races", [(search_result(*every),), every, both, (True, True)])
     assert [part.name for part in parts_of(answer)] == ["Cardiology"]
     for emergency, named in ((EMERGENCY_EVIDENCE, []), (sends, ["Cardiology"])):
         searches = (search_result(*every), search_result(emergency))
-        chosen = Guidance((advised(bones), advised(HEART_EVIDENCE)))
+        chosen = (advised(bones), advised(HEART_EVIDENCE))
         results = [searches, (*every, emergency), chosen, (True,)]
         answer, _ = replay("I think I am having a heart attack", results)
         assert [part.name for part in parts_of(answer)] == ["Emergency Department", *named]
@@ -281,7 +288,7 @@ REASON = "This department is for hearts that race or skip beats."
 def test_a_model_chooses_among_the_departments_it_is_shown() -> None:
     reply = {"departments": [{"department": "Cardiology", "reason": REASON, "sources": ["1"]}]}
     guidance = ChatRoles(ScriptedChat([reply])).perform(DEPARTMENT, GIVEN)
-    (one,) = guidance.advised
+    (one,) = guidance
     assert (one.department, one.why[0].origin) == ("Cardiology", Origin.GENERATED)
 
 

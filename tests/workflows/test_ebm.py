@@ -14,9 +14,9 @@ from localmed.answering.practice import PICO, Pico, PicoInput, by_labels
 from localmed.answering.role_table import role_table
 from localmed.answering.roles import Writing
 from localmed.answering.write import WRITE, Covers, Drafted, Written
-from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Hit, Passage, SearchFilter, message
+from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Hit, Passage, Receipts, SearchFilter, message
 from localmed.domain.errors import Rejected
-from localmed.domain.findings import Finding
+from localmed.domain.findings import Closeness, Finding
 from localmed.domain.parts import (
     AllergyPart,
     InteractionPart,
@@ -37,7 +37,7 @@ from localmed.text.measures import by_name, holds
 from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
-from localmed.workflows.receipts import NO_TIER
+from localmed.workflows.receipts import NO_TIER, merged
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import Steps, services
 from tests.values import PROVENANCE, cited, finding, passage
@@ -400,3 +400,9 @@ def test_a_labelled_question_passes_the_role_by() -> None:
 
 def titles(parts: Sequence[Any]) -> list[str]:
     return [one.title for one in parts]
+
+
+def test_the_tiers_together_are_as_near_as_the_nearest_and_search_as_the_poorest() -> None:
+    near, far = Receipts(closeness=Closeness.CLOSE), Receipts(closeness=Closeness.NOTHING_NEAR, dense=False)
+    for found in ((near, far), (far, near)):
+        assert (merged(found).closeness, merged(found).dense) == (Closeness.CLOSE, False)

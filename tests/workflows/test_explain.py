@@ -330,10 +330,12 @@ def test_a_definition_of_the_graph_is_shown_with_its_source() -> None:
     assert parts(run("Start digoxin", served=Served(abbreviated)), TermPart) == [], "a name that may be another's"
 
 
-def test_questions_stand_alone_by_the_order_and_the_record() -> None:
+def test_what_a_question_leaves_unnamed_is_searched_for_beside_it() -> None:
     record = PatientRecord(problems=("rheumatic heart disease",))
-    (question,) = parts(run(ExplainInput(ORDER, record, ("Is this condition inherited?",))), QuestionPart)
-    assert question.searched_as == "Is rheumatic heart disease inherited?"
+    for order, subject in ((ORDER, ("Warfarin", *record.problems)), ("Warfarin 5 mg\nDigoxin 1 tab", record.problems)):
+        served = Served()
+        run(ExplainInput(order, record, ("Is this condition inherited?",)), served=served)
+        assert [one.earlier for one in served.requests if isinstance(one, Find)] == [subject], order
 
 
 def test_a_question_is_answered_knowing_the_patient_and_not_who_it_is() -> None:

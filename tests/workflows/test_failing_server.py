@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from localmed.answering.answer_file import VerifyInput
-from localmed.answering.link_eval import LinkInput, LinkStatement
 from localmed.config import ChatSettings, LibrarySettings, Settings
 from localmed.domain import Answer, Origin, Support
-from localmed.domain.parts import LinePart, LinkCountsPart, LinkSetPart, SourcePlanPart, SupportPart
+from localmed.domain.parts import LinePart, SourcePlanPart, SupportPart
 from localmed.domain.ports import Message
 from localmed.models import openai_server
 from localmed.models.openai_server import OpenAIServer
@@ -23,8 +22,7 @@ from tests.fakes import ANY, HashedWords, opened
 from tests.models.chat_server import Handle, Handler, serving, silent, with_text
 from tests.standin import CASE, DOSE, ORDER
 
-LINKED = LinkInput(DOSE, (LinkStatement("Adrenaline 500 micrograms."),), retrieved=True)
-STRUCTURE = (LinePart, LinkCountsPart, LinkSetPart, SourcePlanPart, SupportPart)  # never a model's
+STRUCTURE = (LinePart, SourcePlanPart, SupportPart)  # never a model's
 EVERY = 12  # requests: of a run with more a part is tried
 UNANSWERABLE = "What is dobutamine made of, and who invented the stethoscope?"
 
@@ -38,12 +36,9 @@ RUNS: dict[str, Callable[[Session], Answer]] = {
     ),
     "thorough, nothing helps": lambda session: session.ask(UNANSWERABLE, ANY, thorough=True),
     "ask_and_verify": lambda session: session.ask(DOSE, ANY, check=True),
-    "context": lambda session: session.context(DOSE, ANY, "mairag"),
-    "context, nothing helps": lambda session: session.context(UNANSWERABLE, ANY, "mairag"),
     "departments": lambda session: session.departments("My pulse is irregular and I have palpitations"),
     "ebm": lambda session: session.ebm(CASE, ANY),
     "explain": lambda session: session.explain(ExplainInput(ORDER, questions=("What is warfarin for?",)), ANY),
-    "links": lambda session: session.links(LINKED, ANY),
     "plan": lambda session: session.plan_sources(DOSE, ANY),
     "plan, reflexion": lambda session: session.plan_sources(DOSE, ANY, "reflexion"),
     "verify": lambda session: session.verify(VerifyInput(DOSE, "The dose is 500 micrograms [1].\n\n1. Anaphylaxis")),

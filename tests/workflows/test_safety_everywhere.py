@@ -28,7 +28,6 @@ RUNS: dict[str, Callable[[Session, str], Answer]] = {
     "explain": lambda session, text: session.explain(ExplainInput("Heparin 5000 units", questions=(text,)), ANY),
     "verify": lambda session, text: session.verify(VerifyInput(text, "Heparin thins the blood [1].")),
 }
-NO_PERSONS_TEXT = {"context", "links"}  # experiments: they answer nobody, and read the questions of test sets
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def session(settings: Settings, corpus: Path) -> Iterator[Session]:
 
 
 def test_every_workflow_is_tried() -> None:
-    assert set(RUNS) | NO_PERSONS_TEXT == set(FLOWS)
+    assert set(RUNS) == set(FLOWS)
 
 
 @pytest.mark.parametrize("language", DANGER)

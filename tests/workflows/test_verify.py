@@ -193,19 +193,19 @@ def test_citations_are_looked_up_and_their_support_is_checked() -> None:
 
 
 def test_an_answer_written_elsewhere_gets_its_badge() -> None:
-    carried = verify("Aspirin prevents stroke [1].", known={"1": FOR}, bounds=JURY)
+    carried = verify("Aspirin prevents stroke [1].", known={"1": FOR}, plan=JURY)
     assert (carried.verification.badge, carried.verification.badge_judges) == (Badge.GREEN, (BadgeJudge("chat"),))
     for text in (
         "Aspirin prevents stroke [1]. It is cheap.",
         "Aspirin prevents stroke [1]. Aspirin costs 3 euros [1].",
     ):
-        verification = verify(text, known={"1": FOR}, bounds=JURY).verification
+        verification = verify(text, known={"1": FOR}, plan=JURY).verification
         assert verification.badge is Badge.RED, "a sentence that no citation carries, in a context that answers"
-    unasked = verify("Aspirin prevents stroke [1].", known={"1": FOR}, bounds=JURY, question="")
-    unknown = verify("Aspirin prevents stroke [7].", bounds=JURY)
+    unasked = verify("Aspirin prevents stroke [1].", known={"1": FOR}, plan=JURY, question="")
+    unknown = verify("Aspirin prevents stroke [7].", plan=JURY)
     assert [answer.verification.badge for answer in (unasked, unknown)] == [Badge.NONE] * 2, "nothing to judge by"
     nobody = replace(JURY, judge="")
-    unjudged = verify("Aspirin prevents stroke [1]. Aspirin prevents most strokes [1].", (), {"1": FOR}, bounds=nobody)
+    unjudged = verify("Aspirin prevents stroke [1]. Aspirin prevents most strokes [1].", (), {"1": FOR}, plan=nobody)
     assert unjudged.verification.badge is Badge.NONE, "a badge would guess"
 
 
@@ -263,7 +263,8 @@ def test_chinese() -> None:
 def test_a_chat_model_appraises_every_study() -> None:
     """All aspects met, but for the letter's: one answer for each aspect of each study, in order."""
     chat = ChatRoles(ScriptedChat(["yes"] * 4 + ["no"] * 4))
-    arguments = (VerifyInput(QUESTION, ANSWER), BOUNDS, PLAN, PROVENANCE)
+    plan = replace(PLAN, chat=frozenset({"appraisal"}))
+    arguments = (VerifyInput(QUESTION, ANSWER), BOUNDS, plan, PROVENANCE)
     answer, requests = drive("verify", arguments, (FOR, AGAINST), {}, chat, ("appraisal",))
     assert [request.name for request in requests].count("appraisal") == 2
     rows = {row.study.title: row for row in part(answer, StudiesPart).studies}
@@ -274,7 +275,7 @@ def test_a_chat_model_appraises_every_study() -> None:
 
 def own(chat: tuple[str, ...]) -> Answer:
     """An answer of ours, checked further."""
-    plan = Plan((Tier(("pubmed",)),), 4, roles=frozenset(chat), chat=frozenset(chat))
+    plan = Plan((Tier(("pubmed",)),), 4, roles=frozenset(chat), chat=frozenset(chat), judge="words")
     arguments = (QUESTION, SearchFilter(), plan, PROVENANCE, (), (), BOUNDS)
     return drive("ask_and_verify", arguments, (AGAINST,), {FOR.passages[0].id: FOR}, Model(), chat)[0]
 
@@ -295,9 +296,9 @@ def test_sections_without_statements_have_nothing_to_be_checked() -> None:
 
 
 def test_where_no_judge_of_entailment_is_a_chat_model_judges() -> None:
-    bounds = replace(UNJUDGED, chat=frozenset({"check"}))
+    plan = replace(UNJUDGED, chat=frozenset({"check"}))
     text = "Aspirin surely prevents stroke [1]."
-    answer = verify(text, (AGAINST,), {"1": FOR}, bounds=bounds)
+    answer = verify(text, (AGAINST,), {"1": FOR}, plan=plan)
     statement = part(answer, SupportPart).statements[0]
     assert (statement.verdict.support, statement.verdict.judge) == (Support.SUPPORTED, MODEL)
     assert answer.verification.judges == (MODEL,)
@@ -346,7 +347,7 @@ def test_a_wrong_threshold_that_a_guideline_states_is_found_and_a_heading_is_no_
 
 def unjudged(text: str = ANSWER, **arguments: Any) -> Answer:
     """Verified where no model judges entailment."""
-    inputs = (VerifyInput(QUESTION, text), UNJUDGED, PLAN, PROVENANCE)
+    inputs = (VerifyInput(QUESTION, text), BOUNDS, UNJUDGED, PROVENANCE)
     return drive("verify", inputs, (FOR, AGAINST), arguments.get("known", {}))[0]
 
 
@@ -383,7 +384,7 @@ def test_one_study_disagrees_with_nobody() -> None:
 
 def test_no_answer_is_correct_that_its_own_sources_do_not_carry() -> None:
     """Studies support every claim, but a sentence names another medicine than its source."""
-    answer = verify("Aspirin prevents stroke. Ibuprofen prevents stroke [1].", (FOR,), {"1": FOR}, bounds=JURY)
+    answer = verify("Aspirin prevents stroke. Ibuprofen prevents stroke [1].", (FOR,), {"1": FOR}, plan=JURY)
     assert set(claims(answer)) == {Label.SUPPORTED}
     assert answer.verification.badge is Badge.RED
     assert response(answer) == Label.NOT_ENOUGH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from localmed.answering import judging, reliability
@@ -30,10 +31,10 @@ from tests.values import PROVENANCE, cited, finding, passage
 
 QUESTION = "Does aspirin prevent stroke?"
 ANSWER = "Aspirin prevents stroke in adults."
-BOUNDS = Bounds(15, 9, ("pubmed",), judge="words")
-PLAN = Plan((Tier(("pubmed",), whole=True),), 8)
-UNJUDGED = Bounds(15, 9, ("pubmed",))
-JURY = Bounds(15, 9, ("pubmed",), judge="words", jury=("badge",), chat=frozenset({"badge"}))
+BOUNDS = Bounds(15, 9, ("pubmed",))
+UNJUDGED = Plan((Tier(("pubmed",), whole=True),), 8)
+PLAN = replace(UNJUDGED, judge="words")
+JURY = replace(PLAN, jury=("badge",), chat=frozenset({"badge"}))
 ROLES = {role.name: role for role in (WRITE, CHECK, *reliability.ROLES, *judging.ROLES)}
 
 
@@ -89,7 +90,7 @@ def drive(
         requests.append(request)
         recording.step(request, result)
 
-    served = role_table(ROLES, "rules", dict.fromkeys(by_chat, "chat"), reliability.RULES, chat)
+    served = role_table(ROLES, "rules", dict.fromkeys(by_chat, "chat"), {}, chat)
     answering = services(
         served, find=lambda *_: finding(*FOR.passages), cite=cited, judge=judge, studies=lambda *_: tuple(retrieved),
         resolve=lambda references: tuple(known.get(one.text or one.id or one.marker) for one in references),
@@ -105,11 +106,11 @@ def verify(
     retrieved: Sequence[Study] = (),
     known: dict[str, Study] | None = None,
     question: str = QUESTION,
-    bounds: Bounds = BOUNDS,
+    plan: Plan = PLAN,
     references: tuple[Reference, ...] = (),
 ) -> Answer:
-    arguments = (VerifyInput(question, text, references), bounds, PLAN, PROVENANCE)
-    return drive("verify", arguments, retrieved, known or {}, Model(), tuple(bounds.chat))[0]
+    arguments = (VerifyInput(question, text, references), BOUNDS, plan, PROVENANCE)
+    return drive("verify", arguments, retrieved, known or {}, Model(), tuple(plan.chat))[0]
 
 
 def part(answer: Answer, kind: type) -> Any:

@@ -15,28 +15,37 @@ Counts, from which the metrics are taken:
 
 A metric of nothing is undefined (None): an answer that cites nothing has no precision, and statements without citation
 are counted apart. What the judge does not know the language of is not judged: such sets, pairs and references count
-nowhere and are reported. A marker that names no source is a citation, and never a correct one. Stances come in as
-values; nothing here reads a file or asks a model.
+nowhere and are reported. A marker that names no source is a citation, and never a correct one.
+
+The references of an answer of the library's are looked for again, as ``ask`` did: the sections found, and what is cited
+besides. Of an answer from elsewhere they are the sources given with it. Two rounds of judging: all sets, pairs and the
+gold answer; then the correct sets, each without one citation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from localmed.answering import citations
+from localmed.answering.asking import FLUENCY, RELEVANCE, FluencyInput, RelevanceInput
 from localmed.answering.check import CONTRADICTED
-from localmed.answering.verbatim import find_verbatim, holds
-from localmed.domain import Answer, Passage
-from localmed.domain.link_counts import LinkCounts
+from localmed.domain import Answer, Passage, SearchFilter
+from localmed.domain.findings import Finding
 from localmed.domain.ports import Stance
+from localmed.lab.link_counts import LinkCounts
 from localmed.text.language import detect, words
+from localmed.text.verbatim import find_verbatim, holds
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Find, Judge, Step, asked
+from localmed.workflows.receipts import PASSAGES, SECTIONS
 
 VALID_FROM = 0.6  # LINS's threshold, here of the label "relevant"; not measured on a chat model
 MOST_COMPARED = 60  # statements compared with one another: 3,540 ordered pairs, about 2 s on starter
 
 Pairs = tuple[tuple[str, str], ...]  # (premise, hypothesis)
+Stances = Mapping[tuple[str, str], Stance]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +78,6 @@ class LinkInput:
     gold: str = ""
     retrieved: bool = False
     malformed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LinkBasis:
-    """What it is evaluated by: the judge's name and languages."""
-
-    judge: str
-    languages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,124 +144,135 @@ def _set(statement: LinkStatement, sources: Sequence[LinkSource], languages: Seq
     return replace(made, judged=not cited or known or (len(cited) == 1 and made.verbatim))
 
 
-def set_pairs(sets: Sequence[CitationSet]) -> Pairs:
-    """What is judged first: each set's sources together, against its statement."""
-    return tuple((set_.premise, set_.statement) for set_ in sets if set_.needs_judge)
+def _set_pairs(sets: Iterable[CitationSet]) -> Pairs:
+    return tuple((one.premise, one.statement) for one in sets if one.needs_judge)
 
 
-def correct(sets: Sequence[CitationSet], stances: Sequence[Stance]) -> tuple[CitationSet, ...]:
-    """The sets that carry their statements, by the stances of ``set_pairs``."""
-    judged = iter(stances)
-    return tuple(set_ for set_ in sets if set_.judged and _entailed(set_, judged))
+def pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
+    """What is judged first: each set's sources against its statement, statements against each other, the gold answer.
+
+    Every two statements that differ are compared in both orders, of a long answer the first ``MOST_COMPARED``.
+    """
+    between = (pair for one, other in _compared(task, languages) for pair in ((one, other), (other, one)))
+    gold = _gold_pair(task, languages)
+    return (*_set_pairs(citation_sets(task, languages)), *between, *((gold,) if gold else ()))
 
 
-def _entailed(one: CitationSet, judged: Iterator[Stance]) -> bool:
-    """By rule, else by the next stance; nothing entails nothing."""
-    return next(judged).label == "entailment" if one.needs_judge else one.verbatim
+def correct(sets: Sequence[CitationSet], stances: Stances) -> tuple[CitationSet, ...]:
+    """The sets that carry their statements."""
+    return tuple(one for one in sets if one.judged and _entailed(one, stances))
+
+
+def _entailed(one: CitationSet, stances: Stances) -> bool:
+    """By rule, else by the stance; nothing entails nothing."""
+    return stances[one.premise, one.statement].label == "entailment" if one.needs_judge else one.verbatim
 
 
 def reduced_pairs(right: Sequence[CitationSet]) -> Pairs:
     """What is judged next: each correct set without one of its citations, where no rule decides."""
-    return set_pairs([set_.without(source) for set_ in right for source in set_.sources])
+    return _set_pairs(one.without(source) for one in right for source in one.sources)
 
 
-def irreplaceable(right: Sequence[CitationSet], stances: Sequence[Stance]) -> tuple[tuple[LinkSource, ...], ...]:
-    """The correct citations of each correct set, by the stances of ``reduced_pairs``."""
-    judged = iter(stances)
+def irreplaceable(right: Sequence[CitationSet], stances: Stances) -> tuple[tuple[LinkSource, ...], ...]:
+    """The correct citations of each correct set."""
     return tuple(
-        tuple(source for source in set_.sources if not _entailed(set_.without(source), judged)) for set_ in right
+        tuple(source for source in one.sources if not _entailed(one.without(source), stances)) for one in right
     )
-
-
-# --- statements against each other and against the gold answer --------------------------------------------------------
-
-
-def contradiction_pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
-    """Both orders of every two statements that differ; of a long answer the first ``MOST_COMPARED`` statements."""
-    texts = _comparable(task, languages)[:MOST_COMPARED]
-    return tuple(pair for one, other in combinations(texts, 2) for pair in ((one, other), (other, one)))
-
-
-def _comparable(task: LinkInput, languages: Sequence[str]) -> list[str]:
-    return [text for text in _texts(task) if detect(text) in languages]
 
 
 def _texts(task: LinkInput) -> list[str]:
     return list(dict.fromkeys(statement.text for statement in task.statements))
 
 
-def conflicts(stances: Sequence[Stance]) -> int:
-    """How many two statements contradict each other in either order, by the stances of ``contradiction_pairs``."""
-    against = [stance.contradiction >= CONTRADICTED for stance in stances]
-    return sum(one or other for one, other in zip(against[::2], against[1::2], strict=True))
+def _compared(task: LinkInput, languages: Sequence[str]) -> list[tuple[str, str]]:
+    return list(combinations([text for text in _texts(task) if detect(text) in languages][:MOST_COMPARED], 2))
 
 
-def gold_pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
-    """All statements together against the gold answer; nothing where there is none, or none in a language known."""
+def _gold_pair(task: LinkInput, languages: Sequence[str]) -> tuple[str, str] | None:
+    """All statements together against the gold answer; None where there is none, or none in a language known."""
     texts = _texts(task)
     known = all(detect(text) in languages for text in (*texts, task.gold))
-    return ((" ".join(texts), task.gold),) if task.gold and texts and known else ()
+    return (" ".join(texts), task.gold) if task.gold and texts and known else None
 
 
-def holds_gold(task: LinkInput, stances: Sequence[Stance]) -> int | None:
+def _holds_gold(pair: tuple[str, str] | None, stances: Stances) -> int | None:
     """Whether the statements entail the gold answer, or say it word for word and do not contradict it."""
-    if not stances:
+    if pair is None:
         return None
-    held = holds(" ".join(_texts(task)), task.gold)
-    against = stances[0].contradiction >= CONTRADICTED
-    return int(stances[0].label == "entailment" or (held and not against))
-
-
-# --- all of it --------------------------------------------------------------------------------------------------------
+    against = stances[pair].contradiction >= CONTRADICTED
+    return int(stances[pair].label == "entailment" or (holds(*pair) and not against))
 
 
 def counted(
     task: LinkInput,
-    basis: LinkBasis,
-    sets: Sequence[CitationSet],
-    cited: Sequence[Sequence[LinkSource]],
+    languages: Sequence[str],
+    stances: Stances,
     scores: Sequence[float | None],
-    measures: tuple[int, int | None, float | None],
+    fluency: float | None = None,
 ) -> LinkCounts:
-    """The counts. ``cited`` are the correct citations of each correct set, ``scores`` those of ``task.sources``.
+    """The counts, by the ``stances`` of ``pairs`` and ``reduced_pairs``; ``scores`` are those of ``task.sources``.
 
-    ``measures`` are the conflicts, whether the gold answer is held, and the fluency.
+    One passage under two markers is one reference.
     """
-    judged = [set_ for set_ in sets if set_.judged]
+    sets = citation_sets(task, languages)
+    cited = irreplaceable(correct(sets, stances), stances)
+    judged = [one for one in sets if one.judged]
     right = {source.passage.id for citations in cited for source in citations}
-    open_ids = {source.passage.id for set_ in sets if not set_.judged for source in set_.sources} - right
-    scored = _scores(task, scores)
+    open_ids = {source.passage.id for one in sets if not one.judged for source in one.sources} - right
+    scored = {source.passage.id: score for source, score in zip(task.sources, scores, strict=True)}
     known = {name: score for name, score in scored.items() if score is not None and name not in open_ids}
     valid = {name for name, score in known.items() if score > VALID_FROM}
-    compared, all_pairs = len(contradiction_pairs(task, basis.languages)) // 2, len(_texts(task))
+    compared, texts = _compared(task, languages), len(_texts(task))
     return LinkCounts(
         statements=len(task.statements),
         uncited=sum(not statement.markers for statement in task.statements),
         sets=len(judged),
         correct_sets=len(cited),
-        verbatim_sets=sum(set_.verbatim for set_ in judged),
-        citations=sum(set_.size for set_ in judged),
+        verbatim_sets=sum(one.verbatim for one in judged),
+        citations=sum(one.size for one in judged),
         correct_citations=sum(map(len, cited)),
-        unresolved=sum(set_.unresolved for set_ in judged),
+        unresolved=sum(one.unresolved for one in judged),
         malformed=task.malformed,
         unjudged_sets=len(sets) - len(judged),
         references=len(known),
         valid=len(valid),
         valid_cited=len(valid & right),
         unjudged_references=len(scored) - len(known),
-        pairs=compared,
-        conflicts=measures[0],
-        unjudged_pairs=all_pairs * (all_pairs - 1) // 2 - compared,
-        gold=measures[1],
-        fluency=measures[2],
+        pairs=len(compared),
+        conflicts=sum(
+            any(stances[pair].contradiction >= CONTRADICTED for pair in ((one, other), (other, one)))
+            for one, other in compared
+        ),
+        unjudged_pairs=texts * (texts - 1) // 2 - len(compared),
+        gold=_holds_gold(_gold_pair(task, languages), stances),
+        fluency=fluency,
     )
 
 
-def _scores(task: LinkInput, scores: Sequence[float | None]) -> dict[str, float | None]:
-    """The score of each reference, by its passage: one passage under two markers is one reference."""
-    return {source.passage.id: score for source, score in zip(task.sources, scores, strict=True)}
+# --- asking for it ----------------------------------------------------------------------------------------------------
 
 
-def mean(values: Sequence[float]) -> float | None:
-    """The mean, None of nothing."""
-    return sum(values) / len(values) if values else None
+def evaluated(task: LinkInput, filters: SearchFilter, plan: Plan, languages: Sequence[str]) -> Step[LinkCounts]:
+    """The counts of ``task``, judged in ``languages``; its references are looked for by ``filters`` and ``plan``."""
+    if task.retrieved:
+        task = yield from _with_references(task, filters, plan)
+    passages = tuple(source.passage for source in task.sources)
+    scores: Sequence[float | None] = (None,) * len(passages)
+    if passages:  # how likely each helps to answer (LINS, correlation scorer)
+        scores = yield from asked(RELEVANCE, RelevanceInput(task.question, passages), plan.chat, scores)
+    first = pairs(task, languages)
+    stances: dict[tuple[str, str], Stance] = dict(zip(first, (yield Judge(first)), strict=True))
+    less = reduced_pairs(correct(citation_sets(task, languages), stances))
+    stances |= zip(less, (yield Judge(less)), strict=True)
+    texts, nothing = tuple(statement.text for statement in task.statements), tuple[float, ...]()
+    fluent = (yield from asked(FLUENCY, FluencyInput(texts), plan.chat, nothing)) if texts else nothing
+    return counted(task, languages, stances, scores, sum(fluent) / len(fluent) if fluent else None)
+
+
+def _with_references(task: LinkInput, filters: SearchFilter, plan: Plan) -> Step[LinkInput]:
+    """``task`` with the passages that were retrieved for its question and are not cited."""
+    found: Finding = yield Find(task.question, plan.within(filters), PASSAGES, SECTIONS)
+    cited = {source.passage.id for source in task.sources}
+    passages = (passage for section in (*found.sections, *found.others) for passage in section.passages)
+    others = {passage.id: passage for passage in passages if passage.id not in cited}
+    return replace(task, sources=(*task.sources, *(LinkSource("", other) for other in others.values())))

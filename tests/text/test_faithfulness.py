@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.answering.faithfulness import added, facts, lost
+from localmed.text.faithfulness import added, facts, lost
 
 SAME = [
     ("500 mg PO TID x 7 days", "500 mg by mouth three times a day for 7 days"),

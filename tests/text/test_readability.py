@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.workflows.explain import reading_level, syllables
+from localmed.text.readability import reading_level, syllables
 
 # Counted in a dictionary, not by the rule.
 COUNTED = {

@@ -9,13 +9,12 @@ import pytest
 from localmed.answering.asking import DECOMPOSITION, RELEVANCE, SELF_KNOWLEDGE, RelevanceInput
 from localmed.domain import AnswerStatus, Provenance, SearchFilter
 from localmed.domain.errors import Rejected
-from localmed.domain.findings import Found
+from localmed.lab.context import ARMS, context
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.context import ARMS, context
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, Perform, Search
+from localmed.workflows.flow import Cite, Find, Perform, Search
 from localmed.workflows.strategies import Sources
-from tests.values import evidence, hit
+from tests.values import cited, finding, hit
 
 PROVENANCE = Provenance("0001", "starter", (), (), "0")
 ALL = frozenset({"relevance", "self_knowledge", "decomposition", "write", "coherence"})
@@ -40,10 +39,11 @@ def driven(arm: str, helps: bool, certain: bool = False, rejected: str = "") -> 
 
 
 def reply(request: Any, helps: bool, certain: bool) -> Any:
-    if isinstance(request, Search):
-        return Found(HITS, True, "en")
+    assert not isinstance(request, Search)
+    if isinstance(request, Find):
+        return finding(*(one.passage for one in HITS))
     if isinstance(request, Cite):
-        return tuple(evidence(str(place), one.passage.text) for place, one in enumerate(request.hits, request.first))
+        return cited(request.hits, request.first)
     assert isinstance(request, Perform)
     if request.role is RELEVANCE:
         assert isinstance(request.task, RelevanceInput)
@@ -59,7 +59,7 @@ def reply(request: Any, helps: bool, certain: bool) -> Any:
 def test_plain_retrieval_takes_what_comes_first() -> None:
     answer, asked_for = driven("retrieval", helps=False)
     assert len(answer.evidence) == PLAN.passages
-    assert asked_for == ["search", "cite"], "no agent is asked"
+    assert asked_for == ["find", "cite"], "no agent is asked"
     assert (answer.status, answer.workflow) == (AnswerStatus.ANSWERED, "context")
 
 

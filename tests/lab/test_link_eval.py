@@ -11,15 +11,15 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from localmed.answering import link_eval
-from localmed.answering.link_eval import LinkBasis, LinkInput, LinkSource, LinkStatement, of_answer
 from localmed.domain import Answer, AnswerStatus
-from localmed.domain.link_counts import LinkCounts
 from localmed.domain.ports import Stance
+from localmed.lab import link_eval
+from localmed.lab.link_counts import LinkCounts
+from localmed.lab.link_eval import LinkInput, LinkSource, LinkStatement, of_answer
 from localmed.text.language import words
 from tests.values import PROVENANCE, evidence, passage, quotation
 
-BASIS = LinkBasis("words", ("en",))
+ENGLISH = ("en",)
 YES, NEUTRAL, NO = Stance(1.0, 0.0, 0.0), Stance(0.0, 1.0, 0.0), Stance(0.0, 0.0, 1.0)
 
 
@@ -31,19 +31,12 @@ def by_words(premise: str, hypothesis: str) -> Stance:
     return YES if stated <= held else NEUTRAL
 
 
-def counted(task: LinkInput, scores: Sequence[float | None] = (), basis: LinkBasis = BASIS) -> LinkCounts:
+def counted(task: LinkInput, scores: Sequence[float | None] = ()) -> LinkCounts:
     """The counts by ``by_words``, as the flow takes them."""
-    sets = link_eval.citation_sets(task, basis.languages)
-    right = link_eval.correct(sets, judged(link_eval.set_pairs(sets)))
-    cited = link_eval.irreplaceable(right, judged(link_eval.reduced_pairs(right)))
-    conflicts = link_eval.conflicts(judged(link_eval.contradiction_pairs(task, basis.languages)))
-    gold = link_eval.holds_gold(task, judged(link_eval.gold_pairs(task, basis.languages)))
-    known_scores = scores or (None,) * len(task.sources)
-    return link_eval.counted(task, basis, sets, cited, known_scores, (conflicts, gold, None))
-
-
-def judged(pairs: link_eval.Pairs) -> list[Stance]:
-    return [by_words(*pair) for pair in pairs]
+    stances = {pair: by_words(*pair) for pair in link_eval.pairs(task, ENGLISH)}
+    right = link_eval.correct(link_eval.citation_sets(task, ENGLISH), stances)
+    stances |= {pair: by_words(*pair) for pair in link_eval.reduced_pairs(right)}
+    return link_eval.counted(task, ENGLISH, stances, scores or (None,) * len(task.sources))
 
 
 def source(marker: str, text: str) -> LinkSource:
@@ -100,8 +93,7 @@ def test_a_second_source_that_says_the_same_lowers_precision() -> None:
 
 def test_word_for_word_is_entailed_without_a_judge() -> None:
     task = LinkInput("?", (link_statement("Rest helps.", "4"),), SOURCES)
-    sets = link_eval.citation_sets(task, ("en",))
-    assert link_eval.set_pairs(sets) == ()
+    assert link_eval.pairs(task, ENGLISH) == ()
     counts = counted(task, SCORES)
     assert (counts.correct_sets, counts.verbatim_sets, counts.correct_citations) == (1, 1, 1)
 
@@ -128,7 +120,7 @@ def test_markers_without_a_source_are_never_correct() -> None:
 
 def test_empty_evidence_carries_nothing_and_is_not_judged_by_a_model() -> None:
     task = LinkInput("?", (link_statement("Rest helps.", "1", "2"),), (source("1", ""), source("2", " . ")))
-    assert link_eval.set_pairs(link_eval.citation_sets(task, ("en",))) == ()
+    assert link_eval.pairs(task, ENGLISH) == ()
     counts = counted(task)
     assert (counts.citation_set_precision, counts.citation_precision) == (0.0, 0.0)
 
@@ -171,6 +163,12 @@ def test_a_valid_reference_cited_only_where_nobody_judged_is_not_a_miss() -> Non
 def test_correctness(texts: tuple[str, ...], gold: str, consistency: float | None, correctness: float | None) -> None:
     counts = counted(LinkInput("?", tuple(map(link_statement, texts)), (), gold))
     assert (counts.consistency, counts.statement_correctness) == (consistency, correctness)
+
+
+def test_a_contradiction_counts_in_whichever_order_the_judge_sees_it() -> None:
+    task = LinkInput("?", (link_statement("Zinc helps."), link_statement("Zinc harms.")))
+    stances = dict.fromkeys(link_eval.pairs(task, ENGLISH), NEUTRAL) | {("Zinc harms.", "Zinc helps."): NO}
+    assert link_eval.counted(task, ENGLISH, stances, ()).conflicts == 1
 
 
 # --- any answer -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.answering.verbatim import find_verbatim, holds
+from localmed.text.verbatim import find_verbatim, holds
 
 TEXT = """Do not give ramipril in pregnancy. Avoid macrolides in patients with
 a prolonged QT interval. Give 1,000 mg, i.e. 1 g, in two doses.
