@@ -80,11 +80,6 @@ def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
     return brands
 
 
-def is_condition(written: str) -> bool:
-    """Whether ``written`` is the name of a condition in the table."""
-    return key(fold(written)) in _in_section("conditions")
-
-
 @cache
 def _in_section(name: str) -> frozenset[str]:
     lines = table("synonyms")["same"][name].splitlines()
