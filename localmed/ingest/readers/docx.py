@@ -21,6 +21,7 @@ from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.tables import Cell
+from localmed.ingest.readers.text import first_heading
 from localmed.ingest.readers.values import superscript
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -53,8 +54,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_docx", name=path.name)
     title = office.line(document.core_properties.title)
-    first = next((block.lines[0].text for block in blocks if block.kind == "heading"), "")
-    yield SourceRecord("", title or first or path.stem, blocks, notes=(*notes, *body.notes(document)))
+    yield SourceRecord("", title or first_heading(blocks) or path.stem, blocks, notes=(*notes, *body.notes(document)))
 
 
 def _document(path: str) -> Any:
@@ -173,9 +173,7 @@ def _children(parent: Any, name: str) -> Iterator[Any]:
 def _number(element: Any, path: str, otherwise: int) -> int:
     child = element.find("/".join(W + part for part in path.split("/")))
     number = "" if child is None else child.get(W + "val", "")
-    return (
-        min(int(number), tables.MOST_SPAN) if number.isdecimal() and number.isascii() and len(number) < 6 else otherwise
-    )
+    return tables.span(number, otherwise)
 
 
 def _style_levels(styles: Any) -> dict[str, int]:
@@ -203,12 +201,9 @@ def _outline(element: Any) -> int:
 
 def _footnotes(part: Any, kind: str) -> dict[str, Any]:
     """The footnotes or endnotes of a document, by id."""
-    from lxml import etree
-
     for relation in part.rels.values():
         if relation.reltype.endswith(f"/{kind}") and not relation.is_external:
-            parser = etree.XMLParser(resolve_entities=False, no_network=True)
-            root = etree.fromstring(relation.target_part.blob, parser)
+            root = office.tree(relation.target_part.blob)
             return {note.get(W + "id", ""): note for note in root if note.get(W + "type") is None}
     return {}
 

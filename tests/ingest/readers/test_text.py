@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import message
 from localmed.domain.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord
@@ -82,7 +83,7 @@ def test_a_file_cut_inside_a_character_says_so(tmp_path: Path) -> None:
     path = tmp_path / "cut.txt"
     path.write_bytes(ZH.encode()[:-2])
     record = one(path)
-    assert record.notes == (text.CUT_SHORT,)
+    assert record.notes == (message("reader.cut_short"),)
     assert record.blocks[-1].lines[-1].text == "医生须告知病人并记录血压"
 
 
