@@ -30,6 +30,7 @@ SENTENCE_CHARACTERS = 300  # a longer one is cut, and quoted in parts
 OPENING = 300  # characters that may say whom the record is about
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
 ITEM_CHARACTERS = 24  # of a Chinese one
+UNLISTED_WORDS = 3  # of a medicine that no table names
 RESULTS = 2_000  # of a record; of one with more no value is read
 
 _KINDS = {
@@ -54,7 +55,8 @@ _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|[^,，、;；\n])+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
-_FREQUENT = cues("records", "frequencies")
+_DIRECTIONS = cues("records", "directions")
+_WORD = re.compile(r"[^\W\d_]+")
 _DOUBT = (cues("negation", "record"), cues("records", "not_now"), cues("records", "relative"))
 _RELATIVE = _DOUBT[-1]
 _HARM = cues("records", "not_taken")
@@ -244,18 +246,30 @@ def _is_short(item: str) -> bool:
 
 
 def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """A list of medicines: taken if each entry is one, and no word of it, or of a line behind that names none, is in
-    doubt; else those that no table names are named only.
+    """A list of medicines: an entry that is nothing but a medicine, its amount and directions is taken, if each entry
+    has a name or an amount, and no word of the list, or of a line behind it that names none, leaves it in doubt.
     """
     behind = prose.text[one.end : one.until].lstrip(" \t.。;；\n").split("\n", 1)[0]
     around = prose.text[one.start : one.end] + ("" if medicines.mentions(behind) else f"\n{behind}")
-    items = [(span, prose.text[slice(*span)]) for span in _items(prose, one.start, one.end)]
-    named = [bool(medicines.mentions(text)) for _, text in items]
-    counted = [bool(units.dose(counted=True).search(text) or _FREQUENT.search(text)) for _, text in items]
-    sure = all(map(max, named, counted)) and not any(cue.search(around) for cue in (*_DOUBT, _HARM, _YEAR))
-    for (span, _), is_named, is_counted in zip(items, named, counted, strict=True):
-        if sure or (is_counted and not is_named):
-            yield prose.entry(EntryKind.MEDICINE if sure else EntryKind.NAMED, *span)
+    items = [(span, *_beside(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
+    sure = not any(cue.search(around) for cue in (*_DOUBT, _HARM, _YEAR))
+    sure = sure and all(is_named or has_amount for _, is_named, has_amount, _ in items)
+    for span, is_named, has_amount, others in items:
+        if sure and (not others if is_named else others <= UNLISTED_WORDS):
+            yield prose.entry(EntryKind.MEDICINE, *span)
+        elif has_amount and not is_named:
+            yield prose.entry(EntryKind.NAMED, *span)
+
+
+def _beside(item: str) -> tuple[bool, bool, int]:
+    """Whether an entry names a medicine, whether it has an amount, and how many other words than directions."""
+    rest = fold(item)
+    mentions = medicines.mentions(rest)
+    for mention in reversed(mentions):
+        rest = f"{rest[: mention.start]} {rest[mention.end :]}"
+    rest, doses = units.dose(counted=True).subn(" ", rest)
+    rest, directions = _DIRECTIONS.subn(" ", rest)
+    return bool(mentions), bool(doses or directions), len(_WORD.findall(rest))
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
