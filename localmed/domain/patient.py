@@ -15,8 +15,8 @@ from localmed.domain.messages import Message
 class EntryKind(StrEnum):
     """What a record's entry is of.
 
-    ``NAMED`` is a medicine that the record names and that nothing shows to be taken, ``UNREAD`` a result whose value
-    was not read, since the words leave open which one holds now.
+    ``NAMED`` is a medicine that the record names outside a list of what is taken, ``UNREAD`` what is quoted and not
+    read: a value, a line of a list in doubt, a sentence on a reaction or a pregnancy.
     """
 
     AGE = "age"
@@ -84,9 +84,3 @@ class PatientRecord:
     as_of: str = ""
     entries: tuple[RecordEntry, ...] = ()
     notes: tuple[Message, ...] = ()
-
-    def result(self, name: str) -> Measured | None:
-        """The newest value of the measure ``name``; age counts as one."""
-        if name == "age" and self.age is not None:
-            return Measured("age", self.age, f"{self.age:g}", self.as_of)
-        return next((result for result in self.results if result.name == name), None)

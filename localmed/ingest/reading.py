@@ -30,7 +30,7 @@ from localmed.library.governed import governance_of
 from localmed.library.journal import Withdrawal
 from localmed.messages import LANGUAGES
 from localmed.process import hooks
-from localmed.text.tables import in_characters, in_words, table
+from localmed.text.tables import cues
 
 # --- editions ---------------------------------------------------------------------------------------------------------
 
@@ -62,8 +62,7 @@ def _dates(line: str) -> Iterator[str]:
     for match in _DATE.finditer(line):
         before, after = line[max(done, match.start() - NEAR) : match.start()], line[match.end() : match.end() + NEAR]
         done = match.end()
-        edition, review = _cues()
-        either = _either(edition, review)
+        review, either = cues("publications", "next_review"), _either()
         last = next(reversed([*either.finditer(before)]), None)
         at_once = last if last and not before[last.end() :].strip(" \u3000:：") else None
         beside = at_once or either.match(after.lstrip()) or last
@@ -73,16 +72,9 @@ def _dates(line: str) -> Iterator[str]:
 
 
 @cache
-def _cues() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    sections = (table("publications")[name] for name in ("edition", "next_review"))
-    edition, review = (re.compile(rf"\b(?:{in_words(one['en'])})|{in_characters(one['zh'])}", re.IGNORECASE)
-                       for one in sections)  # fmt: skip
-    return edition, review
-
-
-@cache
-def _either(edition: re.Pattern[str], review: re.Pattern[str]) -> re.Pattern[str]:
-    return re.compile(f"{review.pattern}|{edition.pattern}", re.IGNORECASE)
+def _either() -> re.Pattern[str]:
+    sections = (cues("publications", name).pattern for name in ("next_review", "edition"))
+    return re.compile("|".join(sections), re.IGNORECASE)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -92,21 +92,23 @@ def find(
             raise InputError("source.neither" if path.exists() else "source.missing", path=str(path))
         else:
             for file in sorted(_walk(path)):
-                if not _is_text(str(file)):
+                if problem := _unusable(file, path) or unwanted(file.name.lower(), suffixes, patterns):
                     shown = str(file).encode("utf-8", "replace").decode()
-                    skipped[file] = Line(shown, "skipped", message("source.name_not_utf8"))
-                elif not file.is_file():
-                    nowhere = file.is_symlink() and not file.exists()
-                    skipped[file] = Line(
-                        str(file), "skipped", message("source.link_nowhere" if nowhere else "source.no_regular")
-                    )
-                elif file.is_symlink() and not file.resolve().is_relative_to(path.resolve()):
-                    skipped[file] = Line(str(file), "skipped", message("source.link_out"))
-                elif problem := unwanted(file.name.lower(), suffixes, patterns):
-                    skipped[file] = Line(str(file), "skipped", problem)
+                    skipped[file] = Line(shown, "skipped", problem)
                 elif file not in sources or not sources[file].root:
                     sources[file] = Source(file, str(path), file.is_symlink())
     return list(sources.values()), list(skipped.values())
+
+
+def _unusable(file: Path, root: Path) -> Message | None:
+    """Why ``file`` under ``root`` cannot be taken, whatever it is called; None if it can."""
+    if not _is_text(str(file)):
+        return message("source.name_not_utf8")
+    if not file.is_file():
+        nowhere = file.is_symlink() and not file.exists()
+        return message("source.link_nowhere" if nowhere else "source.no_regular")
+    out = file.is_symlink() and not file.resolve().is_relative_to(root.resolve())
+    return message("source.link_out") if out else None
 
 
 def largest_first(source: Source) -> int:

@@ -10,12 +10,13 @@ from dataclasses import replace
 from localmed.domain.errors import UsageError
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.ingest.records import read
-from localmed.ingest.records.text import from_prose
+from localmed.ingest.records.text import values_in
 
 __all__ = ["CORRECTED", "corrected", "read"]
 CORRECTED = 300  # entries of a corrected record, each on a line of its own
 OLDEST = 125  # years
 LISTS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
+QUOTED = (EntryKind.NAMED, EntryKind.UNREAD)
 CODES = {EntryKind.SEX: ("female", "male"), EntryKind.PREGNANCY: ("yes", "no")}
 
 
@@ -24,8 +25,8 @@ def corrected(
 ) -> PatientRecord:
     """The record that consists of ``entries``, as whoever asks confirmed or wrote them.
 
-    A result whose value cannot be read becomes one that is only named. The prose is left out: what was corrected
-    stands in it as it was. Raise ``UsageError`` for an age that is none and for too many entries.
+    A result whose value cannot be read is quoted only. Of the prose a model is shown what is quoted: what was corrected
+    stands in the rest as it was. Raise ``UsageError`` for an age that is none and for too many entries.
     """
     if len(entries) > CORRECTED:
         raise UsageError("record.corrected", most=CORRECTED)
@@ -44,6 +45,7 @@ def corrected(
         allergies=lists["allergies"],
         none_of=frozenset(name for name in none_of if name in LISTS and not lists[name]),
         results=results,
+        text="\n".join(dict.fromkeys(entry.words for entry in sure if entry.kind in QUOTED and entry.words)),
         as_of=as_of,
         entries=tuple(sure),
     )
@@ -58,7 +60,7 @@ def _with_results(entries: Sequence[RecordEntry]) -> tuple[list[RecordEntry], tu
     sure: list[RecordEntry] = []
     values: dict[str, Measured] = {}
     for entry in entries:
-        known = from_prose(entry.text).results if entry.kind is EntryKind.RESULT else ()
+        known = values_in(entry.text) if entry.kind is EntryKind.RESULT else ()
         values |= {result.name: replace(result, start=0, end=0) for result in known}
         named_only = entry.kind is EntryKind.RESULT and not known
         sure.append(replace(entry, kind=EntryKind.UNREAD) if named_only else entry)

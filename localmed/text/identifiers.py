@@ -13,7 +13,7 @@ from functools import cache, partial
 
 from localmed.text.tables import table
 
-_FORMS = (
+FORMS = (  # numbers that are nobody else's
     r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,63}",
     r"(?<!\d)\d{17}[\dXx](?!\w)",  # identity card
     r"(?<!\d)1[3-9]\d{9}(?!\d)",  # mobile telephone, China
@@ -67,7 +67,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     person = rf"(?!(?:{_any(en['no_name'])})\b){_NAME}"
     no_title = rf"(?!\s+(?i:{_any(en['no_name'])})\b)"
     sources = (
-        *(rf"(?P<word>{form})" for form in _FORMS),
+        *(rf"(?P<word>{form})" for form in FORMS),
         rf"(?i:(?<![a-z])(?:{labels}))\s*(?:is|no\.?|number|为|是|号)?\s*[:：#]?\s*(?P<word>{number})",
         rf"(?i:(?<![a-z])(?:{births})\s*(?:is|was|为|是)?\s*[:：]?\s*(?P<word>{_DAY}))",
         rf"(?i:\b(?:patient(?:'s)?|pt|client)\s+name)\s*[:：]\s*(?P<word>{person}(?:,?[ \t]+{person}){{0,3}})",

@@ -40,14 +40,9 @@ def _limits() -> re.Pattern[str]:
     )
 
 
-@cache
-def _twice() -> re.Pattern[str]:
-    return cues("negation", "twice")
-
-
 def without_limits(folded: str) -> str:
     """``folded`` text without its limits and its double denials, which deny nothing."""
-    return _limits().sub(" ", _twice().sub(" ", _NOT.sub(" not", folded)))
+    return _limits().sub(" ", cues("negation", "twice").sub(" ", _NOT.sub(" not", folded)))
 
 
 def denies(folded: str) -> bool:

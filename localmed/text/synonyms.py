@@ -46,15 +46,8 @@ def named(text: str) -> list[Named]:
     for match in matches:
         if not any(match.start < end and start < match.end for start, end in taken):
             written = folded[match.start : match.end]
-            mentioned.append(
-                Named(
-                    match.start,
-                    match.end,
-                    written,
-                    groups[match.name],
-                    match.name in _in_section("asking"),
-                )
-            )
+            asking = match.name in _in_section("asking")
+            mentioned.append(Named(match.start, match.end, written, groups[match.name], asking))
     return sorted(mentioned, key=lambda thing: thing.start)
 
 
@@ -78,11 +71,6 @@ def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
     for name, ingredients in medicines.listed_names().items():
         brands[ingredients] = (*brands.get(ingredients, ()), name)
     return brands
-
-
-def is_condition(written: str) -> bool:
-    """Whether ``written`` is the name of a condition in the table."""
-    return key(fold(written)) in _in_section("conditions")
 
 
 @cache

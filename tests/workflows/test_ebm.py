@@ -201,7 +201,7 @@ def test_an_interaction_is_the_graphs_and_is_named() -> None:
     assert "metformin" in [request.term for request in requests if request.name == "look_up"]  # type: ignore[union-attr]
     found = part(answer, InteractionPart)
     assert (found.entry.words, found.named, found.source) == ("takes warfarin 3 mg", "metformin", "drugs")
-    _, requests = run(record=replace(RECORD, medications=()), card=card)
+    _, requests = run(record=replace(RECORD, entries=()), card=card)
     assert "look_up" not in [request.name for request in requests]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -74,16 +74,15 @@ def canonical(code: str) -> str:
 
 def _lines(stream: BinaryIO) -> Iterator[Numbered | Fault]:
     for number, raw in enumerate(bounded_lines(stream, LINE_BYTES), start=1):
+        line = Numbered(number, stream.tell(), "")
         if len(raw) > LINE_BYTES:
-            yield Fault(message("reader.line", number=number), message("reader.line_long", most=LINE_BYTES))
+            yield line.fault(message("reader.line_long", most=LINE_BYTES))
         elif b"\x00" in raw:
-            yield Fault(message("reader.line", number=number), message("graph.nul"))
+            yield line.fault(message("graph.nul"))
         else:
-            yield _decoded(raw.removeprefix(_MARK) if number == 1 else raw, number, stream.tell())
-
-
-def _decoded(raw: bytes, number: int, end: int) -> Numbered | Fault:
-    try:
-        return Numbered(number, end, clean(raw.decode("utf-8").rstrip("\r\n")))
-    except UnicodeDecodeError:
-        return Fault(message("reader.line", number=number), message("graph.not_utf8"))
+            try:
+                text = (raw.removeprefix(_MARK) if number == 1 else raw).decode("utf-8")
+            except UnicodeDecodeError:
+                yield line.fault(message("graph.not_utf8"))
+            else:
+                yield replace(line, text=clean(text.rstrip("\r\n")))

@@ -2,7 +2,7 @@
 
 Rules: the separator is the one of comma, semicolon, tab and bar under which the first lines have the most columns
 alike; quoted cells may hold line ends. Without ``[fields]`` the file is one document, read as a sheet is
-(``tables.py``). With them each row is a record, its fields called as in the first row (``fields.py``).
+(``tables.py``). With them each row is a record, its fields called as in the first row (``json_records.py``).
 
 Not covered: quotes other than ``"``; numbers are left as they are written.
 """
@@ -20,9 +20,9 @@ from localmed.domain import message
 from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, json_records, tables
-from localmed.ingest.readers.encoding import read_text, text_of
+from localmed.ingest.readers.encoding import text_of
 from localmed.ingest.readers.tables import Cell
-from localmed.ingest.readers.text import CUT_SHORT
+from localmed.ingest.readers.text import whole_text
 from localmed.ingest.readers.values import one_line
 
 _SEPARATORS = (",", ";", "\t", "|")
@@ -31,9 +31,9 @@ _TRIED = 30  # lines that tell the separator
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The table as one record, or each of its rows as one."""
-    text = read_text(path)
+    text, notes = whole_text(path)
     csv.field_size_limit(bounds_of(mapping).record_characters)
-    rows = list(_rows(path, text.removesuffix("\ufffd")))
+    rows = list(_rows(path, text))
     if mapping.fields:
         yield from json_records.records(_items(path, rows), mapping)
         return
@@ -41,7 +41,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     blocks = tuple(tables.sheet_blocks(cells))
     if not blocks:
         raise InputError("reader.no_text", name=path.name)
-    yield SourceRecord("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
+    yield SourceRecord("", path.stem, blocks, notes=notes)
 
 
 def table(path: Path, data: bytes) -> list[list[str]]:

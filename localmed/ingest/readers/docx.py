@@ -21,6 +21,7 @@ from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.tables import Cell
+from localmed.ingest.readers.text import first_heading
 from localmed.ingest.readers.values import superscript
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -53,8 +54,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_docx", name=path.name)
     title = office.line(document.core_properties.title)
-    first = next((block.lines[0].text for block in blocks if block.kind == "heading"), "")
-    yield SourceRecord("", title or first or path.stem, blocks, notes=(*notes, *body.notes(document)))
+    yield SourceRecord("", title or first_heading(blocks) or path.stem, blocks, notes=(*notes, *body.notes(document)))
 
 
 def _document(path: str) -> Any:
@@ -68,10 +68,10 @@ def _document(path: str) -> Any:
 
 
 class _Body:
-    """Reads the body of one document; counts what it leaves out."""
+    """Reads the body of one document; counts what it does not read as it stands."""
 
     def __init__(self, document: Any) -> None:
-        self._words = Words()
+        self._hidden = self._changes = 0
         self._levels = _style_levels(document.styles)
         self._footnotes = {kind: _footnotes(document.part, kind) for kind in ("footnotes", "endnotes")}
 
@@ -88,13 +88,16 @@ class _Body:
                 yield from self.blocks(element)
 
     def notes(self, document: Any) -> Iterator[Message]:
-        """What was left out."""
-        yield from self._words.notes()
+        """What a librarian must know of it."""
+        if self._changes:
+            yield message("reader.tracked_changes", count=self._changes)
+        if self._hidden:
+            yield message("reader.hidden_text", count=self._hidden)
         if any(relation.reltype.endswith("/comments") for relation in document.part.rels.values()):
             yield message("reader.comments")
 
     def _paragraph(self, element: Any) -> Iterator[Block]:
-        text = office.line(paragraph_text(element, self._words))
+        text = office.line("".join(self._texts(element)))
         level = self._level(element)
         if text:
             yield Block.of("heading", text, level) if level else Block.of("paragraph", text)
@@ -153,7 +156,41 @@ class _Body:
 
     def _cell(self, cell: Any) -> str:
         """The text of a cell or note, with that of tables and boxes in it."""
-        return office.line(" ".join(paragraph_text(part, self._words) for part in cell.iter(W + "p")))
+        return office.line(" ".join("".join(self._texts(part)) for part in cell.iter(W + "p")))
+
+    # --- the words of one paragraph: what a reader of the printed page would see -----------------------------------
+
+    def _texts(self, parent: Any) -> Iterator[str]:
+        """The words in ``parent`` without those of text boxes."""
+        for element in parent:
+            tag = element.tag
+            if tag in DELETED or tag == W + "ins" or tag == W + "moveTo":
+                self._changes += 1
+            if tag in UNREAD or tag in _ELSEWHERE:
+                continue
+            if tag == W + "r":
+                yield self._run(element)
+            elif tag in (W + "t", _M + "t"):
+                yield element.text or ""
+            elif tag in _BLANKS:
+                yield " "
+            elif tag == W + "sym":
+                yield _symbol(element)
+            elif tag in _LITERAL:
+                yield _LITERAL[tag]
+            elif isinstance(tag, str):
+                yield from self._texts(element)
+
+    def _run(self, run: Any) -> str:
+        properties = run.find(W + "rPr")
+        text = "".join(self._texts(run))
+        if properties is None:
+            return text
+        if _on(properties.find(W + "vanish")):
+            self._hidden += bool(text.strip())
+            return ""
+        raised = properties.find(W + "vertAlign")
+        return superscript(text) if raised is not None and raised.get(W + "val") == "superscript" else text
 
 
 def _merged(column: int, values: list[Any]) -> Cell:
@@ -173,9 +210,7 @@ def _children(parent: Any, name: str) -> Iterator[Any]:
 def _number(element: Any, path: str, otherwise: int) -> int:
     child = element.find("/".join(W + part for part in path.split("/")))
     number = "" if child is None else child.get(W + "val", "")
-    return (
-        min(int(number), tables.MOST_SPAN) if number.isdecimal() and number.isascii() and len(number) < 6 else otherwise
-    )
+    return tables.span(number, otherwise)
 
 
 def _style_levels(styles: Any) -> dict[str, int]:
@@ -203,70 +238,11 @@ def _outline(element: Any) -> int:
 
 def _footnotes(part: Any, kind: str) -> dict[str, Any]:
     """The footnotes or endnotes of a document, by id."""
-    from lxml import etree
-
     for relation in part.rels.values():
         if relation.reltype.endswith(f"/{kind}") and not relation.is_external:
-            parser = etree.XMLParser(resolve_entities=False, no_network=True)
-            root = etree.fromstring(relation.target_part.blob, parser)
+            root = office.tree(relation.target_part.blob)
             return {note.get(W + "id", ""): note for note in root if note.get(W + "type") is None}
     return {}
-
-
-# --- the words of one paragraph: what a reader of the printed page would see -----------------------------------------
-
-
-class Words:
-    """Counts what is not read as it stands."""
-
-    def __init__(self) -> None:
-        self.hidden = 0
-        self.changes = 0
-
-    def notes(self) -> Iterator[Message]:
-        """What a librarian must know of it."""
-        if self.changes:
-            yield message("reader.tracked_changes", count=self.changes)
-        if self.hidden:
-            yield message("reader.hidden_text", count=self.hidden)
-
-
-def paragraph_text(paragraph: Any, words: Words) -> str:
-    """The text of ``paragraph`` without that of text boxes in it."""
-    return "".join(_texts(paragraph, words))
-
-
-def _texts(parent: Any, words: Words) -> Iterator[str]:
-    for element in parent:
-        tag = element.tag
-        if tag in DELETED or tag == W + "ins" or tag == W + "moveTo":
-            words.changes += 1
-        if tag in UNREAD or tag in _ELSEWHERE:
-            continue
-        if tag == W + "r":
-            yield _run(element, words)
-        elif tag in (W + "t", _M + "t"):
-            yield element.text or ""
-        elif tag in _BLANKS:
-            yield " "
-        elif tag == W + "sym":
-            yield _symbol(element)
-        elif tag in _LITERAL:
-            yield _LITERAL[tag]
-        elif isinstance(tag, str):
-            yield from _texts(element, words)
-
-
-def _run(run: Any, words: Words) -> str:
-    properties = run.find(W + "rPr")
-    text = "".join(_texts(run, words))
-    if properties is None:
-        return text
-    if _on(properties.find(W + "vanish")):
-        words.hidden += bool(text.strip())
-        return ""
-    raised = properties.find(W + "vertAlign")
-    return superscript(text) if raised is not None and raised.get(W + "val") == "superscript" else text
 
 
 def _on(switch: Any) -> bool:

@@ -32,9 +32,9 @@ from localmed.domain.errors import InputError, reason
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, markup, values
 from localmed.ingest.readers.archive import check_zip
-from localmed.ingest.readers.encoding import decode, read_text
+from localmed.ingest.readers.encoding import decode
 from localmed.ingest.readers.markup import Vocabulary, flat, name_of
-from localmed.ingest.readers.text import CUT_SHORT
+from localmed.ingest.readers.text import first_heading, whole_text
 
 _DECLARED = re.compile(
     rb"<meta[^>]+charset\s*=\s*[\"']?([\w.:-]{2,30})|<\?xml[^>]+encoding\s*=\s*[\"']([\w.:-]{2,30})", re.I
@@ -62,17 +62,15 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     with path.open("rb") as file:
         declared = _DECLARED.search(file.read(_SNIFFED))
     named = (declared[1] or declared[2]).decode("ascii") if declared else ""
-    text = read_text(path, named)
-    page = parsed(path.name, text.removesuffix("\ufffd"))
+    text, cut = whole_text(path, named)
+    page = parsed(path.name, text)
     body, notes = main_part(page)
     blocks = tuple(markup.blocks_of(body, VOCABULARY))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_html", name=path.name)
-    if text.endswith("\ufffd"):
-        notes.append(CUT_SHORT)
     language = values.language(page.get("lang") or page.get("{http://www.w3.org/XML/1998/namespace}lang") or "")
     title = flat(page.find("head/title")) or first_heading(blocks) or path.stem
-    yield SourceRecord("", title, blocks, edition=_date(page), language=language, notes=tuple(notes))
+    yield SourceRecord("", title, blocks, edition=_date(page), language=language, notes=(*notes, *cut))
 
 
 def parsed(name: Parameter, text: str) -> Any:
@@ -100,11 +98,6 @@ def main_part(page: Any) -> tuple[Any, list[Message]]:
     for wrapping in (*whole.findall("header"), *whole.findall("footer")):
         wrapping.clear(keep_tail=True)
     return whole, []
-
-
-def first_heading(blocks: tuple[Block, ...]) -> str:
-    """The text of the first heading."""
-    return next((block.lines[0].text for block in blocks if block.kind == "heading"), "")
 
 
 def _date(page: Any) -> str:

@@ -21,9 +21,9 @@ from markdown_it.token import Token
 
 from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, Unusable
-from localmed.ingest.readers import values
-from localmed.ingest.readers.encoding import read_text
-from localmed.ingest.readers.text import CUT_SHORT, has_chinese, paragraphs
+from localmed.ingest.readers import tables, values
+from localmed.ingest.readers.tables import Cell
+from localmed.ingest.readers.text import first_heading, paragraphs, whole_text
 
 _NESTING = 100  # levels of lists and quotations; what lies deeper is dropped by the parser
 _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -36,8 +36,8 @@ _LANGUAGE_KEYS = ("language", "lang")
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """The file as one record."""
-    text = read_text(path)
-    front, body = front_matter(text.removesuffix("\ufffd"))
+    text, notes = whole_text(path)
+    front, body = front_matter(text)
     blocks = tuple(blocks_of(body))
     if not blocks:
         raise InputError("reader.no_text", name=path.name)
@@ -45,10 +45,9 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
         status = values.status(front.get("status", ""))
     except Unusable as error:
         raise InputError("reader.front_matter", name=path.name, problem=error.reason) from None
-    first = " ".join(line.text for line in blocks[0].lines) if blocks[0].kind == "heading" else ""
     yield SourceRecord(
         key="",
-        title=front.get("title", "") or first or path.stem,
+        title=front.get("title", "") or first_heading(blocks[:1]) or path.stem,
         blocks=blocks,
         edition=values.edition(_first(front, _EDITION_KEYS)),
         language=values.language(_first(front, _LANGUAGE_KEYS)),
@@ -56,7 +55,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
         identifiers=tuple(front.get("identifiers", "").replace(",", " ").split()),
         status=status,
         replaced_by=front.get("replaced_by", ""),
-        notes=(CUT_SHORT,) if text.endswith("\ufffd") else (),
+        notes=notes,
     )
 
 
@@ -75,19 +74,19 @@ def front_matter(text: str) -> tuple[dict[str, str], str]:
 def blocks_of(text: str) -> Iterator[Block]:
     """The blocks of Markdown ``text``, which is clean already."""
     tokens = MarkdownIt("commonmark", {"maxNesting": _NESTING}).enable("table").parse(text)
-    header: list[str] = []
-    cells: list[str] = []
+    rows: list[list[Cell]] = []
     for at, token in enumerate(tokens):
         opened = tokens[at - 1].type if at else ""
         if token.type == "inline" and opened in ("th_open", "td_open"):
-            cells.append(values.one_line(" ".join(_lines(token))))
+            text = values.one_line(" ".join(_lines(token)))
+            rows[-1].append(Cell(text, len(rows), len(rows[-1]), header=opened == "th_open"))
         elif token.type == "inline":
             yield from _block(_lines(token), int(tokens[at - 1].tag[1]) if opened == "heading_open" else 0)
-        elif token.type == "thead_close":
-            header, cells = cells, []
-        elif token.type == "tr_close" and tokens[at + 1].type != "thead_close":
-            yield from _row(header, cells)
-            cells = []
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type == "table_close":
+            yield from tables.blocks_of([cell for row in rows for cell in row])
+            rows = []
         elif token.type in ("fence", "code_block", "html_block"):
             for lines in paragraphs(_TAGS.sub(" ", token.content) if token.type == "html_block" else token.content):
                 yield from _block(lines, 0)
@@ -99,14 +98,6 @@ def _block(lines: list[str], level: int) -> Iterator[Block]:
         yield Block.of("heading", " ".join(kept), level)
     else:
         yield from Block.paragraph(kept)
-
-
-def _row(header: list[str], cells: list[str]) -> Iterator[Block]:
-    """A table row with its header's names before its cells; empty cells are left out."""
-    colon, semicolon = ("：", "；") if has_chinese("".join((*header, *cells))) else (": ", "; ")
-    named = [f"{name}{colon}{cell}" if name else cell for name, cell in zip(header, cells, strict=False) if cell]
-    if named:
-        yield Block.of("row", semicolon.join(named))
 
 
 def _lines(inline: Token) -> list[str]:

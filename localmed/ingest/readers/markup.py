@@ -214,8 +214,7 @@ def cells_of(table: Any) -> list[tables.Cell]:
 
 
 def _span(cell: Any, name: str) -> int:
-    number = str(cell.get(name, "1")).strip()
-    return min(int(number), tables.MOST_SPAN) if number.isdecimal() and number.isascii() and len(number) < 6 else 1
+    return tables.span(str(cell.get(name, "1")).strip(), 1)
 
 
 def _hidden(element: Any) -> bool:

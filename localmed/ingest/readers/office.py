@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
@@ -62,6 +62,13 @@ def opened(path: Path, open_it: Callable[[str], T]) -> T:
 def damaged(path: Path, error: Exception) -> InputError:
     """The refusal of a package that cannot be read."""
     return InputError("reader.no_office", name=path.name, reason=reason(error))
+
+
+def tree(part: bytes) -> Any:
+    """The elements of a part that its library leaves as bytes."""
+    from lxml import etree
+
+    return etree.fromstring(part, etree.XMLParser(resolve_entities=False, no_network=True))
 
 
 def line(text: str | None) -> str:

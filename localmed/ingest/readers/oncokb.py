@@ -21,6 +21,7 @@ from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean, read_text
+from localmed.text.tables import listed
 
 FIELD_CHARACTERS = 2_000  # the longest list of alterations has a few hundred; more is not this table
 
@@ -47,13 +48,13 @@ def _record(row: Row, where: Message) -> SourceRecord | Fault:
     if any(len(value) > FIELD_CHARACTERS for value in row.values()):
         return Fault(where, message("reader.field_long", most=FIELD_CHARACTERS))
     gene, variant, cancer = row["gene"], row["variant"], row["cancer"]
-    words = {**row, "level": level, "drugs": " or ".join(_listed(row["drugs"])), "evidence": _oncokb()[effect][level]}
+    words = {**row, "level": level, "drugs": " or ".join(listed(row["drugs"])), "evidence": _oncokb()[effect][level]}
     return SourceRecord(
         key=f"{gene}:{variant}:{cancer}:{level}:{row['drugs']}",
         title=f"{gene} {variant} in {cancer}",
         blocks=(Block.of("paragraph", _oncokb()["sentences"][effect].format_map(words)),),
         language="en",
-        identifiers=tuple(f"oncokb:{gene}:{alteration}" for alteration in _listed(variant)),
+        identifiers=tuple(f"oncokb:{gene}:{alteration}" for alteration in listed(variant)),
     )
 
 
@@ -64,11 +65,6 @@ def _oncokb() -> Mapping[str, Any]:
 def _columns() -> Mapping[str, Sequence[str]]:
     """Our name of a column -> its names in the tables, in lower case."""
     return values.vocabulary()["oncokb"]["columns"]  # type: ignore[no-any-return]
-
-
-def _listed(value: str) -> list[str]:
-    """Alternatives, which the table separates with commas; a plus within one is a combination."""
-    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 # --- the two forms ---------------------------------------------------------------------------------------------------

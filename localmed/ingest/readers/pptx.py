@@ -133,10 +133,7 @@ def _chart(chart: Any) -> Iterator[Block]:
 
 def _diagram(shape: Any) -> Iterator[Block]:
     """The texts of a diagram, which stand in a part of their own."""
-    from lxml import etree
-
     names = {value for element in shape.element.iter() for value in element.attrib.values()}
     for name, relation in shape.part.rels.items():
         if name in names and relation.reltype.endswith(_DIAGRAM) and not relation.is_external:
-            parser = etree.XMLParser(resolve_entities=False, no_network=True)
-            yield from _paragraphs(etree.fromstring(relation.target_part.blob, parser))
+            yield from _paragraphs(office.tree(relation.target_part.blob))

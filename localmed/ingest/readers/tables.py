@@ -68,6 +68,12 @@ def grid(cells: Sequence[Cell]) -> list[Row]:
     return [sorted(shown[row], key=lambda cell: cell.column) for row in sorted(shown)]
 
 
+def span(number: str, otherwise: int) -> int:
+    """How many columns or rows a cell claims by a source's ``number``."""
+    plain = number.isdecimal() and number.isascii() and len(number) < 6
+    return min(int(number), MOST_SPAN) if plain else otherwise
+
+
 def width_of(cells: Sequence[Cell]) -> int:
     """How many columns there are."""
     return max((cell.column + cell.width for cell in cells), default=0)

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from localmed.domain import message
+from localmed.domain import Message, message
 from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers.encoding import read_text
@@ -29,7 +29,6 @@ from localmed.ingest.readers.values import one_line
 HEADING_CHARACTERS = 80  # a longer line is a sentence; guidelines' headings run to ~70
 CHINESE_HEADING_CHARACTERS = 30
 _TITLE_CHARACTERS = 150
-CUT_SHORT = message("reader.cut_short")
 
 _UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[A-Z\u3400-\u9fff]")
@@ -57,9 +56,8 @@ _BOOK_SENTENCE = re.compile(r"[.。!?！？;；]$|[.!?] [A-Z]|[。！？]")
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """The file as one record."""
-    text = read_text(path)
-    notes = (CUT_SHORT,) if text.endswith("\ufffd") else ()
-    blocks = tuple(blocks_of(text.removesuffix("\ufffd")))
+    text, notes = whole_text(path)
+    blocks = tuple(blocks_of(text))
     if not blocks:
         raise InputError("reader.no_text", name=path.name)
     yield SourceRecord("", _title(blocks) or path.stem, blocks, notes=notes)
@@ -67,13 +65,25 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
 
 def read_book(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - as above
     """The textbook as one record."""
-    text = read_text(path)
-    lines = filter(None, map(one_line, text.removesuffix("\ufffd").split("\n")))
+    text, notes = whole_text(path)
+    lines = filter(None, map(one_line, text.split("\n")))
     levels = [(line, _book_level(line)) for line in lines]
     blocks = tuple(Block.of("heading" if level else "paragraph", line, level) for line, level in levels)
     if not any(block.kind == "paragraph" for block in blocks):
         raise InputError("reader.no_text", name=path.name)
-    yield SourceRecord("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
+    yield SourceRecord("", path.stem, blocks, notes=notes)
+
+
+def whole_text(path: Path, declared: str = "") -> tuple[str, tuple[Message, ...]]:
+    """The text of a file, and a note where it ends within a character."""
+    text = read_text(path, declared)
+    cut = text.endswith("\ufffd")
+    return text.removesuffix("\ufffd"), (message("reader.cut_short"),) if cut else ()
+
+
+def first_heading(blocks: Sequence[Block]) -> str:
+    """The text of the first heading; "" where there is none."""
+    return next((" ".join(line.text for line in block.lines) for block in blocks if block.kind == "heading"), "")
 
 
 def blocks_of(text: str) -> Iterator[Block]:

@@ -29,7 +29,7 @@ from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.tables import Cell
 
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-_RANGE = re.compile(r"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
+_RANGE = re.compile(r"[A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7}")
 _QUOTED = re.compile(r'"([^"]*)"')
 _DATE_ONLY = re.compile(r"[hs]", re.IGNORECASE)
 _FIGURES = 15  # that a spreadsheet's number holds; more are noise of binary fractions
@@ -152,6 +152,7 @@ def _cells(sheet: Any, layout: _Layout) -> list[Cell]:
 def _layout(path: Path, part: str) -> _Layout:
     """What the sheet in ``part`` hides and merges, read in one pass in constant memory."""
     from defusedxml.ElementTree import iterparse
+    from openpyxl.utils.cell import range_boundaries
 
     layout = _Layout()
     with zipfile.ZipFile(path) as package, package.open(part.lstrip("/")) as file:
@@ -165,18 +166,10 @@ def _layout(path: Path, part: str) -> _Layout:
                 element.clear()
             elif element.tag == _S + "col" and element.get("hidden") in ("1", "true"):
                 layout.columns.append((int(element.get("min", "0")), int(element.get("max", "0"))))
-            elif element.tag == _S + "mergeCell" and (merged := _RANGE.fullmatch(element.get("ref", ""))):
-                first, last = _column(merged[1]), _column(merged[3])
-                size = (int(merged[4]) - int(merged[2]) + 1, last - first + 1)
-                layout.merged[int(merged[2]), first] = size
+            elif element.tag == _S + "mergeCell" and _RANGE.fullmatch(element.get("ref", "")):
+                left, top, right, bottom = range_boundaries(element.get("ref"))
+                layout.merged[top, left] = (bottom - top + 1, right - left + 1)
     return layout
-
-
-def _column(letters: str) -> int:
-    number = 0
-    for letter in letters:
-        number = number * 26 + ord(letter) - 64
-    return number
 
 
 def _notes(path: Path, book: Any, layouts: list[_Layout]) -> Iterator[Message]:

@@ -13,8 +13,8 @@
     text = ["indications", "dosage"]        # each an element; its paragraphs are those of the elements inside
     edition = "meta/revised/@date"
 
-Rules: names are without namespaces. What our fields mean is ``fields.py``'s. A table of HTML's or JATS' model becomes
-rows under their headers. An element that holds words is a paragraph; one that holds only elements is not.
+Rules: names are without namespaces. What our fields mean is ``json_records.py``'s. A table of HTML's or JATS' model
+becomes rows under their headers. An element that holds words is a paragraph; one that holds only elements is not.
 
 Not covered: conditions in paths; entities and external references, which are refused.
 """

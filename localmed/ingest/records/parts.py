@@ -13,6 +13,7 @@ from localmed.domain.errors import InputError
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.ingest.readers.encoding import clean
 from localmed.text import measures
+from localmed.text.identifiers import FORMS
 
 ENTRIES = 200  # of each list; a long record names 50 problems
 LONGEST = 1_000  # characters of an entry looked at
@@ -122,11 +123,7 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _TITLED = re.compile(r"\b(Mr|Mrs|Ms|Miss|Dr|Prof)\.?\s+[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)?")
-_NUMBERS = re.compile(
-    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,63}|(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)|(?<!\d)1[3-9]\d{9}(?!\d)"
-    r"|(?<!\d)\d{17}[\dXx](?!\w)"
-    r"|(?<!\d)\(?\d{3}\)?[ -]\d{3}-\d{4}(?!\d)"
-)
+_NUMBERS = re.compile("|".join(FORMS))
 _NAMES = re.compile(r"(?:patient(?:'s)? |full )?name|mrn|患者姓名|姓名|住院号|病历号", re.IGNORECASE)
 
 

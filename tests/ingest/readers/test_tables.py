@@ -156,3 +156,10 @@ def test_csv_rows_as_records_and_what_is_broken(tmp_path: Path) -> None:
     path.write_text(" \n\n", encoding="utf-8")
     with pytest.raises(InputError, match=pattern("reader.no_text.what")):
         list(csv_rows.read(path, FieldMapping()))
+
+
+@pytest.mark.parametrize(
+    ("number", "span"), [("3", 3), ("99999", tables.MOST_SPAN), ("٣", 1), ("-2", 1), ("9" * 99, 1)]
+)
+def test_a_cell_claims_no_more_columns_than_there_may_be(number: str, span: int) -> None:
+    assert tables.span(number, 1) == span

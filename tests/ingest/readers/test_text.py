@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import message
 from localmed.domain.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord
@@ -78,12 +79,13 @@ def test_nonsense_is_refused_and_not_shown(data: bytes, why: str) -> None:
     assert str(refused.value).isascii()
 
 
-def test_a_file_cut_inside_a_character_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "cut.txt"
+@pytest.mark.parametrize("ending", ["txt", "md", "html", "csv"])
+def test_a_file_cut_inside_a_character_says_so(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"cut.{ending}"
     path.write_bytes(ZH.encode()[:-2])
     record = one(path)
-    assert record.notes == (text.CUT_SHORT,)
-    assert record.blocks[-1].lines[-1].text == "医生须告知病人并记录血压"
+    assert record.notes == (message("reader.cut_short"),)
+    assert record.blocks[-1].lines[-1].text.endswith("医生须告知病人并记录血压")
 
 
 def test_page_breaks_end_paragraphs_and_nothing_invisible_stays() -> None:
