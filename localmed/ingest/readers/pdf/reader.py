@@ -20,29 +20,29 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest.line_ends import JOINER
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, Working
-from localmed.ingest.readers.pdf.grid import Grid, Separator
-from localmed.ingest.readers.pdf.layout import reading_order
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, Working
+from localmed.ingest.readers.pdf.grid import Grid, pieces_of
+from localmed.ingest.readers.pdf.layout import Placed, reading_order
 from localmed.ingest.readers.pdf.opening import cut_off, opened
-from localmed.ingest.readers.pdf.page import Figure, Page, placed_back, read_page
+from localmed.ingest.readers.pdf.page import Figure, Page, read_page
 from localmed.ingest.readers.pdf.paragraphs import (
     Body,
     Paragraph,
     body_of,
     column_rows,
     is_heading,
-    joined_over_breaks,
+    join_over_breaks,
     levels,
     paragraphs,
 )
-from localmed.ingest.readers.pdf.scan import placed, read_scans, remedy, summaries
-from localmed.ingest.readers.pdf.tables import Carry, at_top, cells_by_grid, lost_notes, table_blocks
+from localmed.ingest.readers.pdf.scan import read_scans, remedy, summaries
+from localmed.ingest.readers.pdf.tables import Carry, at_top, lost_notes, placed, table_blocks
 from localmed.ingest.readers.pdf.text import Piece, cleaned
 
 # --- what recurs on many pages at one place ---------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def without_furniture(pages: Sequence[Page]) -> tuple[list[Page], int]:
                 places[key].append((piece.middle, page.number))
     for place in places.values():
         place.sort()
-    body = body_of(piece for page in pages for piece in page.pieces if piece.cell < 0)
+    body = body_of(piece for page in pages for piece in page.pieces if piece.cell is None)
     odd = [page.number % 2 for page in pages if page.pieces]
     document = _Document(places, (odd.count(0), odd.count(1)), body.size)
     kept = [
@@ -123,7 +123,7 @@ def _keys(piece: Piece, page: Page) -> Iterator[Key]:
 
 
 def _zone(piece: Piece, page: Page) -> str:
-    if piece.cell >= 0:
+    if piece.cell:
         return ""
     if not piece.upright:
         return "side"
@@ -258,7 +258,6 @@ TITLE_CHARACTERS = 250  # longer "titles" are first paragraphs
 TITLE_SIZE = 1.2  # of the body size, for a title taken from the first pages
 TITLE_PAGES = 2
 TOLD = 25  # pages, ~5 s: how often it is said which one is being read
-Item = Piece | Grid | Figure | Separator
 _PROGRAM_TITLE = re.compile(r"^(?:microsoft |untitled|slide |document\d*$|\S+\.\w{2,5}$|\S*_\S*$)", re.IGNORECASE)
 
 
@@ -293,15 +292,13 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
         if cut:
             raise InputError("pdf.cut", name=path.name)
         raise InputError(_nothing(path.name, kept), remedy(kept, bounds))
-    body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
+    body = body_of(piece for page in kept for piece in page.pieces if piece.cell is None)
     flow = _flow(kept, body)
-    blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
-    torn = (line.box for block in blocks if block.doubtful for line in block.lines)
-    flow.carry.doubtful |= {box.page for box in torn if box}
+    blocks = settled(_blocks(flow, body))
     title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
     notes = (*_notes(kept, removed), *lost_notes(flow.carry), *((message("pdf.end_lost"),) if cut else ()))
     lost = sum(page.lost for page in kept)
-    yield SourceRecord("", title, tuple(placed(blocks, kept)), pages=count, notes=notes, lost=lost)
+    yield SourceRecord("", title, tuple(blocks), pages=count, notes=notes, lost=lost)
 
 
 def _nothing(name: str, pages: Sequence[Page]) -> Message:
@@ -315,97 +312,79 @@ def _flow(pages: Sequence[Page], body: Body) -> _Flow:
     for page in pages:
         _add_page(flow, page, body)
         for part in page.parts:
-            lying = _Flow()
+            lying = _Flow(carry=Carry(lost=flow.carry.lost, doubtful=flow.carry.doubtful))
             _add_page(lying, part, body)
             flow.opens.add(len(flow.parts))
-            back = {part.number: part.back}
-            lines = [item if isinstance(item, Block) else _placed(_block(item), back) for item in lying.parts]
-            flow.parts += [block for block in lines if block.lines]
-            flow.carry.lost.update(lying.carry.lost)
-            flow.carry.doubtful |= lying.carry.doubtful
+            flow.parts += [item if isinstance(item, Block) else _block(item, flow.carry) for item in lying.parts]
     return flow
 
 
 def _add_page(flow: _Flow, page: Page, body: Body) -> None:
-    in_cells = cells_by_grid(page.grids, page.pieces)
-    loose = [piece for piece in page.pieces if piece.cell < 0]
-    items: list[Item] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures, *page.separators]
+    loose = [piece for piece in page.pieces if piece.cell is None]
+    items: list[Placed] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures, *page.separators]
     top = True
     for region in reading_order(items, body.size):
         flow.opens.add(len(flow.parts))
         for run in _runs(region):
             if isinstance(run, Grid):
                 first = top and at_top(run, page.height)
-                table = table_blocks(run, in_cells[run.first], page.number, first, flow.carry)
-                flow.parts.extend(_placed(row, {page.number: page.back} if page.back else {}) for row in table)
+                flow.parts.extend(table_blocks(run, pieces_of(run, page.pieces), page.number, first, flow.carry))
                 top = False
             else:
-                flow.parts.extend(paragraphs(column_rows(run, page.number)))
+                flow.parts.extend(paragraphs(column_rows(run)))
     for piece in loose:
         if not piece.upright:
-            flow.parts.extend(paragraphs(column_rows([piece], page.number)))
+            flow.parts.extend(paragraphs(column_rows([piece])))
 
 
-def _runs(region: Sequence[Item]) -> Iterator[list[Piece] | Grid]:
+def _runs(region: Sequence[Placed]) -> Iterator[list[Piece] | Grid]:
     """``region`` as runs of text between its tables and figures."""
     run: list[Piece] = []
     for item in region:
         if isinstance(item, Piece):
             run.append(item)
-        if isinstance(item, Piece | Separator):
-            continue
-        if run:
-            yield run
-        run = []
-        if isinstance(item, Grid):
-            yield item
+        elif isinstance(item, Grid | Figure):
+            if run:
+                yield run
+            run = []
+            if isinstance(item, Grid):
+                yield item
     if run:
         yield run
 
 
-def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
+def _blocks(flow: _Flow, body: Body) -> list[Block]:
     heads = [part for part in flow.parts if isinstance(part, Paragraph) and is_heading(part, body)]
     level = {id(head): rank for head, rank in zip(heads, levels(heads, body), strict=True)}
-    running = [part if isinstance(part, Paragraph) and id(part) not in level else None for part in flow.parts]
-    joined_over_breaks(running, flow.opens)
-    blocks: list[Block] = []
-    for part in flow.parts:
-        if isinstance(part, Block):
-            blocks.append(part)
-        elif part.rows:
-            blocks.append(_placed(_block(part, level.get(id(part), 0)), backs))
-    return blocks
-
-
-def _block(part: Paragraph, level: int = 0) -> Block:
-    """``part`` as a block; a heading where it has a level."""
-    torn = any(row.between for row in part.rows)
-    return Block("heading" if level else "paragraph", tuple(Line(row.text, row.box) for row in part.rows), level, torn)
-
-
-def _placed(block: Block, backs: dict[int, Any]) -> Block:
-    if not any(line.box and line.box.page in backs for line in block.lines):
-        return block
-    lines = [
-        Line(
-            line.text, placed_back(line.box, backs[line.box.page]) if line.box and line.box.page in backs else line.box
-        )
-        for line in block.lines
+    join_over_breaks(
+        [None if isinstance(part, Block) or id(part) in level else part for part in flow.parts], flow.opens
+    )
+    return [
+        part if isinstance(part, Block) else _block(part, flow.carry, level.get(id(part), 0))
+        for part in flow.parts
+        if isinstance(part, Block) or part.rows
     ]
-    return replace(block, lines=tuple(lines))
+
+
+def _block(part: Paragraph, carry: Carry, level: int = 0) -> Block:
+    """``part`` as a block; a heading where it has a level."""
+    lines, torn = tuple(map(placed, part.rows)), any(row.between for row in part.rows)
+    if torn:
+        carry.doubtful |= {line.box.page for line in lines if line.box}
+    return Block("heading" if level else "paragraph", lines, level, torn)
 
 
 def _title(metadata: str, pages: Sequence[Page], body: Body) -> str:
     """The metadata's title if a person wrote it, else the largest heading of the first pages."""
     if 4 <= len(metadata) <= TITLE_CHARACTERS and not _PROGRAM_TITLE.match(metadata) and "�" not in metadata:
         return metadata
-    first = [piece for page in pages[:TITLE_PAGES] for piece in page.pieces if piece.cell < 0 and piece.upright]
+    first = [piece for page in pages[:TITLE_PAGES] for piece in page.pieces if piece.cell is None and piece.upright]
     largest = max((piece.size for piece in first), default=0.0)
     if largest < TITLE_SIZE * body.size:
         return ""
     lead = next(page for page in pages if any(piece.size == largest for piece in page.pieces))
-    rows = column_rows([piece for piece in lead.pieces if piece.size >= 0.97 * largest and piece.upright], lead.number)
-    below = (index for index in range(1, len(rows)) if rows[index].box.y0 - rows[index - 1].box.y1 > largest)
+    rows = column_rows([piece for piece in lead.pieces if piece.size >= 0.97 * largest and piece.upright])
+    below = (index for index in range(1, len(rows)) if rows[index].y0 - rows[index - 1].y1 > largest)
     text = Paragraph(rows[: next(below, None)], 0.0, 0.0).text  # the next heading of its size is not part of it
     return text if 2 <= len(text) <= TITLE_CHARACTERS and any(map(str.isalpha, text)) else ""
 
@@ -429,7 +408,7 @@ def _notes(pages: Sequence[Page], removed: int) -> tuple[Message, ...]:
 
 
 def _lack(page: Page) -> Message | None:
-    if page.needs and not page.scan:
+    if page.needs and page.ocr is None:
         return message("ocr.may_need" if page.characters else "ocr.needs", needs=page.needs)
     return None if page.characters or not page.blank else message("pdf.blank")
 
