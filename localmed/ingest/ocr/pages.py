@@ -34,8 +34,8 @@ TRIES = 2  # of a page whose child hung or crashed
 GIVE_UP = 3  # pages in a row; an engine that fails so often fails on every page, and a book has thousands
 MOST_LINES = 5_000  # of one page; a page of 6-point type in four columns has ~500
 MOST_BYTES = 8 * 2**20  # of one answer: 5,000 lines take ~1 MiB
-NO_PAGE = message("ocr.no_page")
 
+_NO_PAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)  # what an answer that is none raises
 KEPT = 1  # goes up when the child answers the same request otherwise
 
 Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in points
@@ -122,26 +122,23 @@ class Ocr(AbstractContextManager["Ocr"]):
 
     def _answered(self, request: dict[str, Any], taken: Callable[[dict[str, Any]], Answer]) -> Answer | Failure:
         kept = self._kept and self._kept / _name(request)
-        with suppress(OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
+        with suppress(OSError, *_NO_PAGE):
             if kept:
                 return taken(json.loads(_unaltered(kept.read_bytes())))
         bounds = {"bounds": dataclasses.asdict(self._bounds)}
         try:
             line = self._answer(json.dumps(request | bounds).encode() + b"\n")
-        except TimeoutError:
-            return Failure(message("ocr.slow", seconds=self._bounds.ocr_page_seconds), again=True)
-        except children.TooLong:
-            return Failure(NO_PAGE)
-        except OSError:
-            how = children.outcome(self._child.code() if self._child else None)
-            return Failure(message("ocr.crashed", how=how), again=True)
-        try:
             answer = json.loads(line)
             if "failure" in answer:
                 return Failure(received(answer["failure"]))
             read = taken(answer)
-        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
-            return Failure(NO_PAGE)
+        except TimeoutError:
+            return Failure(message("ocr.slow", seconds=self._bounds.ocr_page_seconds), again=True)
+        except OSError:
+            how = children.outcome(self._child.code() if self._child else None)
+            return Failure(message("ocr.crashed", how=how), again=True)
+        except (children.TooLong, *_NO_PAGE):
+            return Failure(message("ocr.no_page"))
         if kept:
             with suppress(OSError):  # a full disk costs the time to read the page again
                 files.replace(kept, _with_digest(line))
@@ -185,7 +182,7 @@ def _readings(answer: dict[str, Any]) -> Readings:
 
 
 def _scan(answer: dict[str, Any]) -> Scan:
-    """The page in the child's message; raise ``ValueError``, ``TypeError`` or ``LookupError`` where it is none."""
+    """The page in the child's message; raise one of ``_NO_PAGE`` where it is none."""
     lines = tuple(_seen(*line) for line in answer["lines"])
     (width, height), turn = _finite(answer["width"], answer["height"]), int(answer["turn"])
     rules = tuple(_finite(x0, y0, x1, y1) for x0, y0, x1, y1 in answer.get("rules", ()))

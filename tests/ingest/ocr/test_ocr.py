@@ -28,6 +28,7 @@ from localmed.ingest.readers.pdf import scan as pdf_scan
 from localmed.ingest.readers.pdf.opening import opened, raster
 from localmed.ingest.readers.pdf.page import FOREIGN, Page, read_page
 from localmed.ingest.readers.pdf.scan import with_tables
+from localmed.ingest.readers.pdf.tables import Carry, table_blocks
 from tests.ingest.readers.pdf import fixtures as make
 from tests.words import phrase, said, words
 
@@ -308,6 +309,11 @@ def test_a_slanted_table_gets_its_cells_and_strokes_of_letters_make_none() -> No
     placed, (grid,), _ = with_tables(pieces, straight.rules, straight.width, straight.height)
     assert (grid.height, grid.width) == (3, 2)
     assert [piece.cell for piece in placed] == list(grid.cells)
+    carry = Carry()
+    rows = table_blocks(grid, placed, 1, True, carry)
+    assert rows
+    assert all(row.doubtful and {line.ocr for line in row.lines} == {0.9} for row in rows)
+    assert not carry.doubtful  # each table that OCR read is; only torn ones are told
 
 
 @needs_engine

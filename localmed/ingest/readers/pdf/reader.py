@@ -17,7 +17,7 @@ import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -42,7 +42,7 @@ from localmed.ingest.readers.pdf.paragraphs import (
     paragraphs,
 )
 from localmed.ingest.readers.pdf.scan import read_scans, remedy, summaries
-from localmed.ingest.readers.pdf.tables import Carry, at_top, lost_notes, placed, table_blocks
+from localmed.ingest.readers.pdf.tables import TOP_OF_PAGE, Carry, lost_notes, placed, table_blocks
 from localmed.ingest.readers.pdf.text import Piece, cleaned
 
 # --- what recurs on many pages at one place ---------------------------------------------------------------------------
@@ -77,15 +77,6 @@ Key = tuple[str, str, Kind]
 Places = dict[Key, list[tuple[float, int]]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
-    """Where each line stands, how many pages have text (even ones, odd ones), and the size of the running text."""
-
-    places: Places
-    pages: tuple[int, int]
-    size: float
-
-
 def without_furniture(pages: Sequence[Page]) -> tuple[list[Page], int]:
     """``pages`` without what recurs, and how many lines went."""
     places: Places = defaultdict(list)
@@ -97,12 +88,22 @@ def without_furniture(pages: Sequence[Page]) -> tuple[list[Page], int]:
         place.sort()
     body = body_of(piece for page in pages for piece in page.pieces if piece.cell is None)
     odd = [page.number % 2 for page in pages if page.pieces]
-    document = _Document(places, (odd.count(0), odd.count(1)), body.size)
-    kept = [
-        replace(page, pieces=tuple(piece for piece in page.pieces if not _recurs(piece, page, document)))
-        for page in pages
-    ]
-    return kept, sum(len(page.pieces) for page in pages) - sum(len(page.pieces) for page in kept)
+    with_text = odd.count(0), odd.count(1)
+
+    def recurs(piece: Piece, page: Page) -> bool:
+        small = piece.size <= SMALLER * body.size
+        for key in _keys(piece, page):
+            kind = key[2]
+            if piece.size > (LARGER_NUMBER if kind == "number" else LARGER) * body.size:
+                continue
+            near = _near_pages(places[key], piece.middle)
+            many = (small or kind == "text") and _is_of_many(near, with_text, small)
+            if len(near) >= RECURS and (kind == "number" or many):
+                return True
+        return False
+
+    kept = [replace(page, pieces=tuple(piece for piece in page.pieces if not recurs(piece, page))) for page in pages]
+    return kept, sum(len(page.pieces) - len(left.pieces) for page, left in zip(pages, kept, strict=True))
 
 
 def _keys(piece: Piece, page: Page) -> Iterator[Key]:
@@ -138,20 +139,6 @@ def _roman(text: str) -> int:
     return sum(-value if value < max(values[index:]) else value for index, value in enumerate(values))
 
 
-def _recurs(piece: Piece, page: Page, document: _Document) -> bool:
-    small = piece.size <= SMALLER * document.size
-    for key in _keys(piece, page):
-        kind = key[2]
-        if piece.size > (LARGER_NUMBER if kind == "number" else LARGER) * document.size:
-            continue
-        near = _near_pages(document.places[key], piece.middle)
-        if len(near) < RECURS:
-            continue
-        if kind == "number" or ((small or kind == "text") and _is_of_many(near, document.pages, small)):
-            return True
-    return False
-
-
 def _near_pages(heights: Sequence[tuple[float, int]], height: float) -> set[int]:
     low = bisect_left(heights, (height - DRIFT, 0))
     high = bisect_right(heights, (height + DRIFT, 1 << 30))
@@ -170,13 +157,10 @@ def _is_of_many(near: set[int], pages: tuple[int, int], small: bool) -> bool:
 
 
 def _longest_run(numbers: set[int], step: int) -> int:
-    longest = 0
-    for start in (number for number in numbers if number - step not in numbers):
-        length = 1
-        while start + length * step in numbers:
-            length += 1
-        longest = max(longest, length)
-    return longest
+    ends: dict[int, int] = {}  # of runs -> how long they are
+    for number in sorted(numbers):
+        ends[number] = ends.get(number - step, 0) + 1
+    return max(ends.values(), default=0)
 
 
 # --- hyphens ----------------------------------------------------------------------------------------------------------
@@ -198,29 +182,13 @@ _OPEN = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)-$")
 _START = re.compile(r"[^\W\d_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of a document in small letters: plain ones, and pairs of neighbours within words with hyphens."""
-
-    plain: frozenset[str]
-    pairs: frozenset[tuple[str, str]]
-
-
 def settled(blocks: Sequence[Block]) -> list[Block]:
     """``blocks`` with the hyphens that belong to their words marked."""
-    words = _words(blocks)
-    return [_marked(block, words) for block in blocks]
-
-
-def _words(blocks: Sequence[Block]) -> _Words:
-    plain: set[str] = set()
-    pairs: set[tuple[str, str]] = set()
+    words: set[str | tuple[str, str]] = set()  # in small letters: plain ones, and neighbours within words with hyphens
     for word in (word.lower() for block in blocks for word in _whole_words(block)):
         parts = word.split("-")
-        if len(parts) == 1:
-            plain.add(word)
-        pairs.update(itertools.pairwise(parts))
-    return _Words(frozenset(plain), frozenset(pairs))
+        words.update([word] if len(parts) == 1 else itertools.pairwise(parts))
+    return [_marked(block, words) for block in blocks]
 
 
 def _whole_words(block: Block) -> Iterator[str]:
@@ -233,23 +201,20 @@ def _whole_words(block: Block) -> Iterator[str]:
         broken = bool(_OPEN.search(line.text))
 
 
-def _marked(block: Block, words: _Words) -> Block:
+def _marked(block: Block, words: Container[str | tuple[str, str]]) -> Block:
     lines = list(block.lines)
-    for index in range(len(lines) - 1):
-        first, second = _OPEN.search(lines[index].text), _START.match(lines[index + 1].text)
+    for index, (line, after) in enumerate(itertools.pairwise(block.lines)):
+        first, second = _OPEN.search(line.text), _START.match(after.text)
         if first and second and second[0][0].islower() and _stays(first[1].lower(), second[0].lower(), words):
-            lines[index] = replace(lines[index], text=lines[index].text + JOINER)
-    return block if lines == list(block.lines) else replace(block, lines=tuple(lines))
+            lines[index] = replace(line, text=line.text + JOINER)
+    return replace(block, lines=tuple(lines))
 
 
-def _stays(first: str, second: str, words: _Words) -> bool:
+def _stays(first: str, second: str, words: Container[str | tuple[str, str]]) -> bool:
     last = first.rpartition("-")[2]
-    if (last, second) in words.pairs:
-        return True
-    if last + second in words.plain:
-        return False
-    known = last in words.plain and second in words.plain
-    return known and len(last) >= SHORTEST_FIRST and len(second) >= SHORTEST_SECOND
+    if (last, second) in words or last + second in words:
+        return (last, second) in words
+    return last in words and second in words and len(last) >= SHORTEST_FIRST and len(second) >= SHORTEST_SECOND
 
 
 # --- reader -----------------------------------------------------------------------------------------------------------
@@ -291,20 +256,16 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
     if not any(page.characters and not page.garbled for page in kept):
         if cut:
             raise InputError("pdf.cut", name=path.name)
-        raise InputError(_nothing(path.name, kept), remedy(kept, bounds))
+        what = message("pdf.nothing", name=path.name, count=count)
+        if any(page.flaw or page.garbled for page in kept):
+            what = message("pdf.nothing_readable", name=path.name, count=count, notes=_notes(kept, 0))
+        raise InputError(what, remedy(kept, bounds))
     body = body_of(piece for page in kept for piece in page.pieces if piece.cell is None)
     flow = _flow(kept, body)
-    blocks = settled(_blocks(flow, body))
+    blocks = tuple(settled(_blocks(flow, body)))
     title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
     notes = (*_notes(kept, removed), *lost_notes(flow.carry), *((message("pdf.end_lost"),) if cut else ()))
-    lost = sum(page.lost for page in kept)
-    yield SourceRecord("", title, tuple(blocks), pages=count, notes=notes, lost=lost)
-
-
-def _nothing(name: str, pages: Sequence[Page]) -> Message:
-    if any(page.flaw or page.garbled for page in pages):
-        return message("pdf.nothing_readable", name=name, count=len(pages), notes=_notes(pages, 0))
-    return message("pdf.nothing", name=name, count=len(pages))
+    yield SourceRecord("", title, blocks, pages=count, notes=notes, lost=sum(page.lost for page in kept))
 
 
 def _flow(pages: Sequence[Page], body: Body) -> _Flow:
@@ -327,7 +288,7 @@ def _add_page(flow: _Flow, page: Page, body: Body) -> None:
         flow.opens.add(len(flow.parts))
         for run in _runs(region):
             if isinstance(run, Grid):
-                first = top and at_top(run, page.height)
+                first = top and run.y0 < TOP_OF_PAGE * page.height
                 flow.parts.extend(table_blocks(run, pieces_of(run, page.pieces), page.number, first, flow.carry))
                 top = False
             else:
@@ -339,18 +300,12 @@ def _add_page(flow: _Flow, page: Page, body: Body) -> None:
 
 def _runs(region: Sequence[Placed]) -> Iterator[list[Piece] | Grid]:
     """``region`` as runs of text between its tables and figures."""
-    run: list[Piece] = []
-    for item in region:
-        if isinstance(item, Piece):
-            run.append(item)
-        elif isinstance(item, Grid | Figure):
-            if run:
-                yield run
-            run = []
-            if isinstance(item, Grid):
-                yield item
-    if run:
-        yield run
+    shown = [item for item in region if isinstance(item, Piece | Grid | Figure)]
+    for _, run in itertools.groupby(shown, lambda item: isinstance(item, Piece)):
+        items = list(run)
+        if text := [item for item in items if isinstance(item, Piece)]:
+            yield text
+        yield from (item for item in items if isinstance(item, Grid))
 
 
 def _blocks(flow: _Flow, body: Body) -> list[Block]:

@@ -83,29 +83,21 @@ def judged(page: Page, lines: Sequence[Piece], readings: Sequence[tuple[str, flo
     pairs = [(line.text, text) for line, (text, sure) in zip(lines, readings, strict=False) if sure >= SURE]
     if len(pairs) < ENOUGH:
         return unchecked(page) if page.doubt == FOREIGN else settled
-    length = sum(max(len(_plain(own)), len(_plain(read))) for own, read in pairs)
-    alike = sum(likeness(own, read) * max(len(_plain(own)), len(_plain(read))) for own, read in pairs) / max(1, length)
-    numbered = [(own, read) for own, read in pairs if _numbers(own) or _numbers(read)]
-    wrong = sum(_numbers(own) != _numbers(read) for own, read in numbered)
+    plain = [(_plain(own), _plain(read)) for own, read in pairs]
+    alike = sum(max(map(len, both)) * SequenceMatcher(None, *both, autojunk=False).ratio() for both in plain)
+    alike /= max(1, sum(max(map(len, both)) for both in plain))
+    numbered = [(_numbers(own), _numbers(read)) for own, read in pairs if _numbers(own + read)]
+    wrong = sum(own != read for own, read in numbered)
     if alike < ALIKE or wrong > 1 or (wrong and len(numbered) < FEW_NUMBERED):
         return replace(settled, needs=page.doubt)
     if wrong:
-        return _with_remark(settled, message("ocr.unlike", count=wrong, compared=len(pairs)))
+        return replace(settled, remarks=(*page.remarks, message("ocr.unlike", count=wrong, compared=len(pairs))))
     return settled
 
 
 def unchecked(page: Page) -> Page:
     """``page`` whose layer could not be compared."""
-    return _with_remark(replace(page, doubt=None), message("ocr.unchecked", why=page.doubt or FOREIGN))
-
-
-def _with_remark(page: Page, remark: Message) -> Page:
-    return replace(page, remarks=(*page.remarks, remark))
-
-
-def likeness(first: str, second: str) -> float:
-    """The share of letters and figures that two lines have in common, in their order."""
-    return SequenceMatcher(None, _plain(first), _plain(second), autojunk=False).ratio()
+    return replace(page, doubt=None, remarks=(*page.remarks, message("ocr.unchecked", why=page.doubt or FOREIGN)))
 
 
 def _plain(text: str) -> str:

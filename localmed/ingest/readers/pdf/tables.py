@@ -195,11 +195,6 @@ def _is_stacked(slot: _Slot) -> bool:
     return values > 1
 
 
-def at_top(grid: Grid, height: float) -> bool:
-    """Whether ``grid`` begins near the top of a page of ``height`` points."""
-    return grid.y0 < TOP_OF_PAGE * height
-
-
 def _same_columns(first: Sequence[float], second: Sequence[float], predicted: bool) -> bool:
     """Whether two tables have the same columns; the layout model puts an edge anywhere in the white between two."""
     if len(first) != len(second) or len(first) < 2:
