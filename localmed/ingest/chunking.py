@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, Span, digest
 from localmed.ingest import line_ends
-from localmed.ingest.parsed import Line, SourceRecord
+from localmed.ingest.parsed import Block, Line, SourceRecord
 from localmed.text.language import HAN, break_point, sentences
 
 _WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
@@ -33,7 +33,7 @@ class Piece:
     offset: int
     row: bool
     paragraph: int
-    doubtful: bool = False
+    doubtful: bool
 
 
 def content_of(record: SourceRecord) -> str:
@@ -51,11 +51,8 @@ def passages(record: SourceRecord, document: Document, settings: ChunkSettings) 
 def _confidence(passage: Passage, sure: Mapping[Box, float]) -> float | None:
     """The mean by characters of what OCR was sure of the passage's lines; None where it read none of them."""
     read = [(span.end - span.start, sure[span.box]) for span in passage.spans if span.box in sure]
-    return (
-        round(sum(size * confidence for size, confidence in read) / max(1, sum(size for size, _ in read)), 3)
-        if read
-        else None
-    )
+    total = max(1, sum(size for size, _ in read))
+    return round(sum(size * confidence for size, confidence in read) / total, 3) if read else None
 
 
 def _passages(record: SourceRecord, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
@@ -69,8 +66,7 @@ def _passages(record: SourceRecord, document: Document, settings: ChunkSettings)
             pending = []
             headings = [*(heading for heading in headings if heading[0] < block.level), (block.level, text)]
         else:
-            pieces = _pieces(text, spans, offset, block.kind == "row", number, settings.characters)
-            pending.extend(replace(piece, doubtful=block.doubtful) for piece in pieces)
+            pending.extend(_pieces(block, text, spans, offset, number, settings.characters))
         offset += len(text) + 1
     yield from _pack(pending, headings, document, settings)
 
@@ -91,7 +87,8 @@ def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
     return joined.text, tuple(spans)
 
 
-def _pieces(text: str, spans: tuple[Span, ...], offset: int, row: bool, paragraph: int, limit: int) -> Iterator[Piece]:
+def _pieces(block: Block, text: str, spans: tuple[Span, ...], offset: int, number: int, limit: int) -> Iterator[Piece]:
+    row = block.kind == "row"
     bounds = [(0, len(text))] if row else sentences(text)
     first = 0  # of the spans that do not end before the piece
     for start, end in bounds:
@@ -103,7 +100,7 @@ def _pieces(text: str, spans: tuple[Span, ...], offset: int, row: bool, paragrap
                 span = spans[at]
                 inside.append(Span(max(span.start, left) - left, min(span.end, right) - left, span.box))
                 at += 1
-            yield Piece(text[left:right], tuple(inside), offset + left, row, paragraph)
+            yield Piece(text[left:right], tuple(inside), offset + left, row, number, block.doubtful)
 
 
 def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:

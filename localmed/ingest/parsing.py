@@ -124,17 +124,18 @@ class Parser(AbstractContextManager["Parser"]):
         if name in OWN_CHILD or path.absolute().parent != self._folder:
             self.close()
         self._folder = path.absolute().parent
-        finished = False
+        request = {
+            "path": str(path.absolute()),
+            "reader": name,
+            "fields": dict(mapping.fields),
+            "options": dict(mapping.options),
+            "bounds": dataclasses.asdict(bounds),
+        }
         try:
-            child = self._sent(_request(path, name, mapping, bounds), bounds)
+            child = self._sent(json.dumps(request).encode("ascii") + b"\n", bounds)
             yield from _counted(child.answers(path), path, bounds)
-            finished = True
-        except _Refused as refusal:
-            # The child is well, it was the file; but one that met a limit (memory) is not trusted with another.
-            finished = not isinstance(refusal.error, LimitExceeded)
-            raise refusal.error from None
         finally:
-            if not finished or name in OWN_CHILD:
+            if name in OWN_CHILD or not (self._child and self._child.well):
                 self.close()
 
     def _sent(self, request: bytes, bounds: ReadBounds) -> _Child:
@@ -157,14 +158,6 @@ class Parser(AbstractContextManager["Parser"]):
         return child
 
 
-class _Refused(Exception):
-    """The child reported an error and goes on."""
-
-    def __init__(self, error: InputError) -> None:
-        super().__init__()
-        self.error = error
-
-
 class _Child:
     """The process and what it reads."""
 
@@ -175,15 +168,17 @@ class _Child:
         self.send, self.kill, self.end = self._process.send, self._process.kill, self._process.end
         self.forget = self._process.forget
         self._left, self._pages = 0.0, 0  # seconds, of the file's and of the pages' that OCR reads; those pages
+        self.well = False  # it has finished a file, and may be given another
 
     def answers(self, path: Path) -> Iterator[Item]:
         """What the child makes of ``path``, up to its closing message."""
-        self._left, self._pages = self.bounds.file_seconds, 0
+        self._left, self._pages, self.well = self.bounds.file_seconds, 0, False
         while True:
             line = self._line(path)
             try:
                 value = json.loads(line)
                 if value == ["done"]:
+                    self.well = True
                     return
                 item = _error(*value) if isinstance(value, list) else received_item(value)
                 if isinstance(item, Working):
@@ -192,7 +187,9 @@ class _Child:
             except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 raise InputError("import.no_record", name=path.name) from None
             if isinstance(item, InputError):
-                raise _Refused(item)
+                # It was the file; but a child that met a limit (memory) is not trusted with another.
+                self.well = not isinstance(item, LimitExceeded)
+                raise item
             yield item
 
     def _work(self, working: Working) -> None:
@@ -213,19 +210,19 @@ class _Child:
         except children.TooLong:
             raise LimitExceeded("import.message_bytes", name=path.name, most=self._most // 2**20) from None
         except BrokenPipeError:
-            raise self._ending(path, self.bounds) from None
+            raise self._ending(path) from None
         if line is None:
             raise LimitExceeded("import.slow", name=path.name, seconds=self.bounds.file_seconds)
         self._left -= time.monotonic() - began
         return line
 
-    def _ending(self, path: Path, bounds: ReadBounds) -> InputError:
+    def _ending(self, path: Path) -> InputError:
         """Why the child ended in the middle of ``path``."""
         code = self._process.code()
         if code is None:
             return InputError("import.silent", name=path.name)
         if code == -signal.SIGXCPU:
-            return LimitExceeded("import.processor", name=path.name, seconds=bounds.file_cpu_seconds)
+            return LimitExceeded("import.processor", name=path.name, seconds=self.bounds.file_cpu_seconds)
         if code == -signal.SIGKILL:
             return InputError("import.killed", name=path.name)
         return InputError("import.crashed", name=path.name, how=children.outcome(code))
@@ -243,29 +240,17 @@ def _admit(path: Path, bounds: ReadBounds) -> None:
         raise LimitExceeded("import.file_bytes", name=path.name, most=bounds.file_bytes)
 
 
-def _request(path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> bytes:
-    request = {
-        "path": str(path.absolute()),
-        "reader": reader,
-        "fields": dict(mapping.fields),
-        "options": dict(mapping.options),
-        "bounds": dataclasses.asdict(bounds),
-    }
-    return json.dumps(request).encode("ascii") + b"\n"
-
-
 def _counted(items: Iterator[Item], path: Path, bounds: ReadBounds) -> Iterator[Item]:
     """``items`` with the bounds on their number kept."""
     records = faults = 0
     for item in items:
         if isinstance(item, Fault):
             faults += 1
-        else:
-            records += 1
-        if records > bounds.records:
+            if faults > bounds.faults:
+                continue
+        elif (records := records + 1) > bounds.records:
             raise LimitExceeded("import.records", name=path.name, most=bounds.records)
-        if not isinstance(item, Fault) or faults <= bounds.faults:
-            yield item
+        yield item
     if faults > bounds.faults:
         yield Fault(FILE, message("import.more_faults", count=faults - bounds.faults))
 

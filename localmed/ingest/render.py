@@ -32,7 +32,7 @@ import pymupdf
 
 from localmed.domain import Box, errors
 from localmed.domain.errors import InputError, LocalmedError, reason
-from localmed.ingest.readers.pdf.opening import opened, silence
+from localmed.ingest.readers.pdf.opening import opened, picture, pixels, silence
 from localmed.process import confined
 
 THUMBNAIL_DPI = 80  # text of 9 points can just be read, and a page of text takes ~60 KB
@@ -40,7 +40,6 @@ THUMBNAIL_PIXELS = 1200  # a side; a folded plan or a poster is shown smaller
 THUMBNAIL_QUALITY = 55  # of JPEG; below 40 small print is lost
 DPI = 110  # body text is comfortable to read on a ward screen at full width
 MOST_PIXELS = 4000  # a side: 48 MB in memory; sharper than any screen, and a 144,000-point page must not cost gigabytes
-LEAST_PIXELS = 1  # of a side, for pages of next to no size
 MEMORY = 2 * 2**30  # bytes of address space of the child; the largest picture needs 0.2 GB
 SECONDS = 60  # of processor time of the child; a page of dense vector graphics takes ~5
 PADDING = 1.0  # points around a line, so that its letters do not touch the border
@@ -55,8 +54,6 @@ TEXT_STYLE = (
     " .mark {background-color: #ffeb6e;}"
 )
 
-_Pixels = tuple[int, int, int, int]
-
 
 def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: int = DPI) -> None:
     """Write a PNG of page ``page`` (1-based) of the PDF ``file`` to ``output`` with ``boxes`` of that page marked."""
@@ -64,11 +61,11 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
         if not 1 <= page <= document.page_count:
             raise InputError("pdf.no_such_page", name=file.name, page=page, count=document.page_count)
         try:
-            picture, scale = _picture(document[page - 1], dpi)
+            drawn, scale = picture(document[page - 1], dpi, MOST_PIXELS)
         except Exception:  # MuPDF raises many classes, and its messages may quote the page
             raise InputError("pdf.page_undrawable", name=file.name, page=page) from None
     shown_boxes = [box for box in boxes if box.page == page]
-    _save(_marked(picture, [_pixels(box, scale, picture) for box in _by_line(shown_boxes)]), output)
+    _save(_marked(drawn, [_area(box, scale, drawn) for box in _by_line(shown_boxes)]), output)
 
 
 def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
@@ -78,8 +75,8 @@ def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
             if not 1 <= number <= document.page_count:
                 continue
             try:
-                picture, _ = _picture(document[number - 1], THUMBNAIL_DPI, THUMBNAIL_PIXELS)
-                packed = picture.tobytes("jpeg", jpg_quality=THUMBNAIL_QUALITY)
+                drawn, _ = picture(document[number - 1], THUMBNAIL_DPI, THUMBNAIL_PIXELS)
+                packed = drawn.tobytes("jpeg", jpg_quality=THUMBNAIL_QUALITY)
             except Exception:  # noqa: S112  MuPDF raises many classes; whoever asked sees which page is missing
                 continue
             (folder / f"{number}.jpg").write_bytes(packed)
@@ -97,7 +94,7 @@ def render_text(title: str, text: str, start: int, end: int, output: Path) -> No
     with pymupdf.open() as document:
         page = document.new_page(width=TEXT_WIDTH, height=height)
         page.insert_htmlbox(_frame(height), body, css=TEXT_STYLE)
-        _save(_picture(page, DPI)[0], output)
+        _save(picture(page, DPI, MOST_PIXELS)[0], output)
 
 
 def _frame(height: float) -> Any:
@@ -115,18 +112,6 @@ def _text_height(body: str) -> float:
         story.reset()
         height *= 2
     return height
-
-
-def _picture(page: Any, dpi: int, most: int = MOST_PIXELS) -> tuple[Any, float]:
-    """A page drawn, and its pixels per point."""
-    scale = _scale(page.rect.width, page.rect.height, dpi, most)
-    return page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False), scale
-
-
-def _scale(width: float, height: float, dpi: int, most: int = MOST_PIXELS) -> float:
-    """Pixels per point: ``dpi``, or less where the picture would grow too large."""
-    longest = max(width, height, 1.0)
-    return float(max(min(dpi / 72, most / longest), LEAST_PIXELS / max(min(width, height), 1.0)))
 
 
 def _by_line(boxes: Sequence[Box]) -> list[Box]:
@@ -150,40 +135,37 @@ def _one_line(first: Box, second: Box) -> bool:
     return shared > SAME_LINE * lower and apart < lower
 
 
-def _pixels(box: Box, scale: float, picture: Any) -> _Pixels:
-    x0, x1 = sorted((box.x0, box.x1))
-    y0, y1 = sorted((box.y0, box.y1))
-    sides = (
-        (x0 - PADDING, picture.width),
-        (y0 - PADDING, picture.height),
-        (x1 + PADDING, picture.width),
-        (y1 + PADDING, picture.height),
-    )
-    left, top, right, bottom = (int(max(0.0, min(float(most), side * scale))) for side, most in sides)
-    return left, top, right, bottom
+def _area(box: Box, scale: float, drawn: Any) -> tuple[int, int, int, int]:
+    """Where ``box`` lies on the picture ``drawn``, in pixels, with some air around."""
+    (x0, x1), (y0, y1) = sorted((box.x0, box.x1)), sorted((box.y0, box.y1))
+
+    def inside(side: float, most: int) -> int:
+        return int(max(0.0, min(float(most), side * scale)))
+
+    left, top = inside(x0 - PADDING, drawn.width), inside(y0 - PADDING, drawn.height)
+    return left, top, inside(x1 + PADDING, drawn.width), inside(y1 + PADDING, drawn.height)
 
 
-def _marked(picture: Any, areas: Sequence[_Pixels]) -> Any:
-    """``picture`` with ``areas`` multiplied by yellow and framed; each pixel once, however the areas overlap."""
+def _marked(drawn: Any, areas: Sequence[tuple[int, int, int, int]]) -> Any:
+    """``drawn`` with ``areas`` multiplied by yellow and framed; each pixel once, however the areas overlap."""
     if not areas:
-        return picture
-    rows = np.frombuffer(picture.samples, np.uint8).reshape(picture.height, picture.stride).copy()
-    pixels = rows[:, : 3 * picture.width].reshape(picture.height, picture.width, 3)
-    inside = np.zeros(pixels.shape[:2], bool)
+        return drawn
+    shown = pixels(drawn).copy()
+    inside = np.zeros(shown.shape[:2], bool)
     for x0, y0, x1, y1 in areas:
         inside[y0:y1, x0:x1] = True
-    pixels[inside] = pixels[inside].astype(np.uint16) * FILL // 255
+    shown[inside] = shown[inside].astype(np.uint16) * FILL // 255
     for x0, y0, x1, y1 in areas:
         if x0 < x1 and y0 < y1:
-            pixels[y0:y1, [x0, x1 - 1]] = pixels[[y0, y1 - 1], x0:x1] = BORDER
-    return pymupdf.Pixmap(pymupdf.csRGB, picture.width, picture.height, pixels.tobytes(), False)
+            shown[y0:y1, [x0, x1 - 1]] = shown[[y0, y1 - 1], x0:x1] = BORDER
+    return pymupdf.Pixmap(pymupdf.csRGB, drawn.width, drawn.height, shown.tobytes(), False)
 
 
-def _save(picture: Any, output: Path) -> None:
-    """Write ``picture`` beside ``output`` and move it there."""
+def _save(drawn: Any, output: Path) -> None:
+    """Write ``drawn`` beside ``output`` and move it there."""
     beside = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
-        beside.write_bytes(picture.tobytes("png"))
+        beside.write_bytes(drawn.tobytes("png"))
         os.replace(beside, output)  # noqa: PTH105  the atomic move is the point
     except OSError as error:
         beside.unlink(missing_ok=True)

@@ -164,6 +164,15 @@ def test_small_files_share_a_child_that_is_replaced_when_it_dies_idle(parser: Pa
     assert pid_of(third) != first
 
 
+def test_a_child_that_met_a_limit_gets_no_other_file_and_one_that_refused_does(parser: Parser, file: Path) -> None:
+    first, _ = attempt(parser, file, "nothing")
+    assert attempt(parser, file, "raise")[1]
+    second, _ = attempt(parser, file, "nothing")
+    assert isinstance(attempt(parser, file, "large")[1], LimitExceeded)
+    third, _ = attempt(parser, file, "nothing")
+    assert pid_of(first) == pid_of(second) != pid_of(third)
+
+
 def test_a_reader_with_its_own_child_gets_a_fresh_one_each_time(
     parser: Parser, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

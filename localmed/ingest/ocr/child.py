@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.config import ReadBounds
-from localmed.domain import Message, message
+from localmed.domain import message
 from localmed.ingest.ocr.gutters import over_gutters
 from localmed.messages import as_json
 from localmed.process import confined
@@ -115,16 +115,12 @@ def main() -> None:
             places = request.get("lines")
             answer = read(engine, path, page) if places is None else read_lines(engine, path, page, places)
         except MemoryError:
-            answer = _failure(message("ocr.memory", most=bounds.ocr_memory_bytes // 2**20))
+            answer = {"failure": as_json(message("ocr.memory", most=bounds.ocr_memory_bytes // 2**20))}
         except Exception as error:  # of the engine or of MuPDF; a message may hold text of the page
-            answer = _failure(message("ocr.engine", place=confined.place(error)))
+            answer = {"failure": as_json(message("ocr.engine", place=confined.place(error)))}
         replies.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         replies.flush()
     os._exit(0)
-
-
-def _failure(why: Message) -> dict[str, Any]:
-    return {"failure": as_json(why)}
 
 
 def load(threads: int) -> Engine:
@@ -282,14 +278,10 @@ def _lines_of(image: Any, axes: tuple[int, int]) -> list[Rule]:
     return drawn
 
 
-def mean_confidence(lines: list[Line]) -> float:
-    """The mean of the lines' confidence by their characters; 0 without a line."""
-    return sum(confidence * len(text) for text, confidence, _ in lines) / max(1, sum(len(text) for text, _, _ in lines))
-
-
 def _reads_badly(lines: list[Line]) -> bool:
     """Whether the page may lie on its side or stand on its head."""
-    return bool(lines) and (_mostly_stands(lines) or mean_confidence(lines) < SURE)
+    sure = sum(confidence * len(text) for text, confidence, _ in lines)
+    return bool(lines) and (_mostly_stands(lines) or sure < SURE * sum(len(text) for text, _, _ in lines))
 
 
 def _mostly_stands(lines: list[Line]) -> bool:

@@ -18,14 +18,13 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from localmed.config import ReadBounds
-from localmed.domain import Box, Message, message
+from localmed.domain import Message, message
 from localmed.domain.errors import received
 from localmed.ingest.ocr.child import identity
 from localmed.process import children, files
@@ -35,8 +34,8 @@ TRIES = 2  # of a page whose child hung or crashed
 GIVE_UP = 3  # pages in a row; an engine that fails so often fails on every page, and a book has thousands
 MOST_LINES = 5_000  # of one page; a page of 6-point type in four columns has ~500
 MOST_BYTES = 8 * 2**20  # of one answer: 5,000 lines take ~1 MiB
-NO_PAGE = message("ocr.no_page")
 
+_NO_PAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)  # what an answer that is none raises
 KEPT = 1  # goes up when the child answers the same request otherwise
 
 Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in points
@@ -76,23 +75,10 @@ class Failure:
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Scanned:
-    """A line put in its place: on the straightened page (``frame``), and on the page as displayed (``box``).
-
-    ``confidence`` is None for what the page's own text says.
-    """
-
-    text: str
-    frame: Frame
-    box: Box
-    confidence: float | None
-
-
 Answer = TypeVar("Answer", Scan, Readings)
 
 
-class Ocr:
+class Ocr(AbstractContextManager["Ocr"]):
     """Reads pages; a context manager that leaves no child behind."""
 
     def __init__(self, bounds: ReadBounds, command: Sequence[str] = COMMAND, kept: Path | None = None) -> None:
@@ -102,10 +88,7 @@ class Ocr:
         self._failed = 0  # pages in a row
         self._tried = 0  # times, the page that failed last
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -139,27 +122,23 @@ class Ocr:
 
     def _answered(self, request: dict[str, Any], taken: Callable[[dict[str, Any]], Answer]) -> Answer | Failure:
         kept = self._kept and self._kept / _name(request)
-        with suppress(OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
+        with suppress(OSError, *_NO_PAGE):
             if kept:
                 return taken(json.loads(_unaltered(kept.read_bytes())))
         bounds = {"bounds": dataclasses.asdict(self._bounds)}
         try:
             line = self._answer(json.dumps(request | bounds).encode() + b"\n")
-        except TimeoutError:
-            return Failure(message("ocr.slow", seconds=self._bounds.ocr_page_seconds), again=True)
-        except children.TooLong:
-            return Failure(NO_PAGE)
-        except OSError:
-            return Failure(
-                message("ocr.crashed", how=children.outcome(self._child.code() if self._child else None)), again=True
-            )
-        try:
             answer = json.loads(line)
             if "failure" in answer:
                 return Failure(received(answer["failure"]))
             read = taken(answer)
-        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
-            return Failure(NO_PAGE)
+        except TimeoutError:
+            return Failure(message("ocr.slow", seconds=self._bounds.ocr_page_seconds), again=True)
+        except OSError:
+            how = children.outcome(self._child.code() if self._child else None)
+            return Failure(message("ocr.crashed", how=how), again=True)
+        except (children.TooLong, *_NO_PAGE):
+            return Failure(message("ocr.no_page"))
         if kept:
             with suppress(OSError):  # a full disk costs the time to read the page again
                 files.replace(kept, _with_digest(line))
@@ -203,27 +182,26 @@ def _readings(answer: dict[str, Any]) -> Readings:
 
 
 def _scan(answer: dict[str, Any]) -> Scan:
-    """The page in the child's message; raise ``ValueError``, ``TypeError`` or ``LookupError`` where it is none."""
+    """The page in the child's message; raise one of ``_NO_PAGE`` where it is none."""
     lines = tuple(_seen(*line) for line in answer["lines"])
-    width, height, turn = float(answer["width"]), float(answer["height"]), int(answer["turn"])
-    rules = tuple(_rule(*rule) for rule in answer.get("rules", ()))
-    if max(len(lines), len(rules)) > MOST_LINES or turn not in range(4) or not math.isfinite(width + height):
+    (width, height), turn = _finite(answer["width"], answer["height"]), int(answer["turn"])
+    rules = tuple(_finite(x0, y0, x1, y1) for x0, y0, x1, y1 in answer.get("rules", ()))
+    if max(len(lines), len(rules)) > MOST_LINES or turn not in range(4):
         raise ValueError
     return Scan(width, height, turn, lines, rules)
 
 
-def _rule(x0: Any, y0: Any, x1: Any, y1: Any) -> Frame:
-    rule = (float(x0), float(y0), float(x1), float(y1))
-    if not all(map(math.isfinite, rule)):
-        raise ValueError
-    return rule
-
-
 def _seen(text: Any, confidence: Any, corners: Any) -> Seen:
-    places = tuple((float(x), float(y)) for x, y in corners)
+    places = tuple(_finite(x, y) for x, y in corners)
     sure = float(confidence)
     if not isinstance(text, str) or len(places) != 4 or not 0 <= sure <= 1:
         raise ValueError
-    if not all(math.isfinite(value) for place in places for value in place):
-        raise ValueError
     return Seen(text, sure, places)
+
+
+def _finite(*values: Any) -> Any:
+    """``values`` as numbers of a page; raise ``ValueError`` where one is infinite or none."""
+    numbers = tuple(map(float, values))
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError
+    return numbers

@@ -28,6 +28,7 @@ from localmed.ingest.readers.pdf import scan as pdf_scan
 from localmed.ingest.readers.pdf.opening import opened, raster
 from localmed.ingest.readers.pdf.page import FOREIGN, Page, read_page
 from localmed.ingest.readers.pdf.scan import with_tables
+from localmed.ingest.readers.pdf.tables import Carry, table_blocks
 from tests.ingest.readers.pdf import fixtures as make
 from tests.words import phrase, said, words
 
@@ -130,7 +131,7 @@ def test_text_pages_and_blank_pages_are_not_given_to_the_engine(tmp_path: Path) 
     document.new_page()
     text, blank = pages_read(make.save(document, tmp_path / "text.pdf"), engine({1: "crash", 2: "crash"}))
     assert text.pieces
-    assert not text.scan
+    assert text.ocr is None
     assert (blank.flaw, blank.needs) == (None, None)
 
 
@@ -138,7 +139,7 @@ def test_hardly_more_than_a_pages_own_text_does_not_replace_it(tmp_path: Path) -
     document = pymupdf.open(make.scan(tmp_path / "scan.pdf", scanned=1))
     document[0].insert_text((50, 110), "Give amoxicillin for ten days", fontsize=10)
     (page,) = pages_read(make.save(document, tmp_path / "cover.pdf"), engine({}))
-    assert not page.scan
+    assert page.ocr is None
     assert not page.needs
     assert [piece.text for piece in page.pieces] == ["Give amoxicillin for ten days"]
 
@@ -153,13 +154,11 @@ def test_text_over_a_picture_stays_as_it_is_and_what_the_picture_says_is_added(t
         page.insert_text(pymupdf.Point(x, 110) * page.derotation_matrix, text, fontsize=10, rotate=rotate)
     path = make.save(document, tmp_path / "slide.pdf")
     (read,) = pages_read(path, engine({1: "slide"}))
-    pieces = sorted(read.pieces, key=lambda piece: piece.x0)
+    pieces = sorted(read.pieces, key=lambda piece: (piece.y0 > 200, piece.x0))
     assert [piece.text for piece in pieces if piece.y0 < 200] == ["Ketamine", "500 µg/kg"]
     assert [piece.text for piece in pieces if piece.y0 > 200] == ["Flow chart of the emergency department"]
-    lines = [Line(scanned.text, Box(1, *scanned.frame)) for scanned in read.scan]
-    shown = [line for block in pdf_scan.placed([Block("paragraph", tuple(lines))], [read]) for line in block.lines]
-    assert [line.ocr for line in shown] == [None] * (len(lines) - 1) + [0.9]
-    assert all(abs((line.box.y0 + line.box.y1) / 2 - 106) < 6 for line in shown[:-1] if line.box)
+    assert [piece.ocr for piece in pieces] == [None, None, 0.9]
+    assert all(abs((piece.box.y0 + piece.box.y1) / 2 - 106) < 6 for piece in pieces[:-1] if piece.box)
 
 
 def test_a_garbled_text_layer_is_replaced_and_without_ocr_it_is_kept_with_a_note(tmp_path: Path) -> None:
@@ -207,11 +206,11 @@ def test_a_text_layer_that_is_not_what_is_printed_is_replaced(tmp_path: Path) ->
     path = layered(tmp_path / "layer.pdf")
     (page,) = pages_read(path, engine({"lines": LAYER.replace("50 mg", "80 mg")}))
     assert page.needs == FOREIGN
-    assert page.scan
+    assert page.ocr
     assert "amoxicillin" in page.pieces[0].text
     (page,) = pages_read(path, engine({"lines": "Nothing of what the layer says stands here"}))
     assert page.needs == FOREIGN
-    assert page.scan
+    assert page.ocr
 
 
 def test_a_sound_text_layer_stays_and_one_that_cannot_be_compared_is_told(tmp_path: Path) -> None:
@@ -270,6 +269,7 @@ def test_boxes_are_those_of_the_page_as_displayed(turn: int) -> None:
     place = {0: (100, 50), 1: (50, wide - 100), 2: (wide - 100, tall - 50), 3: (tall - 50, 100)}[turn]
     line = Seen("Word", 0.9, tuple((place[0] + x, place[1] + y) for x, y in ((0, 0), (0.5, 0), (0.5, 0.5), (0, 0.5))))
     (straight,) = pdf_scan._straightened(Scan(wide, tall, turn, (line,)), 1).lines
+    assert straight.box
     assert abs(straight.box.x0 - 100) < 1
     assert abs(straight.box.y0 - 50) < 1
 
@@ -308,7 +308,12 @@ def test_a_slanted_table_gets_its_cells_and_strokes_of_letters_make_none() -> No
     pieces = [pdf_scan._piece(line, (10, 8.5), {}) for line in straight.lines]
     placed, (grid,), _ = with_tables(pieces, straight.rules, straight.width, straight.height)
     assert (grid.height, grid.width) == (3, 2)
-    assert [piece.cell for piece in placed] == list(range(6))
+    assert [piece.cell for piece in placed] == list(grid.cells)
+    carry = Carry()
+    rows = table_blocks(grid, placed, 1, True, carry)
+    assert rows
+    assert all(row.doubtful and {line.ocr for line in row.lines} == {0.9} for row in rows)
+    assert not carry.doubtful  # each table that OCR read is; only torn ones are told
 
 
 @needs_engine

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 GUTTER_EMS = 0.45  # of the body size; three-column government print has gutters of 1 em, word spaces stay under 0.8
 CORE = 0.6  # of its height: what a line really fills; ascenders of tight lines overlap their neighbours
@@ -32,23 +32,44 @@ MOST_COLUMNS = 40  # strips in one group; an index in small print has 8, a hosti
 DEEPEST = 24  # nesting of cuts; print has 3 or 4, a hostile page must not exhaust the stack
 
 
-class Placed(Protocol):
-    """Something with a place on the page and a type size."""
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Something with a place on the page, in points, and a type size."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    size: float = field(default=0.0, kw_only=True)
 
     @property
-    def x0(self) -> float: ...  # noqa: D102
+    def frame(self) -> tuple[float, float, float, float]:
+        """Its place."""
+        return self.x0, self.y0, self.x1, self.y1
 
     @property
-    def y0(self) -> float: ...  # noqa: D102
+    def centre(self) -> float:
+        """How far right on the page its middle is."""
+        return (self.x0 + self.x1) / 2
 
     @property
-    def x1(self) -> float: ...  # noqa: D102
+    def middle(self) -> float:
+        """How far down on the page its middle is."""
+        return (self.y0 + self.y1) / 2
 
     @property
-    def y1(self) -> float: ...  # noqa: D102
+    def area(self) -> float:
+        """In square points."""
+        return (self.x1 - self.x0) * (self.y1 - self.y0)
 
-    @property
-    def size(self) -> float: ...  # noqa: D102
+    def shared(self, other: Placed) -> float:
+        """The area that it has in common with ``other``."""
+        wide, tall = min(self.x1, other.x1) - max(self.x0, other.x0), min(self.y1, other.y1) - max(self.y0, other.y0)
+        return max(wide, 0.0) * max(tall, 0.0)
+
+    def holds(self, other: Placed) -> bool:
+        """Whether the middle of ``other`` stands in it; never of what is not a number."""
+        return self.x0 <= other.centre <= self.x1 and self.y0 <= other.middle <= self.y1
 
 
 Item = TypeVar("Item", bound=Placed)
@@ -156,10 +177,12 @@ def _groups(bands: list[list[Item]], body: float) -> list[_Group[Item]]:
     for band in bands:
         covered = _covered(band)
         last = groups[-1] if groups else None
-        if last is not None and _gutters(last.covered, body) and _gutters(_union(last.covered, covered), body):
-            last.bands.append(band)
-            last.covered = _union(last.covered, covered)
-            continue
+        if last is not None and _gutters(last.covered, body):
+            both = _union([*last.covered, *covered])
+            if _gutters(both, body):
+                last.bands.append(band)
+                last.covered = both
+                continue
         group = _Group([band], covered)
         _take_back(groups, group, body)
         groups.append(group)
@@ -174,7 +197,7 @@ def _take_back(groups: list[_Group[Item]], group: _Group[Item], body: float) -> 
             groups.pop()
         return
     while groups and not _gutters(groups[-1].covered, body):
-        wider = _union(groups[-1].covered, group.covered)
+        wider = _union([*groups[-1].covered, *group.covered])
         if not _gutters(wider, body):
             return
         group.bands[:0] = groups.pop().bands
@@ -189,7 +212,7 @@ def _take_headings(before: _Group[Item], group: _Group[Item], body: float) -> No
     while before.bands and all(item.size >= TRAILING_HEADING * body for item in before.bands[-1]):
         band = before.bands.pop()
         group.bands.insert(0, band)
-        group.covered = _union(group.covered, _covered(band))
+        group.covered = _union([*group.covered, *_covered(band)])
 
 
 def _is_caption(band: Sequence[Item], before: _Group[Item], group: _Group[Item]) -> bool:
@@ -206,18 +229,13 @@ def _is_caption(band: Sequence[Item], before: _Group[Item], group: _Group[Item])
 
 
 def _covered(items: Sequence[Placed]) -> list[Interval]:
-    intervals: list[Interval] = []
-    for start, end in sorted((item.x0, item.x1) for item in items):
-        if intervals and start <= intervals[-1][1]:
-            intervals[-1] = (intervals[-1][0], max(intervals[-1][1], end))
-        else:
-            intervals.append((start, end))
-    return intervals
+    return _union([(item.x0, item.x1) for item in items])
 
 
-def _union(first: list[Interval], second: list[Interval]) -> list[Interval]:
+def _union(intervals: Sequence[Interval]) -> list[Interval]:
+    """``intervals`` with those that meet as one, from left to right."""
     merged: list[Interval] = []
-    for start, end in sorted([*first, *second]):
+    for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         else:

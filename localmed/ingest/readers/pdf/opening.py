@@ -57,7 +57,7 @@ def opened(path: Path) -> Any:
     except InputError:
         raise
     except Exception as error:  # MuPDF raises its own classes, RuntimeError, ValueError and IndexError alike
-        raise _damaged(path, error) from None
+        raise InputError("pdf.circle" if "cycle" in str(error) else "pdf.damaged", name=path.name) from None
     if not pages:
         raise InputError("pdf.no_page", name=path.name)
     return document
@@ -70,10 +70,6 @@ def cut_off(document: Any, path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - END_WITHIN))
         return END not in file.read()
-
-
-def _damaged(path: Path, error: Exception) -> InputError:
-    return InputError("pdf.circle" if "cycle" in str(error) else "pdf.damaged", name=path.name)
 
 
 def _check_magic(path: Path) -> None:
@@ -90,19 +86,28 @@ def _check_magic(path: Path) -> None:
         raise InputError("pdf.no_pdf", name=path.name, looks=message(looks))
 
 
-# --- a page as pixels, for OCR ----------------------------------------------------------------------------------------
+# --- a page as pixels -------------------------------------------------------------------------------------------------
+
+
+def picture(page: Any, dpi: float, most: int, colours: Any = pymupdf.csRGB) -> tuple[Any, float]:
+    """``page`` drawn at ``dpi``, or less so that no side has more than ``most`` pixels; and its pixels per point."""
+    width, height = max(page.rect.width, 1.0), max(page.rect.height, 1.0)
+    scale = max(min(dpi / 72, most / max(width, height)), 1 / min(width, height))
+    return page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=colours, alpha=False), scale
+
+
+def pixels(drawn: Any) -> Any:
+    """A picture in colours as an array (H, W, 3) of bytes, RGB."""
+    rows = np.frombuffer(drawn.samples, np.uint8).reshape(drawn.height, drawn.stride)
+    return rows[:, : 3 * drawn.width].reshape(drawn.height, drawn.width, 3)
 
 
 def raster(path: Path, page: int, dpi: int, most: int) -> tuple[Any, float, float, float]:
-    """Page ``page`` (1-based) at ``dpi``, or less so that no side has more than ``most`` pixels.
+    """Page ``page`` (1-based) at ``dpi``, or less so that no side has more than ``most`` pixels, for OCR.
 
     Returns the pixels (H, W, 3) as BGR bytes, pixels per point, and the page's width and height in points as displayed.
     """
     with opened(path) as document:
         shown = document[page - 1]
-        width, height = float(shown.rect.width), float(shown.rect.height)
-        scale = min(dpi / 72, most / max(width, height, 1.0))
-        picture = shown.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False)
-        pixels = np.frombuffer(picture.samples, np.uint8).reshape(picture.height, picture.stride)
-    rows = pixels[:, : picture.width * 3].reshape(picture.height, picture.width, 3)
-    return np.ascontiguousarray(rows[:, :, ::-1]), scale, width, height
+        drawn, scale = picture(shown, dpi, most)
+        return np.ascontiguousarray(pixels(drawn)[:, :, ::-1]), scale, shown.rect.width, shown.rect.height

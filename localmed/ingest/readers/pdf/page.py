@@ -1,7 +1,7 @@
 """One PDF page as pieces and tables, and what is wrong with it.
 
 Rules: a page whose text mostly runs upwards or downwards (a table in landscape on a portrait page) is turned before it
-is read; ``back`` takes its boxes to the page as displayed. What else runs in another direction, beyond labels, is read
+is read; ``Piece.box`` is on the page as displayed. What else runs in another direction, beyond labels, is read
 as a part of the page, turned likewise. A page over the bound on characters is cut in the order in
 which it was printed. A page that MuPDF cannot read costs that page, not the file.
 
@@ -10,33 +10,32 @@ Not covered: what recurs on many pages (``reader.py``).
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pymupdf
 
-from localmed.domain import Box, Message, message
-from localmed.ingest.ocr.pages import Scanned
+from localmed.domain import Message, message
 from localmed.ingest.readers.encoding import misread
 from localmed.ingest.readers.pdf.grid import (
     Grid,
-    Rectangle,
-    Rules,
-    Separator,
+    as_tables,
     cell_lookup,
     drawn_grids,
-    reads_as_table,
-    renumbered,
     rules,
     separators,
     with_predicted,
 )
-from localmed.ingest.readers.pdf.text import Piece, page_pieces, shown_box
+from localmed.ingest.readers.pdf.layout import Placed
+from localmed.ingest.readers.pdf.opening import picture
+from localmed.ingest.readers.pdf.text import Piece, page_pieces, rounded, shown_box
 
 # --- whether a text can be used ---------------------------------------------------------------------------------------
 
@@ -67,10 +66,7 @@ FEW = 200  # characters over an image that covers the page: stamps and captions 
 ENOUGH_PAIRS = 150  # of letters, before they say anything: some 30 words
 LEAST_COMMON_PAIRS = 0.3  # of them; pages of English have > 0.6, lists of genes > 0.4, shifted letters mostly < 0.25
 ODD_PAIRS, ODD_SHARE = 15, 0.35  # of one line: pairs of letters that say something, and the share that are common
-ODD_SYMBOLS, ODD_LETTERS = (
-    0.2,
-    8,
-)  # the share of symbols that prose does without, and the least characters of such a line
+ODD_SYMBOLS, ODD_LETTERS = 0.2, 8  # the share of symbols that prose does without; the least characters of such a line
 ENOUGH_HAN = 50  # Chinese characters
 LEAST_COMMON_HAN = 0.6  # of them; pages of Chinese have > 0.94, characters drawn at random < 0.4
 
@@ -178,19 +174,10 @@ def _overprinted(pieces: Sequence[Piece]) -> list[Piece]:
     for piece in sorted(pieces, key=lambda one: one.y0):
         current = [other for other in current if other.y1 > piece.y0]
         for other in current:
-            if _shared(piece, other) > OVER * min(_area(piece), _area(other)):
+            if piece.shared(other) > OVER * min(piece.area, other.area):
                 over |= {id(piece): piece, id(other): other}
         current.append(piece)
     return list(over.values())
-
-
-def _shared(piece: Piece, other: Piece) -> float:
-    wide = min(piece.x1, other.x1) - max(piece.x0, other.x0)
-    return max(wide, 0.0) * max(min(piece.y1, other.y1) - max(piece.y0, other.y0), 0.0)
-
-
-def _area(piece: Piece) -> float:
-    return (piece.x1 - piece.x0) * (piece.y1 - piece.y0)
 
 
 # --- page -------------------------------------------------------------------------------------------------------------
@@ -200,7 +187,7 @@ FURNITURE = 600  # characters that headers and footers may hold; a page with mor
 SCAN_COVERS = 0.5  # of the page
 LABELS = 80  # characters in another direction: labels of axes and marks in the margin have fewer, tables more
 OUTLINED_PATHS = 200  # drawn paths; a page of text drawn as outlines has thousands, an empty form a few dozen
-PROBE_SCALE = 0.7  # pixels a point: 50 dpi shows whether anything lies behind a line
+PROBE_DPI = 50.4  # shows whether anything lies behind a line
 PROBE_PIXELS = 1500  # a side
 PAPER = 245  # of 255: lighter is blank paper
 INKED = 0.6  # of the pixels under white text; under print that runs through it, a third is
@@ -208,15 +195,8 @@ FIGURE_WIDE, FIGURE_TALL = 0.25, 0.04  # of the page: smaller images stand in th
 FIGURE_MOST = 0.8  # of the page: larger ones are backgrounds
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Placed):
     """An image that text is set around."""
-
-    x0: float
-    y0: float
-    x1: float
-    y1: float
-    size: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +211,12 @@ class Page:
     grids: tuple[Grid, ...] = ()
     flaw: Message | None = None
     remarks: tuple[Message, ...] = ()
-    back: Any = None
+    turn: int = 0  # by how many degrees it was turned counterclockwise to be read
     blank: bool = False  # nothing is printed on it, so an empty text is right
     figures: tuple[Figure, ...] = ()
-    separators: tuple[Separator, ...] = ()
+    separators: tuple[Placed, ...] = ()
     needs: Message | None = None  # why it needs OCR, one of ``REASONS``
-    scan: tuple[Scanned, ...] = ()  # the lines that ``pieces`` are made of, if OCR read some of them
+    ocr: float | None = None  # how sure the engine was of what it read of it
     lost: bool = False  # OCR failed on it
     doubt: Message | None = None  # why its text is to be compared with OCR, one of ``UNTRUE``
     parts: tuple[Page, ...] = ()  # what is printed on it in other directions, as pages of their own
@@ -249,131 +229,95 @@ class Page:
     @property
     def garbled(self) -> bool:
         """Whether its text is not what is printed, and nothing better was found."""
-        return self.needs in UNTRUE and not self.scan
+        return self.needs in UNTRUE and self.ocr is None
 
 
 def read_page(document: Any, index: int, bound: int) -> Page:
     """Page ``index`` (0-based) of ``document``, at most ``bound`` characters."""
     try:
-        page = document[index]
-        return _read(page, index + 1, bound)
+        return _read(document[index], index + 1, bound)
     except Exception:  # a damaged page raises whatever MuPDF met; its message may hold text of the page
         return Page(index + 1, 0.0, flaw=message("pdf.page_damaged"))
 
 
 def _read(page: Any, number: int, bound: int) -> Page:
-    rotation = page.rotation_matrix
-    before = page.rotation
-    content = _content(page)
-    turn, *others = _turns(content.pieces)
+    shown, before = page.rotation_matrix, page.rotation
+    whole = _printed(page, number, shown)
+    turn, *others = _turns(whole.pieces)
     parts = []
     for other in others:
         page.set_rotation((before + other) % 360)
-        lying = _content(page, {90, 180, 270})
-        lines = separators(lying.across, lying.pieces, lying.grids)
-        back = page.derotation_matrix * rotation
-        tall = float(page.rect.height)
-        parts.append(Page(number, tall, tuple(lying.pieces), tuple(lying.grids), back=back, separators=lines))
+        parts.append(_printed(page, number, shown, {90, 180, 270}))
     page.set_rotation((before + turn) % 360)
     if turn or others:
-        content = _content(page, {(other - turn) % 360 for other in others})
-    pieces, grids = content.pieces, content.grids
-    back = page.derotation_matrix * rotation if turn else None
-    height = float(page.rect.height)
-    texts = [piece.text for piece in pieces]
-    garbled = is_garbled(texts)
+        whole = _printed(page, number, shown, {(other - turn) % 360 for other in others})
+    texts = [piece.text for piece in whole.pieces]
     if unreadable_share(texts) > MOST_UNREADABLE:
-        return Page(number, height, needs=GARBLED)
-    kept, cut = _cut(pieces, bound)
-    images = [shown_box(image["bbox"], page.rotation_matrix) for image in page.get_image_info()]
-    figures = _figures(images, page.rect, kept)
-    covered = _covered(page, images) > SCAN_COVERS
-    few = sum(len(piece.text) for piece in kept) < FURNITURE
+        return Page(number, whole.height, needs=GARBLED)
+    kept = whole.pieces[: bisect_right(list(accumulate(map(len, texts))), bound)]
+    remarks, share = whole.remarks, unreadable_share(texts[: len(kept)])
+    if len(kept) < len(texts):
+        remarks = (message("pdf.page_cut", most=bound),)
+    elif not remarks and share > DOUBTFUL:
+        remarks = (message("pdf.page_doubtful", share=share),)
+    sheet, characters = Placed(*page.rect), sum(map(len, texts[: len(kept)]))
+    images = [Figure(*shown_box(image["bbox"], page.rotation_matrix)) for image in page.get_image_info()]
+    covered = sum(map(sheet.shared, images)) > SCAN_COVERS * sheet.area
+    few = characters < FURNITURE
     blank = few and not images and len(page.get_cdrawings()) < OUTLINED_PATHS
-    remark = message("pdf.page_cut", most=bound) if cut else content.remark
-    share = unreadable_share([piece.text for piece in kept])
-    if not remark and share > DOUBTFUL:
-        remark = message("pdf.page_doubtful", share=share)
-    remarks = (remark,) if remark else ()
-    lines = separators(content.across, kept, grids)
-    needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, few and covered, blank)
-    why = None if needs else doubt(kept, covered)
-    whole = Page(number, height, tuple(kept), tuple(grids), None, remarks, back, blank, figures, lines, needs)
-    return replace(whole, doubt=why, parts=tuple(parts))
+    needs = why_ocr(characters, is_garbled(texts), few and covered, blank)
+    return replace(
+        whole, pieces=kept, remarks=remarks, blank=blank, needs=needs, doubt=None if needs else doubt(kept, covered),
+        figures=tuple(image for image in images if _stands_alone(image, sheet, kept)), parts=tuple(parts),
+    )  # fmt: skip
 
 
-def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) -> tuple[Figure, ...]:
-    """The images that stand by themselves: large enough, and with no text printed over them."""
-    figures = []
-    for x0, y0, x1, y1 in images:
-        wide, tall = (x1 - x0) / max(page.width, 1.0), (y1 - y0) / max(page.height, 1.0)
-        if wide < FIGURE_WIDE or tall < FIGURE_TALL or wide * tall > FIGURE_MOST:
-            continue
-        if not any(x0 < (piece.x0 + piece.x1) / 2 < x1 and y0 < piece.middle < y1 for piece in pieces):
-            figures.append(Figure(x0, y0, x1, y1))
-    return tuple(figures)
+def _stands_alone(image: Figure, sheet: Placed, pieces: Sequence[Piece]) -> bool:
+    """Whether ``image`` is large enough to set text around it, and has none printed over it."""
+    wide = (image.x1 - image.x0) / max(sheet.x1 - sheet.x0, 1.0)
+    tall = (image.y1 - image.y0) / max(sheet.y1 - sheet.y0, 1.0)
+    fits = wide >= FIGURE_WIDE and tall >= FIGURE_TALL and wide * tall <= FIGURE_MOST
+    return fits and not any(map(image.holds, pieces))
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """What is printed on a page, pieces inside tables cut at the cells' borders; ``across`` are its level rules."""
+def _printed(page: Any, number: int, shown: Any, without: Collection[int] = ()) -> Page:
+    """What is printed on ``page`` but for text that is turned by one of ``without`` degrees.
 
-    pieces: list[Piece]
-    grids: list[Grid]
-    remark: Message | None
-    across: tuple[Rectangle, ...]
-
-
-def _content(page: Any, without: Collection[int] = ()) -> _Content:
-    """What is printed on ``page`` but for text that is turned by one of ``without`` degrees."""
+    Pieces inside tables are cut at the cells' borders. ``shown`` is the rotation of the page as displayed.
+    """
 
     def pieces_in(grids: Sequence[Grid]) -> list[Piece]:
         every = page_pieces(page, cell_lookup(grids) if grids else None)
         return [piece for piece in every if piece.turn not in without]
 
     drawn = rules(page)
-    found, remark = _grids(page, drawn)
-    pieces = pieces_in(found)
-    ruled = [grid for grid in found if reads_as_table(grid, pieces)]
-    if len(ruled) < len(found):
-        ruled = renumbered(ruled)
-        pieces = pieces_in(ruled)
-    grids = ruled if drawn.too_many else renumbered(with_predicted(page, pieces, ruled))
-    if grids != ruled:
-        pieces = pieces_in(grids)
-        kept = [grid for grid in grids if not grid.predicted or reads_as_table(grid, pieces)]
-        if len(kept) < len(grids):
-            grids = renumbered(kept)
-            pieces = pieces_in(grids)
-    inside = [piece for piece in pieces if _on(page.rect, piece)]
-    if len(inside) < len(pieces):
-        remark = remark or message("pdf.page_outside")
+    ruled = drawn_grids(page, drawn)
+    grids, pieces = as_tables(ruled or [], pieces_in)
+    if not drawn.too_many and (more := with_predicted(page, pieces, grids)) != grids:
+        grids, pieces = as_tables(more, pieces_in)
+    inside = list(filter(Placed(*page.rect).holds, pieces))
     seen = _seen(page, inside)
-    if len(seen) < len(inside):
-        remark = remark or message("pdf.page_white")
-    return _Content(seen, grids, remark, drawn.across)
-
-
-def _on(page: Any, piece: Piece) -> bool:
-    """Whether the middle of ``piece`` is on ``page``; comparisons with what is not a number fail."""
-    middle = (piece.x0 + piece.x1) / 2
-    return bool(page.x0 <= middle <= page.x1 and page.y0 <= piece.middle <= page.y1)
-
-
-def _grids(page: Any, drawn: Rules) -> tuple[list[Grid], Message | None]:
-    if drawn.too_many:
-        return [], message("pdf.page_drawn")
-    found = drawn_grids(page, drawn)
-    return found or [], message("pdf.page_tables") if found is None else None
+    flaws = {
+        "pdf.page_drawn": drawn.too_many,
+        "pdf.page_tables": ruled is None,
+        "pdf.page_outside": len(inside) < len(pieces),
+        "pdf.page_white": len(seen) < len(inside),
+    }
+    remarks = [message(code) for code, flawed in flaws.items() if flawed][:1]
+    back = page.derotation_matrix * shown
+    places = (rounded(number, shown_box([round(side, 1) for side in piece.frame], back)) for piece in seen)
+    placed = tuple(replace(piece, box=box) for piece, box in zip(seen, places, strict=True))
+    turn = round(math.degrees(math.atan2(-back.b, back.a))) % 360
+    parted = separators(drawn.across, seen, grids)
+    return Page(number, page.rect.height, placed, tuple(grids), None, tuple(remarks), turn, separators=parted)
 
 
 def _seen(page: Any, pieces: list[Piece]) -> list[Piece]:
     """``pieces`` without white ones on white: nobody reads them on the page, so nothing may be cited from them."""
     if not any(piece.white for piece in pieces):
         return pieces
-    scale = min(PROBE_SCALE, PROBE_PIXELS / max(page.rect.width, page.rect.height, 1.0))
-    picture = page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csGRAY, alpha=False)
-    return [piece for piece in pieces if not piece.white or _inked(picture, piece, scale)]
+    drawn, scale = picture(page, PROBE_DPI, PROBE_PIXELS, pymupdf.csGRAY)
+    return [piece for piece in pieces if not piece.white or _inked(drawn, piece, scale)]
 
 
 def _inked(picture: Any, piece: Piece, scale: float) -> bool:
@@ -392,25 +336,3 @@ def _turns(pieces: Sequence[Piece]) -> list[int]:
         turns[piece.turn] += len(piece.text)
     first, *others = turns.most_common() or [(0, 0)]
     return [first[0], *(turn for turn, characters in others if characters >= LABELS)]
-
-
-def _cut(pieces: Sequence[Piece], bound: int) -> tuple[list[Piece], bool]:
-    kept: list[Piece] = []
-    total = 0
-    for piece in pieces:
-        total += len(piece.text)
-        if total > bound:
-            return kept, True
-        kept.append(piece)
-    return kept, False
-
-
-def _covered(page: Any, images: Sequence[Rectangle]) -> float:
-    """The share of ``page`` that images cover."""
-    return float(sum(abs(page.rect & pymupdf.Rect(image)) for image in images) / (abs(page.rect) or 1.0))
-
-
-def placed_back(box: Box, back: Any) -> Box:
-    """``box`` of a page that was turned for reading, on the page as displayed."""
-    corners = shown_box((box.x0, box.y0, box.x1, box.y1), back)
-    return Box(box.page, *(round(value, 1) for value in corners))

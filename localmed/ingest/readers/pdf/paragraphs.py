@@ -18,12 +18,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from localmed.domain import Box
 from localmed.ingest import line_ends
 from localmed.ingest.readers.pdf.layout import rows as printed_rows
-from localmed.ingest.readers.pdf.text import Face, Piece, is_cjk, row_text
+from localmed.ingest.readers.pdf.text import SAME_SIZE, Piece, is_cjk, set_together
 
-SAME_SIZE = 0.08  # share; sizes within it are one
 SMALLEST = 4.0  # points: of a body size; what is printed smaller cannot be read, and sizes of 0 occur
 WIDE_GAP = 1.3  # of the column's usual line distance
 INDENT_EMS = 0.7
@@ -57,44 +55,6 @@ _CAPTION = re.compile(r"^(?:表|图|Table|TABLE|Figure|FIGURE|Fig\.)\s?[\dA-Z]")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A printed row of one column: its text, place, the face most of it is set in, and all that set words of it."""
-
-    text: str
-    box: Box
-    size: float
-    family: str
-    bold: bool
-    upright: bool = True
-    faces: frozenset[Face] = frozenset()
-    apart: bool = False  # its parts stand far from each other, as in headers, footers and forms
-    between: bool = False  # of a list in columns, in which some row stands beside two others, at the height of neither
-
-    @property
-    def cjk(self) -> bool:
-        """Whether most of it is Chinese."""
-        letters = [character for character in self.text if character.isalpha()]
-        return sum(map(is_cjk, letters)) * 2 > len(letters)
-
-    @property
-    def drawn(self) -> bool:
-        """Whether its font is drawn in the file (Type 3): without a name, and text of one face has many."""
-        return self.family.startswith("Type3")
-
-    def as_large_as(self, other: Row) -> bool:
-        """Whether it has words of a size that ``other`` has too."""
-        sizes, others = ({row.size, *(size for _, size, _ in row.faces)} for row in (self, other))
-        return any(abs(one - another) <= SAME_SIZE * another for one in sizes for another in others)
-
-    def family_of(self, other: Row) -> bool:
-        """Whether it has words of a family that ``other`` has too, in the script that most of it is in."""
-        families, others = (
-            {row.family, *(family for cjk, _, family in row.faces if cjk == row.cjk)} for row in (self, other)
-        )
-        return bool(families & others)
-
-
-@dataclass(frozen=True, slots=True)
 class Body:
     """What running text looks like in a document; ``faces`` are the shares of (script is Chinese, family)."""
 
@@ -107,7 +67,7 @@ class Body:
 class Paragraph:
     """Rows that belong together. ``right`` is the right edge of their column, ``left`` its left edge."""
 
-    rows: list[Row]
+    rows: list[Piece]
     left: float
     right: float
 
@@ -127,7 +87,7 @@ class Paragraph:
     @property
     def full(self) -> bool:
         """Whether the last row reaches the right edge, so that the paragraph may go on elsewhere."""
-        return self.rows[-1].box.x1 >= self.left + FULL_ROW * (self.right - self.left)
+        return self.rows[-1].x1 >= self.left + FULL_ROW * (self.right - self.left)
 
 
 def body_of(pieces: Iterable[Piece]) -> Body:
@@ -139,55 +99,47 @@ def body_of(pieces: Iterable[Piece]) -> Body:
         length = len(piece.text)
         sizes[round(piece.size * 2) / 2] += length
         bold[piece.bold] += length
-        faces[is_cjk(piece.text[len(piece.text) // 2]), piece.family] += length
+        faces[piece.script, piece.family] += length
     total = max(1, faces.total())
     shares = {face: count / total for face, count in faces.items()}
     return Body(max(sizes.most_common(1)[0][0], SMALLEST) if sizes else SMALLEST, bold[True] > bold[False], shares)
 
 
-def column_rows(pieces: Sequence[Piece], page: int) -> list[Row]:
-    """The printed rows of one region of ``page``, neighbouring pieces joined."""
+def column_rows(pieces: Sequence[Piece]) -> list[Piece]:
+    """The printed rows of one region, neighbouring pieces joined."""
     printed = printed_rows(pieces)
-    rows = [_row(row, page) for row in printed]
+    rows = [replace(set_together(row), apart=_is_apart(row)) for row in printed]
     torn: set[int] = set()
     for index in range(1, len(rows) - 1):
         if _stands_between(*rows[index - 1 : index + 2]):
             torn |= {index - 1, index, index + 1}
-            column = max(row.box.x0 for row in rows[index - 1 : index + 2])
+            column = max(row.x0 for row in rows[index - 1 : index + 2])
             for step in (-1, 1):  # and the items of the list before and after
                 at = index + 2 * step
                 while 0 <= at < len(rows) and any(abs(piece.x0 - column) < SAME_COLUMN for piece in printed[at]):
                     torn.add(at)
                     at += step
-    return [replace(row, between=index in torn) for index, row in enumerate(rows)] if torn else rows
+    return [replace(row, between=True) if index in torn else row for index, row in enumerate(rows)]
 
 
-def _stands_between(above: Row, row: Row, below: Row) -> bool:
+def _is_apart(row: Sequence[Piece]) -> bool:
+    return any(right.x0 - left.x1 > APART_EMS * left.size for left, right in itertools.pairwise(row))
+
+
+def _stands_between(above: Piece, row: Piece, below: Piece) -> bool:
     """Whether ``row`` stands beside two lines of one text, as in lists of two columns whose items are centred."""
     sizes = [above.size, row.size, below.size]
-    if not row.upright or below.box.y1 - above.box.y1 > BESIDE_EMS * min(sizes) or min(sizes) < RARE_SIZE * max(sizes):
+    if not row.upright or below.y1 - above.y1 > BESIDE_EMS * min(sizes) or min(sizes) < RARE_SIZE * max(sizes):
         return False
-    left = row.box.x1 < min(above.box.x0, below.box.x0)
-    return left or row.box.x0 > max(above.box.x1, below.box.x1)
+    left = row.x1 < min(above.x0, below.x0)
+    return left or row.x0 > max(above.x1, below.x1)
 
 
-def _row(pieces: Sequence[Piece], page: int) -> Row:
-    text = row_text(pieces)
-    most = max(pieces, key=lambda piece: len(piece.text))
-    x0, y0 = min(piece.x0 for piece in pieces), min(piece.y0 for piece in pieces)
-    x1, y1 = max(piece.x1 for piece in pieces), max(piece.y1 for piece in pieces)
-    box = Box(page, round(x0, 1), round(y0, 1), round(x1, 1), round(y1, 1))
-    bold = all(piece.bold for piece in pieces)
-    faces = frozenset(face for piece in pieces for face in piece.faces)
-    apart = any(right.x0 - left.x1 > APART_EMS * left.size for left, right in itertools.pairwise(pieces))
-    return Row(text, box, most.size, most.family, bold, most.upright, faces, apart)
-
-
-def paragraphs(rows: Sequence[Row]) -> list[Paragraph]:
+def paragraphs(rows: Sequence[Piece]) -> list[Paragraph]:
     """The rows of one region gathered into paragraphs."""
     if not rows:
         return []
-    left, right = min(row.box.x0 for row in rows), max(row.box.x1 for row in rows)
+    left, right = min(row.x0 for row in rows), max(row.x1 for row in rows)
     pitch = _pitch(rows)
     gathered = [Paragraph([rows[0]], left, right)]
     for index in range(1, len(rows)):
@@ -198,20 +150,20 @@ def paragraphs(rows: Sequence[Row]) -> list[Paragraph]:
     return gathered
 
 
-def _pitch(rows: Sequence[Row]) -> float:
+def _pitch(rows: Sequence[Piece]) -> float:
     """The usual distance between neighbouring rows, in ems."""
     steps = [
-        (below.box.y1 - above.box.y1) / max(above.size, 1.0)
+        (below.y1 - above.y1) / max(above.size, 1.0)
         for above, below in itertools.pairwise(rows)
-        if abs(above.size - below.size) <= SAME_SIZE * above.size and below.box.y1 > above.box.y1
+        if abs(above.size - below.size) <= SAME_SIZE * above.size and below.y1 > above.y1
     ]
     return min(median(steps), 2.2) if steps else 1.5
 
 
-def _begins(current: Paragraph, row: Row, after: Row | None, pitch: float) -> bool:
+def _begins(current: Paragraph, row: Piece, after: Piece | None, pitch: float) -> bool:
     """Whether ``row`` begins a new paragraph after ``current``."""
     last = current.rows[-1]
-    step = (row.box.y1 - last.box.y1) / max(last.size, row.size, 1.0)
+    step = (row.y1 - last.y1) / max(last.size, row.size, 1.0)
     if step > WIDE_GAP * max(pitch, 1.0) or step < -1 or not row.upright or not last.upright:
         return True
     if not row.as_large_as(last) or _face_changes(current, row):
@@ -219,7 +171,7 @@ def _begins(current: Paragraph, row: Row, after: Row | None, pitch: float) -> bo
     labelled = bool(LABEL.match(current.rows[0].text))
     if LABEL.match(row.text) and not _in_sentence(current, row, labelled):
         return True
-    if labelled and row.box.x0 > current.rows[0].box.x0 + INDENT_EMS * row.size:
+    if labelled and row.x0 > current.rows[0].x0 + INDENT_EMS * row.size:
         return False  # hangs under its label
     if _CONTENTS.search(last.text):
         return True
@@ -228,7 +180,7 @@ def _begins(current: Paragraph, row: Row, after: Row | None, pitch: float) -> bo
     return _indented(current, row, after) or _left_short(current, row)
 
 
-def _face_changes(current: Paragraph, row: Row) -> bool:
+def _face_changes(current: Paragraph, row: Piece) -> bool:
     if row.bold != all(one.bold for one in current.rows):
         return row.bold or len(current.rows) <= HEADING_ROWS
     last = current.rows[-1]
@@ -237,37 +189,37 @@ def _face_changes(current: Paragraph, row: Row) -> bool:
     return row.cjk == last.cjk and all(one.family == last.family for one in current.rows)
 
 
-def _in_sentence(current: Paragraph, row: Row, labelled: bool) -> bool:
+def _in_sentence(current: Paragraph, row: Piece, labelled: bool) -> bool:
     """Whether ``row`` only looks labelled: a number that wrapped to the row's start in mid-sentence."""
     last = current.rows[-1]
-    aligned = abs(row.box.x0 - last.box.x0) < INDENT_EMS * row.size
+    aligned = abs(row.x0 - last.x0) < INDENT_EMS * row.size
     same_level = labelled and len(current.rows) == 1
     return current.full and aligned and not SENTENCE_END.search(last.text) and not same_level
 
 
-def _centred(current: Paragraph, row: Row) -> bool:
-    left, right = row.box.x0 - current.left, current.right - row.box.x1
+def _centred(current: Paragraph, row: Piece) -> bool:
+    left, right = row.x0 - current.left, current.right - row.x1
     return left > 2 * row.size and abs(left - right) < row.size
 
 
-def _indented(current: Paragraph, row: Row, after: Row | None) -> bool:
+def _indented(current: Paragraph, row: Piece, after: Piece | None) -> bool:
     """Whether ``row`` is set in as a first line is, or set out as a new item is."""
     em = INDENT_EMS * row.size
-    shift = row.box.x0 - current.rows[-1].box.x0
+    shift = row.x0 - current.rows[-1].x0
     if shift > em:
-        hanging = len(current.rows) == 1 and (after is None or after.box.x0 > row.box.x0 - em)
+        hanging = len(current.rows) == 1 and (after is None or after.x0 > row.x0 - em)
         return not hanging or bool(SENTENCE_END.search(current.rows[-1].text) and not LABEL.match(current.rows[0].text))
-    if abs(shift) < em and len(current.rows) == 1 and row.box.x0 > current.left + em:
+    if abs(shift) < em and len(current.rows) == 1 and row.x0 > current.left + em:
         # Two rows set in alike: both are first lines if the text goes back to the edge, or the first one ended.
-        back = after is not None and after.box.x0 < row.box.x0 - em
+        back = after is not None and after.x0 < row.x0 - em
         return bool(SENTENCE_END.search(current.rows[-1].text)) and (back or after is None)
     return shift < -em and len(current.rows) > 1
 
 
-def _left_short(current: Paragraph, row: Row) -> bool:
+def _left_short(current: Paragraph, row: Piece) -> bool:
     """Whether the row before was ended on purpose: the next word would have fitted."""
     last = current.rows[-1]
-    white = current.right - last.box.x1
+    white = current.right - last.x1
     word = row.size if row.text and is_cjk(row.text[0]) else 0.5 * row.size * len(row.text.split(" ", 1)[0])
     if white < word + SLACK_EMS * row.size:
         return False
@@ -336,29 +288,26 @@ def goes_on(first: Paragraph, second: Paragraph) -> bool:
     same_family = last.family == start.family or (last.drawn and start.drawn)
     if last.bold != start.bold or not (same_family or start.text[0].islower()):
         return False
-    indented = start.box.x0 - second.left > INDENT_EMS * start.size
+    indented = start.x0 - second.left > INDENT_EMS * start.size
     if start.cjk:
         return first.full and not indented
     return start.text[0].islower() or last.text.endswith("-") or (first.full and not indented)
 
 
-def joined_over_breaks(parts: Sequence[Paragraph | None], opens: set[int]) -> list[Paragraph | None]:
-    """``found`` with halves of paragraphs joined. ``opens`` are the places that begin a column or page.
+def join_over_breaks(parts: Sequence[Paragraph | None], opens: set[int]) -> None:
+    """Join the halves of paragraphs among ``parts``. ``opens`` are the places that begin a column or page.
 
     ``None`` stands for something that is not running text (a heading, a table row) and is never joined over.
     """
-    kept: list[Paragraph | None] = list(parts)
-    for index in sorted(opens):
-        second = kept[index] if index < len(kept) else None
-        if second is None:
+    places = sorted(opens)
+    for index, after in itertools.pairwise([*places, len(parts)]):
+        second = parts[index] if index < len(parts) else None
+        if second is None or not second.rows:
             continue
-        if not second.rows:
-            continue
-        before = _half_before(kept, index, second.rows[0].size)
+        before = _half_before(parts, index, second.rows[0].size)
         if before is not None and goes_on(before, second):
             _append(before, second)
-        _join_note(kept, index, after=min((place for place in opens if place > index), default=len(kept)))
-    return kept
+        _join_note(parts, index, after)
 
 
 def _append(first: Paragraph, second: Paragraph) -> None:

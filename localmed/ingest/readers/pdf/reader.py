@@ -17,32 +17,32 @@ import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest.line_ends import JOINER
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, Working
-from localmed.ingest.readers.pdf.grid import Grid, Separator
-from localmed.ingest.readers.pdf.layout import reading_order
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, Working
+from localmed.ingest.readers.pdf.grid import Grid, pieces_of
+from localmed.ingest.readers.pdf.layout import Placed, reading_order
 from localmed.ingest.readers.pdf.opening import cut_off, opened
-from localmed.ingest.readers.pdf.page import Figure, Page, placed_back, read_page
+from localmed.ingest.readers.pdf.page import Figure, Page, read_page
 from localmed.ingest.readers.pdf.paragraphs import (
     Body,
     Paragraph,
     body_of,
     column_rows,
     is_heading,
-    joined_over_breaks,
+    join_over_breaks,
     levels,
     paragraphs,
 )
-from localmed.ingest.readers.pdf.scan import placed, read_scans, remedy, summaries
-from localmed.ingest.readers.pdf.tables import Carry, at_top, cells_by_grid, lost_notes, table_blocks
+from localmed.ingest.readers.pdf.scan import read_scans, remedy, summaries
+from localmed.ingest.readers.pdf.tables import TOP_OF_PAGE, Carry, lost_notes, placed, table_blocks
 from localmed.ingest.readers.pdf.text import Piece, cleaned
 
 # --- what recurs on many pages at one place ---------------------------------------------------------------------------
@@ -77,15 +77,6 @@ Key = tuple[str, str, Kind]
 Places = dict[Key, list[tuple[float, int]]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
-    """Where each line stands, how many pages have text (even ones, odd ones), and the size of the running text."""
-
-    places: Places
-    pages: tuple[int, int]
-    size: float
-
-
 def without_furniture(pages: Sequence[Page]) -> tuple[list[Page], int]:
     """``pages`` without what recurs, and how many lines went."""
     places: Places = defaultdict(list)
@@ -95,14 +86,24 @@ def without_furniture(pages: Sequence[Page]) -> tuple[list[Page], int]:
                 places[key].append((piece.middle, page.number))
     for place in places.values():
         place.sort()
-    body = body_of(piece for page in pages for piece in page.pieces if piece.cell < 0)
+    body = body_of(piece for page in pages for piece in page.pieces if piece.cell is None)
     odd = [page.number % 2 for page in pages if page.pieces]
-    document = _Document(places, (odd.count(0), odd.count(1)), body.size)
-    kept = [
-        replace(page, pieces=tuple(piece for piece in page.pieces if not _recurs(piece, page, document)))
-        for page in pages
-    ]
-    return kept, sum(len(page.pieces) for page in pages) - sum(len(page.pieces) for page in kept)
+    with_text = odd.count(0), odd.count(1)
+
+    def recurs(piece: Piece, page: Page) -> bool:
+        small = piece.size <= SMALLER * body.size
+        for key in _keys(piece, page):
+            kind = key[2]
+            if piece.size > (LARGER_NUMBER if kind == "number" else LARGER) * body.size:
+                continue
+            near = _near_pages(places[key], piece.middle)
+            many = (small or kind == "text") and _is_of_many(near, with_text, small)
+            if len(near) >= RECURS and (kind == "number" or many):
+                return True
+        return False
+
+    kept = [replace(page, pieces=tuple(piece for piece in page.pieces if not recurs(piece, page))) for page in pages]
+    return kept, sum(len(page.pieces) - len(left.pieces) for page, left in zip(pages, kept, strict=True))
 
 
 def _keys(piece: Piece, page: Page) -> Iterator[Key]:
@@ -123,7 +124,7 @@ def _keys(piece: Piece, page: Page) -> Iterator[Key]:
 
 
 def _zone(piece: Piece, page: Page) -> str:
-    if piece.cell >= 0:
+    if piece.cell:
         return ""
     if not piece.upright:
         return "side"
@@ -136,20 +137,6 @@ def _zone(piece: Piece, page: Page) -> str:
 def _roman(text: str) -> int:
     values = [_ROMAN_VALUES[letter] for letter in text.lower()]
     return sum(-value if value < max(values[index:]) else value for index, value in enumerate(values))
-
-
-def _recurs(piece: Piece, page: Page, document: _Document) -> bool:
-    small = piece.size <= SMALLER * document.size
-    for key in _keys(piece, page):
-        kind = key[2]
-        if piece.size > (LARGER_NUMBER if kind == "number" else LARGER) * document.size:
-            continue
-        near = _near_pages(document.places[key], piece.middle)
-        if len(near) < RECURS:
-            continue
-        if kind == "number" or ((small or kind == "text") and _is_of_many(near, document.pages, small)):
-            return True
-    return False
 
 
 def _near_pages(heights: Sequence[tuple[float, int]], height: float) -> set[int]:
@@ -170,13 +157,10 @@ def _is_of_many(near: set[int], pages: tuple[int, int], small: bool) -> bool:
 
 
 def _longest_run(numbers: set[int], step: int) -> int:
-    longest = 0
-    for start in (number for number in numbers if number - step not in numbers):
-        length = 1
-        while start + length * step in numbers:
-            length += 1
-        longest = max(longest, length)
-    return longest
+    ends: dict[int, int] = {}  # of runs -> how long they are
+    for number in sorted(numbers):
+        ends[number] = ends.get(number - step, 0) + 1
+    return max(ends.values(), default=0)
 
 
 # --- hyphens ----------------------------------------------------------------------------------------------------------
@@ -198,29 +182,13 @@ _OPEN = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)-$")
 _START = re.compile(r"[^\W\d_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of a document in small letters: plain ones, and pairs of neighbours within words with hyphens."""
-
-    plain: frozenset[str]
-    pairs: frozenset[tuple[str, str]]
-
-
 def settled(blocks: Sequence[Block]) -> list[Block]:
     """``blocks`` with the hyphens that belong to their words marked."""
-    words = _words(blocks)
-    return [_marked(block, words) for block in blocks]
-
-
-def _words(blocks: Sequence[Block]) -> _Words:
-    plain: set[str] = set()
-    pairs: set[tuple[str, str]] = set()
+    words: set[str | tuple[str, str]] = set()  # in small letters: plain ones, and neighbours within words with hyphens
     for word in (word.lower() for block in blocks for word in _whole_words(block)):
         parts = word.split("-")
-        if len(parts) == 1:
-            plain.add(word)
-        pairs.update(itertools.pairwise(parts))
-    return _Words(frozenset(plain), frozenset(pairs))
+        words.update([word] if len(parts) == 1 else itertools.pairwise(parts))
+    return [_marked(block, words) for block in blocks]
 
 
 def _whole_words(block: Block) -> Iterator[str]:
@@ -233,23 +201,20 @@ def _whole_words(block: Block) -> Iterator[str]:
         broken = bool(_OPEN.search(line.text))
 
 
-def _marked(block: Block, words: _Words) -> Block:
+def _marked(block: Block, words: Container[str | tuple[str, str]]) -> Block:
     lines = list(block.lines)
-    for index in range(len(lines) - 1):
-        first, second = _OPEN.search(lines[index].text), _START.match(lines[index + 1].text)
+    for index, (line, after) in enumerate(itertools.pairwise(block.lines)):
+        first, second = _OPEN.search(line.text), _START.match(after.text)
         if first and second and second[0][0].islower() and _stays(first[1].lower(), second[0].lower(), words):
-            lines[index] = replace(lines[index], text=lines[index].text + JOINER)
-    return block if lines == list(block.lines) else replace(block, lines=tuple(lines))
+            lines[index] = replace(line, text=line.text + JOINER)
+    return replace(block, lines=tuple(lines))
 
 
-def _stays(first: str, second: str, words: _Words) -> bool:
+def _stays(first: str, second: str, words: Container[str | tuple[str, str]]) -> bool:
     last = first.rpartition("-")[2]
-    if (last, second) in words.pairs:
-        return True
-    if last + second in words.plain:
-        return False
-    known = last in words.plain and second in words.plain
-    return known and len(last) >= SHORTEST_FIRST and len(second) >= SHORTEST_SECOND
+    if (last, second) in words or last + second in words:
+        return (last, second) in words
+    return last in words and second in words and len(last) >= SHORTEST_FIRST and len(second) >= SHORTEST_SECOND
 
 
 # --- reader -----------------------------------------------------------------------------------------------------------
@@ -258,7 +223,6 @@ TITLE_CHARACTERS = 250  # longer "titles" are first paragraphs
 TITLE_SIZE = 1.2  # of the body size, for a title taken from the first pages
 TITLE_PAGES = 2
 TOLD = 25  # pages, ~5 s: how often it is said which one is being read
-Item = Piece | Grid | Figure | Separator
 _PROGRAM_TITLE = re.compile(r"^(?:microsoft |untitled|slide |document\d*$|\S+\.\w{2,5}$|\S*_\S*$)", re.IGNORECASE)
 
 
@@ -292,22 +256,16 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
     if not any(page.characters and not page.garbled for page in kept):
         if cut:
             raise InputError("pdf.cut", name=path.name)
-        raise InputError(_nothing(path.name, kept), remedy(kept, bounds))
-    body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
+        what = message("pdf.nothing", name=path.name, count=count)
+        if any(page.flaw or page.garbled for page in kept):
+            what = message("pdf.nothing_readable", name=path.name, count=count, notes=_notes(kept, 0))
+        raise InputError(what, remedy(kept, bounds))
+    body = body_of(piece for page in kept for piece in page.pieces if piece.cell is None)
     flow = _flow(kept, body)
-    blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
-    torn = (line.box for block in blocks if block.doubtful for line in block.lines)
-    flow.carry.doubtful |= {box.page for box in torn if box}
+    blocks = tuple(settled(_blocks(flow, body)))
     title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
     notes = (*_notes(kept, removed), *lost_notes(flow.carry), *((message("pdf.end_lost"),) if cut else ()))
-    lost = sum(page.lost for page in kept)
-    yield SourceRecord("", title, tuple(placed(blocks, kept)), pages=count, notes=notes, lost=lost)
-
-
-def _nothing(name: str, pages: Sequence[Page]) -> Message:
-    if any(page.flaw or page.garbled for page in pages):
-        return message("pdf.nothing_readable", name=name, count=len(pages), notes=_notes(pages, 0))
-    return message("pdf.nothing", name=name, count=len(pages))
+    yield SourceRecord("", title, blocks, pages=count, notes=notes, lost=sum(page.lost for page in kept))
 
 
 def _flow(pages: Sequence[Page], body: Body) -> _Flow:
@@ -315,97 +273,73 @@ def _flow(pages: Sequence[Page], body: Body) -> _Flow:
     for page in pages:
         _add_page(flow, page, body)
         for part in page.parts:
-            lying = _Flow()
+            lying = _Flow(carry=Carry(lost=flow.carry.lost, doubtful=flow.carry.doubtful))
             _add_page(lying, part, body)
             flow.opens.add(len(flow.parts))
-            back = {part.number: part.back}
-            lines = [item if isinstance(item, Block) else _placed(_block(item), back) for item in lying.parts]
-            flow.parts += [block for block in lines if block.lines]
-            flow.carry.lost.update(lying.carry.lost)
-            flow.carry.doubtful |= lying.carry.doubtful
+            flow.parts += [item if isinstance(item, Block) else _block(item, flow.carry) for item in lying.parts]
     return flow
 
 
 def _add_page(flow: _Flow, page: Page, body: Body) -> None:
-    in_cells = cells_by_grid(page.grids, page.pieces)
-    loose = [piece for piece in page.pieces if piece.cell < 0]
-    items: list[Item] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures, *page.separators]
+    loose = [piece for piece in page.pieces if piece.cell is None]
+    items: list[Placed] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures, *page.separators]
     top = True
     for region in reading_order(items, body.size):
         flow.opens.add(len(flow.parts))
         for run in _runs(region):
             if isinstance(run, Grid):
-                first = top and at_top(run, page.height)
-                table = table_blocks(run, in_cells[run.first], page.number, first, flow.carry)
-                flow.parts.extend(_placed(row, {page.number: page.back} if page.back else {}) for row in table)
+                first = top and run.y0 < TOP_OF_PAGE * page.height
+                flow.parts.extend(table_blocks(run, pieces_of(run, page.pieces), page.number, first, flow.carry))
                 top = False
             else:
-                flow.parts.extend(paragraphs(column_rows(run, page.number)))
+                flow.parts.extend(paragraphs(column_rows(run)))
     for piece in loose:
         if not piece.upright:
-            flow.parts.extend(paragraphs(column_rows([piece], page.number)))
+            flow.parts.extend(paragraphs(column_rows([piece])))
 
 
-def _runs(region: Sequence[Item]) -> Iterator[list[Piece] | Grid]:
+def _runs(region: Sequence[Placed]) -> Iterator[list[Piece] | Grid]:
     """``region`` as runs of text between its tables and figures."""
-    run: list[Piece] = []
-    for item in region:
-        if isinstance(item, Piece):
-            run.append(item)
-        if isinstance(item, Piece | Separator):
-            continue
-        if run:
-            yield run
-        run = []
-        if isinstance(item, Grid):
-            yield item
-    if run:
-        yield run
+    shown = [item for item in region if isinstance(item, Piece | Grid | Figure)]
+    for _, run in itertools.groupby(shown, lambda item: isinstance(item, Piece)):
+        items = list(run)
+        if text := [item for item in items if isinstance(item, Piece)]:
+            yield text
+        yield from (item for item in items if isinstance(item, Grid))
 
 
-def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
+def _blocks(flow: _Flow, body: Body) -> list[Block]:
     heads = [part for part in flow.parts if isinstance(part, Paragraph) and is_heading(part, body)]
     level = {id(head): rank for head, rank in zip(heads, levels(heads, body), strict=True)}
-    running = [part if isinstance(part, Paragraph) and id(part) not in level else None for part in flow.parts]
-    joined_over_breaks(running, flow.opens)
-    blocks: list[Block] = []
-    for part in flow.parts:
-        if isinstance(part, Block):
-            blocks.append(part)
-        elif part.rows:
-            blocks.append(_placed(_block(part, level.get(id(part), 0)), backs))
-    return blocks
-
-
-def _block(part: Paragraph, level: int = 0) -> Block:
-    """``part`` as a block; a heading where it has a level."""
-    torn = any(row.between for row in part.rows)
-    return Block("heading" if level else "paragraph", tuple(Line(row.text, row.box) for row in part.rows), level, torn)
-
-
-def _placed(block: Block, backs: dict[int, Any]) -> Block:
-    if not any(line.box and line.box.page in backs for line in block.lines):
-        return block
-    lines = [
-        Line(
-            line.text, placed_back(line.box, backs[line.box.page]) if line.box and line.box.page in backs else line.box
-        )
-        for line in block.lines
+    join_over_breaks(
+        [None if isinstance(part, Block) or id(part) in level else part for part in flow.parts], flow.opens
+    )
+    return [
+        part if isinstance(part, Block) else _block(part, flow.carry, level.get(id(part), 0))
+        for part in flow.parts
+        if isinstance(part, Block) or part.rows
     ]
-    return replace(block, lines=tuple(lines))
+
+
+def _block(part: Paragraph, carry: Carry, level: int = 0) -> Block:
+    """``part`` as a block; a heading where it has a level."""
+    lines, torn = tuple(map(placed, part.rows)), any(row.between for row in part.rows)
+    if torn:
+        carry.doubtful |= {line.box.page for line in lines if line.box}
+    return Block("heading" if level else "paragraph", lines, level, torn)
 
 
 def _title(metadata: str, pages: Sequence[Page], body: Body) -> str:
     """The metadata's title if a person wrote it, else the largest heading of the first pages."""
     if 4 <= len(metadata) <= TITLE_CHARACTERS and not _PROGRAM_TITLE.match(metadata) and "�" not in metadata:
         return metadata
-    first = [piece for page in pages[:TITLE_PAGES] for piece in page.pieces if piece.cell < 0 and piece.upright]
+    first = [piece for page in pages[:TITLE_PAGES] for piece in page.pieces if piece.cell is None and piece.upright]
     largest = max((piece.size for piece in first), default=0.0)
     if largest < TITLE_SIZE * body.size:
         return ""
     lead = next(page for page in pages if any(piece.size == largest for piece in page.pieces))
-    rows = column_rows([piece for piece in lead.pieces if piece.size >= 0.97 * largest and piece.upright], lead.number)
-    below = (index for index in range(1, len(rows)) if rows[index].box.y0 - rows[index - 1].box.y1 > largest)
+    rows = column_rows([piece for piece in lead.pieces if piece.size >= 0.97 * largest and piece.upright])
+    below = (index for index in range(1, len(rows)) if rows[index].y0 - rows[index - 1].y1 > largest)
     text = Paragraph(rows[: next(below, None)], 0.0, 0.0).text  # the next heading of its size is not part of it
     return text if 2 <= len(text) <= TITLE_CHARACTERS and any(map(str.isalpha, text)) else ""
 
@@ -429,7 +363,7 @@ def _notes(pages: Sequence[Page], removed: int) -> tuple[Message, ...]:
 
 
 def _lack(page: Page) -> Message | None:
-    if page.needs and not page.scan:
+    if page.needs and page.ocr is None:
         return message("ocr.may_need" if page.characters else "ocr.needs", needs=page.needs)
     return None if page.characters or not page.blank else message("pdf.blank")
 

@@ -26,23 +26,22 @@ from statistics import median
 import pymupdf
 
 from localmed.config import ReadBounds
-from localmed.domain import Box, Message, message
+from localmed.domain import Message, message
 from localmed.ingest.ocr import child as ocr
-from localmed.ingest.ocr.pages import TRIES, Failure, Frame, Ocr, Place, Scan, Scanned, Seen
-from localmed.ingest.parsed import Block, Line, Working
+from localmed.ingest.ocr.pages import TRIES, Failure, Ocr, Place, Scan, Seen
+from localmed.ingest.parsed import Working
 from localmed.ingest.readers.pdf.grid import (
     Grid,
-    Separator,
+    as_tables,
     cell_lookup,
     drawn_grids,
-    reads_as_table,
-    renumbered,
     rules,
     separators,
     with_predicted,
 )
-from localmed.ingest.readers.pdf.page import FOREIGN, NO_TEXT, ODD, REASONS, UNTRUE, Page, is_odd, placed_back
-from localmed.ingest.readers.pdf.text import Piece, cleaned, is_cjk
+from localmed.ingest.readers.pdf.layout import Placed
+from localmed.ingest.readers.pdf.page import FOREIGN, NO_TEXT, ODD, REASONS, UNTRUE, Page, is_odd
+from localmed.ingest.readers.pdf.text import Frame, Piece, around, cleaned, confidence, is_cjk, rounded
 
 # --- whether a text layer says what is printed ------------------------------------------------------------------------
 
@@ -67,21 +66,13 @@ def sample(page: Page) -> list[Piece]:
         return _spread([piece for piece in page.pieces if piece.upright and is_odd(piece.text)], SAMPLE)
     numbered = [line for line in lines if _numbers(line.text)]
     chosen = _spread(numbered, NUMBERED)
-    return chosen + _spread([line for line in lines if line not in numbered], SAMPLE - len(chosen))
+    return chosen + _spread([line for line in lines if not _numbers(line.text)], SAMPLE - len(chosen))
 
 
 def places(page: Page, lines: Sequence[Piece]) -> list[Place]:
     """Where ``lines`` stand on ``page`` as displayed, and by how many quarters clockwise to turn them to be read."""
-    return [_place_of(page, line) for line in lines]
-
-
-def _place_of(page: Page, line: Piece) -> Place:
-    box = Box(page.number, line.x0, line.y0, line.x1, line.y1)
-    turn = 0
-    if page.back is not None:
-        box = placed_back(box, page.back)
-        turn = round(math.degrees(math.atan2(-page.back.b, page.back.a)))
-    return box.x0, box.y0, box.x1, box.y1, turn % 360 // 90
+    boxes = [line.box for line in lines if line.box]
+    return [(box.x0, box.y0, box.x1, box.y1, page.turn // 90) for box in boxes]
 
 
 def judged(page: Page, lines: Sequence[Piece], readings: Sequence[tuple[str, float]] | Failure) -> Page:
@@ -92,29 +83,21 @@ def judged(page: Page, lines: Sequence[Piece], readings: Sequence[tuple[str, flo
     pairs = [(line.text, text) for line, (text, sure) in zip(lines, readings, strict=False) if sure >= SURE]
     if len(pairs) < ENOUGH:
         return unchecked(page) if page.doubt == FOREIGN else settled
-    length = sum(max(len(_plain(own)), len(_plain(read))) for own, read in pairs)
-    alike = sum(likeness(own, read) * max(len(_plain(own)), len(_plain(read))) for own, read in pairs) / max(1, length)
-    numbered = [(own, read) for own, read in pairs if _numbers(own) or _numbers(read)]
-    wrong = sum(_numbers(own) != _numbers(read) for own, read in numbered)
+    plain = [(_plain(own), _plain(read)) for own, read in pairs]
+    alike = sum(max(map(len, both)) * SequenceMatcher(None, *both, autojunk=False).ratio() for both in plain)
+    alike /= max(1, sum(max(map(len, both)) for both in plain))
+    numbered = [(_numbers(own), _numbers(read)) for own, read in pairs if _numbers(own + read)]
+    wrong = sum(own != read for own, read in numbered)
     if alike < ALIKE or wrong > 1 or (wrong and len(numbered) < FEW_NUMBERED):
         return replace(settled, needs=page.doubt)
     if wrong:
-        return _with_remark(settled, message("ocr.unlike", count=wrong, compared=len(pairs)))
+        return replace(settled, remarks=(*page.remarks, message("ocr.unlike", count=wrong, compared=len(pairs))))
     return settled
 
 
 def unchecked(page: Page) -> Page:
     """``page`` whose layer could not be compared."""
-    return _with_remark(replace(page, doubt=None), message("ocr.unchecked", why=page.doubt or FOREIGN))
-
-
-def _with_remark(page: Page, remark: Message) -> Page:
-    return replace(page, remarks=(*page.remarks, remark))
-
-
-def likeness(first: str, second: str) -> float:
-    """The share of letters and figures that two lines have in common, in their order."""
-    return SequenceMatcher(None, _plain(first), _plain(second), autojunk=False).ratio()
+    return replace(page, doubt=None, remarks=(*page.remarks, message("ocr.unchecked", why=page.doubt or FOREIGN)))
 
 
 def _plain(text: str) -> str:
@@ -146,7 +129,7 @@ SIZE_STEP = 0.25  # of the body size, for larger and smaller type
 class _Straight:
     """A page as it was read, without its slant: lines, printed rules, and its size in points."""
 
-    lines: tuple[Scanned, ...]
+    lines: tuple[Piece, ...]
     rules: tuple[Frame, ...]
     width: float
     height: float
@@ -157,7 +140,7 @@ def read_scans(
 ) -> Iterator[Working]:
     """Replace those of ``pages`` that need OCR, where it is wanted and installed; yields before each such page.
 
-    A page whose text layer is in doubt is compared first (``py``). ``kept`` is a folder for what OCR reads.
+    A page whose text layer is in doubt is compared first. ``kept`` is a folder for what OCR reads.
     """
     scans = [index for index, page in enumerate(pages) if page.needs or page.doubt]
     if not bounds.ocr or not (engine or ocr.installed()):
@@ -188,46 +171,7 @@ def read_scans(
         page = pages[index]
         pieces = [*page.pieces, *(_piece(line, size, families) for line in straight.lines)]
         placed, grids, rules = with_tables(pieces, straight.rules, straight.width, straight.height)
-        lines = (*page.scan, *straight.lines)
-        pages[index] = replace(page, pieces=placed, grids=grids, separators=rules, scan=lines)
-
-
-def confidence(lines: Sequence[Scanned]) -> float:
-    """The mean confidence of what OCR read, by characters."""
-    read = [(line.confidence, len(line.text)) for line in lines if line.confidence is not None]
-    return sum(sure * length for sure, length in read) / max(1, sum(length for _, length in read))
-
-
-def placed(blocks: Sequence[Block], pages: Sequence[Page]) -> list[Block]:
-    """``blocks`` with the lines of pages read by OCR where they stand as displayed, and how sure the engine was."""
-    scans = {page.number: page.scan for page in pages if page.scan}
-    if not scans:
-        return list(blocks)
-    return [_placed(block, scans) for block in blocks]
-
-
-def _placed(block: Block, scans: dict[int, tuple[Scanned, ...]]) -> Block:
-    """``block`` with its lines placed; a table's row that OCR read any of is not certain."""
-    lines = tuple(_line(line, scans) for line in block.lines)
-    by_ocr = block.kind == "row" and any(line.ocr is not None for line in lines)
-    return replace(block, lines=lines, doubtful=block.doubtful or by_ocr)
-
-
-def _line(line: Line, scans: dict[int, tuple[Scanned, ...]]) -> Line:
-    box = line.box
-    inside = [scanned for scanned in scans.get(box.page, ()) if _holds(box, scanned.frame)] if box else []
-    if not inside:
-        return line
-    shown = [scanned.box for scanned in inside]
-    x0, y0 = min(box.x0 for box in shown), min(box_.y0 for box_ in shown)
-    x1, y1 = max(box.x1 for box in shown), max(box_.y1 for box_ in shown)
-    read = any(scanned.confidence is not None for scanned in inside)
-    return Line(line.text, Box(shown[0].page, x0, y0, x1, y1), round(confidence(inside), 3) if read else None)
-
-
-def _holds(box: Box, frame: Frame) -> bool:
-    x, y = (frame[0] + frame[2]) / 2, (frame[1] + frame[3]) / 2
-    return box.x0 - 0.1 <= x <= box.x1 + 0.1 and box.y0 - 0.1 <= y <= box.y1 + 0.1
+        pages[index] = replace(page, pieces=tuple(placed), grids=tuple(grids), separators=rules)
 
 
 def _taken(page: Page, scan: Scan | Failure) -> tuple[Page, _Straight | None]:
@@ -236,63 +180,59 @@ def _taken(page: Page, scan: Scan | Failure) -> tuple[Page, _Straight | None]:
     if isinstance(scan, Failure):
         return replace(page, flaw=message("ocr.failed", needs=needs, why=scan.why), lost=True), None
     every = _straightened(scan, page.number)
-    sure = [line for line in every.lines if confidence([line]) >= LEAST_CONFIDENCE]
+    sure = [line for line in every.lines if line.ocr is not None and line.ocr >= LEAST_CONFIDENCE]
     own = [] if page.needs in UNTRUE else [_moved(piece, page, scan) for piece in page.pieces]
-    lines = tuple(scanned for scanned in sure if _covered(scanned.frame, [line.frame for _, line in own]) < COVERED)
+    lines = tuple(line for line in sure if _covered(line, own) < COVERED)
     if own and (not lines or sum(len(line.text) for line in sure) < MORE * page.characters):
         return replace(page, needs=None), None
     if not lines:
         return replace(page, flaw=message("ocr.found_nothing", needs=needs)), None
-    remarks = (*(page.remarks if own else ()), *_remarks(lines, len(every.lines) - len(sure)))
-    pieces, kept = tuple(piece for piece, _ in own), tuple(line for _, line in own)
-    read = Page(page.number, every.height, pieces, needs=page.needs, remarks=remarks, scan=kept)
+    mean, left_out = confidence(lines), len(every.lines) - len(sure)
+    remarks = page.remarks if own else ()
+    if mean is not None and mean < DOUBTFUL:
+        remarks += (message("ocr.doubtful"),)
+    if left_out:
+        remarks += (message("ocr.lines_left_out", count=left_out),)
+    read = Page(page.number, every.height, tuple(own), needs=page.needs, remarks=remarks, ocr=mean)
     return read, replace(every, lines=lines)
 
 
-def _moved(piece: Piece, page: Page, scan: Scan) -> tuple[Piece, Scanned]:
-    """``piece`` of the page's own text where it stands on the straightened page, and its line there."""
-    box = Box(page.number, *(round(value, 1) for value in (piece.x0, piece.y0, piece.x1, piece.y1)))
-    turn = piece.turn + 90 * scan.turn
-    if page.back is not None:
-        box = placed_back(box, page.back)
-        turn += round(math.degrees(math.atan2(-page.back.b, page.back.a)))
-    x, y = _level(*_turned((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, scan), _slant(scan.lines))
+def _moved(piece: Piece, page: Page, scan: Scan) -> Piece:
+    """``piece`` of the page's own text where it stands on the straightened page."""
+    box = piece.box or rounded(page.number, piece.frame)
+    x, y = _turned((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, scan.turn, scan.width, scan.height)
+    x, y = _level(x, y, _slant(scan.lines))
     wide, tall = (box.x1 - box.x0) / 2, (box.y1 - box.y0) / 2
     if scan.turn % 2:
         wide, tall = tall, wide
-    frame = (x - wide, y - tall, x + wide, y + tall)
-    x0, y0, x1, y1 = frame
-    return replace(piece, x0=x0, y0=y0, x1=x1, y1=y1, cell=-1, turn=turn % 360), Scanned(piece.text, frame, box, None)
+    turn = (piece.turn + 90 * scan.turn + page.turn) % 360
+    return replace(piece, x0=x - wide, y0=y - tall, x1=x + wide, y1=y + tall, cell=None, turn=turn)
 
 
-def _covered(line: Frame, others: Sequence[Frame]) -> float:
+def _covered(line: Piece, others: Sequence[Piece]) -> float:
     """The share of the length of ``line`` that lies under those of ``others`` that stand on its row."""
     length = 0.0
     for other in others:
-        if min(line[3], other[3]) - max(line[1], other[1]) > SAME_ROW * min(line[3] - line[1], other[3] - other[1]):
-            length += max(0.0, min(line[2], other[2]) - max(line[0], other[0]))
-    return length / (line[2] - line[0])
-
-
-def _remarks(lines: Sequence[Scanned], left_out: int) -> Iterator[Message]:
-    if confidence(lines) < DOUBTFUL:
-        yield message("ocr.doubtful")
-    if left_out:
-        yield message("ocr.lines_left_out", count=left_out)
+        lower = min(line.y1 - line.y0, other.y1 - other.y0)
+        if min(line.y1, other.y1) - max(line.y0, other.y0) > SAME_ROW * lower:
+            length += max(0.0, min(line.x1, other.x1) - max(line.x0, other.x0))
+    return length / (line.x1 - line.x0)
 
 
 def _straightened(scan: Scan, page: int) -> _Straight:
     """``scan`` without its slant; boxes are those of the page as displayed."""
     slant = _slant(scan.lines)
+    wide, tall = (scan.height, scan.width) if scan.turn % 2 else (scan.width, scan.height)
     lines = []
     for seen in scan.lines:
         (ax, ay), (bx, by), (cx, cy), (dx, dy) = (_level(x, y, slant) for x, y in seen.corners)
         frame = (min(ax, dx), (ay + by) / 2, max(bx, cx), (cy + dy) / 2)
         text = cleaned(seen.text)
         if text and frame[0] < frame[2] and frame[1] < frame[3]:
-            lines.append(Scanned(text, frame, _displayed(seen, scan, page), seen.confidence))
+            shown = [_turned(x, y, -scan.turn % 4, wide, tall) for x, y in seen.corners]
+            box = rounded(page, around((x, y, x, y) for x, y in shown))
+            lines.append(Piece(*frame, text, box=box, ocr=seen.confidence))
     rules = tuple((*_level(x0, y0, slant), *_level(x1, y1, slant)) for x0, y0, x1, y1 in scan.rules)
-    wide, tall = (scan.height, scan.width) if scan.turn % 2 else (scan.width, scan.height)
     return _Straight(tuple(lines), rules, wide, tall)
 
 
@@ -311,70 +251,46 @@ def _slant(lines: Sequence[Seen]) -> float:
     return median(slants) if slants else 0.0
 
 
-def _displayed(seen: Seen, scan: Scan, page: int) -> Box:
-    places = [_turned_back(x, y, scan) for x, y in seen.corners]
-    xs, ys = [x for x, _ in places], [y for _, y in places]
-    return Box(page, *(round(value, 1) for value in (min(xs), min(ys), max(xs), max(ys))))
+def _turned(x: float, y: float, turn: int, width: float, height: float) -> tuple[float, float]:
+    """A place on a page of ``width`` and ``height`` after it was turned counterclockwise by ``turn`` quarters."""
+    return {1: (y, width - x), 2: (width - x, height - y), 3: (height - y, x)}.get(turn, (x, y))
 
 
-def _turned_back(x: float, y: float, scan: Scan) -> tuple[float, float]:
-    if scan.turn == 1:
-        return scan.width - y, x
-    if scan.turn == 2:
-        return scan.width - x, scan.height - y
-    return (y, scan.height - x) if scan.turn == 3 else (x, y)
-
-
-def _turned(x: float, y: float, scan: Scan) -> tuple[float, float]:
-    """The other way round: a place on the page as displayed, where the engine has it."""
-    if scan.turn == 1:
-        return y, scan.width - x
-    if scan.turn == 2:
-        return scan.width - x, scan.height - y
-    return (scan.height - y, x) if scan.turn == 3 else (x, y)
-
-
-def _typical(pages: Sequence[Page], every: Sequence[Scanned]) -> tuple[tuple[float, float], dict[bool, str]]:
+def _typical(pages: Sequence[Page], every: Sequence[Piece]) -> tuple[tuple[float, float], dict[bool, str]]:
     """The height of the scans' usual line with the type size it stands for, and the face of each script.
 
     Both are the text pages' where there are some, so that a scan between them is set like them.
     """
-    long = [line for line in every if line.frame[2] - line.frame[0] > LONG * (line.frame[3] - line.frame[1])]
-    usual = median([line.frame[3] - line.frame[1] for line in long or every] or [1.0])
+    long = [line for line in every if line.x1 - line.x0 > LONG * (line.y1 - line.y0)]
+    usual = median([line.y1 - line.y0 for line in long or every] or [1.0])
     sizes: Counter[float] = Counter()
     faces: Counter[tuple[bool, str]] = Counter()
-    for page in pages:
-        for piece in page.pieces:
-            sizes[round(piece.size, 1)] += len(piece.text)
-            faces[is_cjk(piece.text[len(piece.text) // 2]), piece.family] += len(piece.text)
+    for piece in (piece for page in pages for piece in page.pieces):
+        sizes[round(piece.size, 1)] += len(piece.text)
+        faces[piece.script, piece.family] += len(piece.text)
     size = TYPE_SIZE * usual
     if sizes and abs(sizes.most_common(1)[0][0] - size) < ROUGH * size:
         size = sizes.most_common(1)[0][0]
-    families: dict[bool, str] = {}
-    for (cjk, family), _ in faces.most_common():
-        families.setdefault(cjk, family)
-    return (usual, size), families
+    return (usual, size), {cjk: family for (cjk, family), _ in reversed(faces.most_common())}
 
 
-def _piece(line: Scanned, typical: tuple[float, float], families: dict[bool, str]) -> Piece:
+def _piece(line: Piece, typical: tuple[float, float], families: dict[bool, str]) -> Piece:
     usual, size = typical
-    ratio = (line.frame[3] - line.frame[1]) / usual
+    ratio = (line.y1 - line.y0) / usual
     if abs(ratio - 1) > ROUGH:
         size *= max(SIZE_STEP, round(ratio / SIZE_STEP) * SIZE_STEP)
-    x0, y0, x1, y1 = line.frame
-    margin = min(MARGIN * (y1 - y0), (x1 - x0) / 4)
-    return Piece(
-        line.text, x0 + margin, y0, x1 - margin, y1, size, families.get(is_cjk(line.text[len(line.text) // 2]), "")
-    )
+    margin = min(MARGIN * (line.y1 - line.y0), (line.x1 - line.x0) / 4)
+    family = families.get(line.script, "")
+    return replace(line, x0=line.x0 + margin, x1=line.x1 - margin, size=size, family=family)
 
 
 def summaries(pages: Sequence[Page]) -> Iterator[tuple[Message, list[int], float, float]]:
     """Of each reason for OCR: the numbers of the pages that were read so, and their mean and least confidence."""
     for reason in REASONS:
-        read = [page for page in pages if page.scan and page.needs == reason]
+        read = [(page.number, page.ocr) for page in pages if page.ocr is not None and page.needs == reason]
         if read:
-            means = [confidence(page.scan) for page in read]
-            yield reason, [page.number for page in read], sum(means) / len(means), min(means)
+            numbers, means = zip(*read, strict=True)
+            yield reason, list(numbers), sum(means) / len(means), min(means)
 
 
 def remedy(pages: Sequence[Page], bounds: ReadBounds) -> Message:
@@ -397,24 +313,28 @@ THROUGH = 0.3  # of a rule's length within lines of text: it is made of letters
 DESCENT = 0.22  # of the height of a line's box, below its base
 INSIDE = 0.15  # of the height of a line of text: nearer its edge a rule underlines it or parts it from the next cell
 
-Tables = tuple[tuple[Piece, ...], tuple[Grid, ...], tuple[Separator, ...]]
 
-
-def with_tables(pieces: Sequence[Piece], printed: Sequence[Frame], width: float, height: float) -> Tables:
+def with_tables(
+    pieces: Sequence[Piece], printed: Sequence[Frame], width: float, height: float
+) -> tuple[list[Piece], list[Grid], tuple[Placed, ...]]:
     """``pieces`` with their cells, the tables, and the rules that part the page; ``printed`` are straightened rules."""
+
+    def in_cells(grids: Sequence[Grid]) -> list[Piece]:
+        cell_at = cell_lookup(grids)
+        return [replace(piece, cell=cell_at(piece.centre, piece.middle)) for piece in pieces]
+
     drawn = [_extended(*level) for level in map(_leveled, printed) if not _through(level, pieces)]
     with pymupdf.open() as document:
         page = _page(document, drawn, width, height)
         for piece in pieces:  # the search for borders leaves out cells without text; whole words would widen cells
-            page.insert_text(((piece.x0 + piece.x1) / 2, piece.middle), "x", fontsize=1)
+            page.insert_text((piece.centre, piece.middle), "x", fontsize=1)
         known = rules(page)
-        ruled = _tables(drawn_grids(page, known) or [], pieces)
+        ruled, placed = as_tables(drawn_grids(page, known) or [], in_cells)
         page = _page(document, drawn, width, height)
         for piece in pieces:
             _set(page, piece)
-        grids = _tables(with_predicted(page, _in_cells(pieces, ruled), ruled), pieces)
-    placed = _in_cells(pieces, grids)
-    return tuple(placed), tuple(grids), separators(known.across, placed, grids)
+        grids, placed = as_tables(with_predicted(page, placed, ruled), in_cells)
+    return placed, grids, separators(known.across, placed, grids)
 
 
 def _page(document: pymupdf.Document, drawn: Sequence[Frame], width: float, height: float) -> pymupdf.Page:
@@ -433,18 +353,6 @@ def _set(page: pymupdf.Page, piece: Piece) -> None:
     tall = piece.y1 - piece.y0
     size = min((piece.x1 - piece.x0) / (pymupdf.get_text_length(piece.text, font, 1) or 1.0), tall)
     page.insert_text((piece.x0, piece.y1 - DESCENT * tall), piece.text, fontname=font, fontsize=max(size, 1.0))
-
-
-def _tables(grids: Sequence[Grid], pieces: Sequence[Piece]) -> list[Grid]:
-    """Those of ``grids`` whose text reads as a table, cells numbered through."""
-    numbered = renumbered(grids)
-    placed = _in_cells(pieces, numbered)
-    return renumbered([grid for grid in numbered if reads_as_table(grid, placed)])
-
-
-def _in_cells(pieces: Sequence[Piece], grids: Sequence[Grid]) -> list[Piece]:
-    cell_at = cell_lookup(grids)
-    return [replace(piece, cell=cell_at((piece.x0 + piece.x1) / 2, piece.middle)) for piece in pieces]
 
 
 def _leveled(rule: Frame) -> Frame:

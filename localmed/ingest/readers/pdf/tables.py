@@ -18,20 +18,21 @@ itself (``tests/benchmarks/tables_pdf.py``).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from localmed.domain import Box, Message, message
+from localmed.domain import Message, message
 from localmed.ingest.line_ends import JOINER
 from localmed.ingest.parsed import Block, Line
 from localmed.ingest.readers import tables
-from localmed.ingest.readers.pdf.grid import SAME_EDGE, Cell, Grid
+from localmed.ingest.readers.pdf.grid import SAME_EDGE, Grid
 from localmed.ingest.readers.pdf.layout import rows as printed_rows
-from localmed.ingest.readers.pdf.text import Piece, is_cjk, joined, row_text
+from localmed.ingest.readers.pdf.text import Cell, Piece, is_cjk, joined, set_together
 
 TOP_OF_PAGE = 0.3  # of the page height: a table that begins lower does not go on from the page before
 MOST_COLUMNS = 0.6  # of the columns start a line at one height: a new row of a table ruled only around its body
@@ -56,18 +57,17 @@ _MARKS = re.compile(r"[\s;:,.…·\u2060]+")
 
 @dataclass(frozen=True)
 class _Slot(tables.Cell):
-    """What one row shows in some of its columns: printed lines, each a text and where it stands."""
+    """What one row shows in some of its columns: printed lines."""
 
-    lines: tuple[tuple[str, Piece], ...] = ()
+    lines: tuple[Piece, ...] = ()
 
     @classmethod
-    def of(cls, columns: tuple[int, int], lines: Sequence[tuple[str, Piece]], depth: int = 1) -> _Slot:
+    def of(cls, columns: tuple[int, int], lines: Iterable[Piece], depth: int = 1) -> _Slot:
         """``lines`` as one text in ``columns``; a header where all of it is bold. Its cell covers ``depth`` rows."""
-        whole = ""
-        for text, _ in lines:
-            whole = joined(whole, text)
-        bold = all(piece.bold for _, piece in lines)
-        return cls(whole, 0, columns[0], depth, columns[1] - columns[0], bold, tuple(lines))
+        kept = tuple(lines)
+        bold = all(line.bold for line in kept)
+        text = functools.reduce(joined, (line.text for line in kept), "")
+        return cls(text, 0, columns[0], depth, columns[1] - columns[0], bold, kept)
 
 
 _LEADER = re.compile(r"\s*(?:\.{2,}| …)$")  # dots that lead the eye to the next column
@@ -107,9 +107,9 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
         rows = rows[count:] if count < len(rows) else rows
     unused = not goes_on and tables.unused(rows, grid.width, names)
     carry.page, carry.edges, carry.names = page, grid.edges, () if unused else names
-    made = [_block(grid, row, page, carry) for row in head] if unused else []
+    made = [_lines(grid, row, carry) for row in head] if unused else []
     carry.names = names
-    made.extend(_block(grid, row, page, carry) for row in rows)
+    made.extend(_lines(grid, row, carry) for row in rows)
     missing = lost_cells(pieces, made, names if goes_on else ())
     if missing:
         carry.lost[page] = carry.lost.get(page, 0) + missing
@@ -117,8 +117,15 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     carry.torn = bool(missing) or uncertain or uneven or is_doubtful(grid, rows, names)
     if made and carry.torn:
         carry.doubtful.add(page)
-        made = [replace(block, doubtful=True) for block in made]
-    return made
+    return [
+        Block("row", tuple(map(placed, row)), doubtful=carry.torn or any(line.ocr is not None for line in row))
+        for row in made
+    ]
+
+
+def placed(piece: Piece) -> Line:
+    """``piece`` as it is handed on."""
+    return Line(piece.text, piece.box, piece.ocr)
 
 
 # --- whether a table was read with certainty --------------------------------------------------------------------------
@@ -145,10 +152,10 @@ def is_doubtful(grid: Grid, rows: Sequence[_Row], names: Sequence[str]) -> bool:
     return grid.predicted and (unnamed or apart > MOST_APART * len(body))
 
 
-def _one_word(text: str, piece: Piece, after: str, next_piece: Piece) -> bool:
+def _one_word(piece: Piece, after: Piece) -> bool:
     """Whether what ends one cell's line is printed close up against what begins another's, as inside a word."""
-    touches = abs(piece.middle - next_piece.middle) < SAME_LINE and abs(next_piece.x0 - piece.x1) < CLOSE_UP
-    return touches and text.rstrip()[-1:].isalnum() and after.lstrip()[:1].isalnum()
+    touches = abs(piece.middle - after.middle) < SAME_LINE and abs(after.x0 - piece.x1) < CLOSE_UP
+    return touches and piece.text.rstrip()[-1:].isalnum() and after.text.lstrip()[:1].isalnum()
 
 
 def _goes_on(above: _Row, below: _Row) -> int:
@@ -167,7 +174,7 @@ def _goes_on(above: _Row, below: _Row) -> int:
 
 def _is_cut(first: _Slot, second: _Slot) -> bool:
     """Whether a word or number goes on from one cell into the next: "fo" and "r adults", "98," and "452"."""
-    if any(_one_word(*ours, *theirs) for ours, theirs in itertools.product(first.lines, second.lines)):
+    if any(itertools.starmap(_one_word, itertools.product(first.lines, second.lines))):
         return True
     left, right = first.text.rstrip(), second.text.lstrip()
     return bool(_NUMBER_BEGUN.search(left) and right[:1].isdigit()) or bool(
@@ -178,7 +185,7 @@ def _is_cut(first: _Slot, second: _Slot) -> bool:
 def _is_stacked(slot: _Slot) -> bool:
     """Whether a cell's lines are values, each complete in itself, so that no row says what each is the value of."""
     values, depth, before = 0, 0, ""
-    for text, _ in slot.lines:
+    for text in (line.text for line in slot.lines):
         if not depth and text[:1].isalpha():
             return False  # words, in which numbers stand
         alike = not before[-1:].isalpha() or before.split()[-1] == text.split()[-1]  # "5 mL", "10 mL"
@@ -186,11 +193,6 @@ def _is_stacked(slot: _Slot) -> bool:
         depth = max(0, depth + sum(map(text.count, "([（")) - sum(map(text.count, ")]）")))
         before = text
     return values > 1
-
-
-def at_top(grid: Grid, height: float) -> bool:
-    """Whether ``grid`` begins near the top of a page of ``height`` points."""
-    return grid.y0 < TOP_OF_PAGE * height
 
 
 def _same_columns(first: Sequence[float], second: Sequence[float], predicted: bool) -> bool:
@@ -203,16 +205,13 @@ def _same_columns(first: Sequence[float], second: Sequence[float], predicted: bo
 
 
 def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
-    inside: dict[int, list[Piece]] = defaultdict(list)
+    inside: dict[Cell | None, list[Piece]] = defaultdict(list)
     for piece in pieces:
-        inside[piece.cell - grid.first].append(piece)
+        inside[piece.cell].append(piece)
     rows: list[_Row] = []
     for index in range(grid.height):
-        row = [
-            _slot(cell, inside[number])
-            for number, cell in enumerate(grid.cells)
-            if cell.rows[0] <= index < cell.rows[1]
-        ]
+        cells = (cell for cell in grid.cells if cell.rows[0] <= index < cell.rows[1])
+        row = [_slot(cell, inside[cell]) for cell in cells]
         row.sort(key=lambda slot: (slot.column, slot.width))
         if any(slot.lines for slot in row):
             rows.extend(_split(row) if grid.height <= UNRULED_ROWS else [row])
@@ -220,31 +219,18 @@ def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
 
 
 def _slot(cell: Cell, pieces: Sequence[Piece]) -> _Slot:
-    lines: list[tuple[str, Piece]] = []
-    for row in printed_rows(pieces):
-        text = row_text(row)
-        lines.append((_LEADER.sub("", text), _whole(row)))
-    return _Slot.of(cell.columns, lines, cell.rows[1] - cell.rows[0])
-
-
-def _whole(row: Sequence[Piece]) -> Piece:
-    """One piece with the box of all of ``row``."""
-    return replace(
-        row[0],
-        x0=min(piece.x0 for piece in row),
-        y0=min(piece.y0 for piece in row),
-        x1=max(piece.x1 for piece in row),
-        y1=max(piece.y1 for piece in row),
-        bold=all(piece.bold for piece in row),
-    )
+    lines = map(set_together, printed_rows(pieces))
+    whole = (replace(line, text=_LEADER.sub("", line.text)) for line in lines)
+    return _Slot.of(cell.columns, whole, cell.rows[1] - cell.rows[0])
 
 
 def _split(row: _Row) -> list[_Row]:
     """``row`` cut where most columns start a line at one height, if each part has its label and is whole."""
     if len(row) < 2:
         return [row]
-    tops = sorted({round(piece.middle) for slot in row for _, piece in slot.lines})
-    half = _half_line(row)
+    lines = [line for slot in row for line in slot.lines]
+    tops = sorted({round(line.middle) for line in lines})
+    half = max(line.y1 - line.y0 for line in lines) / 2
     cuts: list[float] = []
     for top in tops:
         if _starting(row, top) >= max(2, MOST_COLUMNS * len(row)) and not (cuts and top - cuts[-1] < half):
@@ -260,15 +246,11 @@ def _split(row: _Row) -> list[_Row]:
 def _part(slot: _Slot, low: float, high: float) -> _Slot:
     """What ``slot`` shows between two heights."""
     columns = (slot.column, slot.column + slot.width)
-    return _Slot.of(columns, [line for line in slot.lines if low <= line[1].middle < high])
+    return _Slot.of(columns, (line for line in slot.lines if low <= line.middle < high))
 
 
 def _starting(row: _Row, top: float) -> int:
-    return sum(any(abs(piece.middle - top) <= 1.0 for _, piece in slot.lines) for slot in row)
-
-
-def _half_line(row: _Row) -> float:
-    return max(piece.y1 - piece.y0 for slot in row for _, piece in slot.lines) / 2
+    return sum(any(abs(line.middle - top) <= 1.0 for line in slot.lines) for slot in row)
 
 
 def _header_count(grid: Grid, rows: Sequence[_Row], goes_on: bool) -> int:
@@ -313,71 +295,52 @@ def _with_first(rows: list[_Row], first: str) -> list[_Row]:
     """``rows`` with ``first`` in the first row's empty first cell: its label stands on the page before."""
     if not first or not rows or rows[0][0].column == 0:
         return rows
-    return [[_Slot.of((0, 1), [(first, rows[0][0].lines[0][1])]), *rows[0]], *rows[1:]]
+    return [[_Slot.of((0, 1), [replace(rows[0][0].lines[0], text=first)]), *rows[0]], *rows[1:]]
 
 
-def _block(grid: Grid, row: _Row, page: int, carry: Carry) -> Block:
+def _lines(grid: Grid, row: _Row, carry: Carry) -> list[Piece]:
+    """The printed lines of ``row``, with its section and the names of its columns."""
     chinese = any(is_cjk(character) for slot in row for character in slot.text)
     if tables.full(row[0], grid.width):
         short = len(row[0].text) <= tables.SECTION_CHARACTERS
         carry.section, carry.first = row[0].text if short else "", ""  # a long one ends that before
-        return Block("row", tuple(_line(text, piece, page) for text, piece in row[0].lines))
+        return list(row[0].lines)
     if row[0].column == 0:
         carry.first = row[0].text
-    lines: list[Line] = []
-    if carry.section:
-        lines.append(_line(carry.section + ("；" if chinese else ";"), row[0].lines[0][1], page))
+    stop = "；" if chinese else ";"
+    lines = [replace(row[0].lines[0], text=carry.section + stop)] if carry.section else []
     for slot in row:
         width = grid.edges[slot.column + slot.width] - grid.edges[slot.column]
-        lines.extend(_slot_lines(slot, width, tables.name_of(slot, carry.names), page, chinese, slot is row[-1]))
-    return Block("row", tuple(lines))
+        ends = [_ended(above, below, width) for above, below in itertools.pairwise(slot.lines)]
+        texts = [line.text + APART * ended for line, ended in zip(slot.lines, [*ends, False], strict=True)]
+        if name := tables.name_of(slot, carry.names):
+            texts[0] = f"{name}：{texts[0]}" if chinese else f"{name}: {texts[0]}"
+        if slot is not row[-1]:
+            texts[-1] = texts[-1].rstrip(";；") + stop
+        lines.extend(replace(line, text=text) for line, text in zip(slot.lines, texts, strict=True))
+    return lines
 
 
-def _slot_lines(slot: _Slot, width: float, name: str, page: int, chinese: bool, last: bool) -> list[Line]:
-    ends = [_ended(above, below, width) for above, below in itertools.pairwise(slot.lines)]
-    texts = [text + APART if ended else text for (text, _), ended in zip(slot.lines, [*ends, False], strict=True)]
-    if name:
-        texts[0] = f"{name}：{texts[0]}" if chinese else f"{name}: {texts[0]}"
-    if not last:
-        texts[-1] = texts[-1].rstrip(";；") + ("；" if chinese else ";")
-    return [_line(text, piece, page) for text, (_, piece) in zip(texts, slot.lines, strict=True)]
-
-
-def _ended(above: tuple[str, Piece], below: tuple[str, Piece], width: float) -> bool:
+def _ended(above: Piece, below: Piece, width: float) -> bool:
     """Whether a Chinese line of a cell of ``width`` was ended on purpose: what comes next would have fitted."""
-    (text, piece), (after, _) = above, below
-    if not is_cjk(text[-1]) or not is_cjk(after[0]):
+    if not is_cjk(above.text[-1]) or not is_cjk(below.text[0]):
         return False
-    taken = piece.x1 - piece.x0
-    return taken + SLACK_CHARACTERS * taken / len(text) < width
-
-
-def _line(text: str, piece: Piece, page: int) -> Line:
-    return Line(text, Box(page, round(piece.x0, 1), round(piece.y0, 1), round(piece.x1, 1), round(piece.y1, 1)))
-
-
-def cells_by_grid(grids: Sequence[Grid], pieces: Sequence[Piece]) -> Mapping[int, list[Piece]]:
-    """The pieces of each grid, by the id of its first cell."""
-    by_grid: dict[int, list[Piece]] = {grid.first: [] for grid in grids}
-    for piece in pieces:
-        for grid in grids:
-            if 0 <= piece.cell - grid.first < len(grid.cells):
-                by_grid[grid.first].append(piece)
-    return by_grid
+    taken = above.x1 - above.x0
+    return taken + SLACK_CHARACTERS * taken / len(above.text) < width
 
 
 # --- text of cells that stands in no row ------------------------------------------------------------------------------
 
 
-def lost_cells(pieces: Sequence[Piece], blocks: Sequence[Block], repeated: Iterable[str]) -> int:
-    """How many cells hold something of a table's ``pieces`` that is neither in ``blocks`` nor a ``repeated`` header."""
-    lines = [(line.box, _bare(line.text)) for block in blocks for line in block.lines if line.box]
-    heights: dict[int, list[tuple[Box, str]]] = defaultdict(list)  # a page may have thousands of cells
-    for box, text in lines:
-        for height in range(int(max(0.0, box.y0 - TOLERANCE)), int(min(TALLEST, box.y1 + TOLERANCE)) + 1):
-            heights[height].append((box, text))
+def lost_cells(pieces: Sequence[Piece], rows: Sequence[Sequence[Piece]], repeated: Iterable[str]) -> int:
+    """How many cells hold something of a table's ``pieces`` that is neither in ``rows`` nor a ``repeated`` header."""
+    lines = [(line, _bare(line.text)) for row in rows for line in row]
+    heights: dict[int, list[tuple[Piece, str]]] = defaultdict(list)  # a page may have thousands of cells
+    for line, text in lines:
+        for height in range(int(max(0.0, line.y0 - TOLERANCE)), int(min(TALLEST, line.y1 + TOLERANCE)) + 1):
+            heights[height].append((line, text))
     left = [piece for piece in pieces if not _shown(piece, heights[int(piece.middle)])]
-    top = min((box.y0 for box, _ in lines), default=float("inf"))
+    top = min((line.y0 for line, _ in lines), default=float("inf"))
     named = "\n".join([*(text for _, text in lines), *map(_bare, repeated)])
     return len({piece.cell for piece in left if piece.middle > top or _bare(piece.text) not in named})
 
@@ -390,14 +353,14 @@ def lost_notes(carry: Carry) -> Iterator[Message]:
         yield message("pdf.tables_doubtful", count=len(pages), pages=pages)
 
 
-def _shown(piece: Piece, lines: Sequence[tuple[Box, str]]) -> bool:
+def _shown(piece: Piece, lines: Sequence[tuple[Piece, str]]) -> bool:
     text = _bare(piece.text)
-    return not text or any(_holds(box, piece) and text in line for box, line in lines)
+    return not text or any(_covers(line, piece) and text in said for line, said in lines)
 
 
-def _holds(box: Box, piece: Piece) -> bool:
-    across = box.x0 - TOLERANCE <= (piece.x0 + piece.x1) / 2 <= box.x1 + TOLERANCE
-    return across and box.y0 - TOLERANCE <= piece.middle <= box.y1 + TOLERANCE
+def _covers(line: Piece, piece: Piece) -> bool:
+    across = line.x0 - TOLERANCE <= piece.centre <= line.x1 + TOLERANCE
+    return across and line.y0 - TOLERANCE <= piece.middle <= line.y1 + TOLERANCE
 
 
 def _bare(text: str) -> str:

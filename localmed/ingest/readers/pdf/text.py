@@ -15,14 +15,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 import pymupdf
 
+from localmed.domain import Box
 from localmed.ingest.ocr.gutters import gutters
+from localmed.ingest.readers.pdf.layout import Placed
 
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
 NARROW_EMS = 0.4  # where a column begins: narrower is a word space
@@ -30,11 +32,10 @@ SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-si
 MARK_CHARACTERS, MOST_MARKS = 4, 500  # of a mark, and on a page
 MARK_SIZE = 0.9  # of its line's type, at most
 FACE_LETTERS = 2  # raised notes are figures or one letter
+SAME_SIZE = 0.08  # share; sizes within it are one
 OVERPRINT = 0.5  # of its width: an accent printed over its letter, as typesetting programs do
 SAME_PLACE = 1.5  # points; fake bold prints a line twice within a point
-ECHO = (
-    0.4  # of the type size, by which a second print of a line is moved: shadows are, lines of a paragraph 1.0 and more
-)
+ECHO = 0.4  # of the type size, by which a second print of a line is moved: lines of a paragraph are 1.0 and more
 ECHO_ROW = 12.0  # points, the height in which second prints are looked for
 WHITE = 0xFFFFFF
 KIND_FLAGS = {"superscript": 1, "bold": 16}  # span flags, PyMuPDF
@@ -81,30 +82,41 @@ _ACCENTS = dict(
 )
 _BULLET = re.compile(r"^([•▪●■□❑☐☑✓➢◦◆►])(?=[^\W_])")
 
-CellOf = Callable[[float, float], int]  # the table cell at a point of the page, -1 outside tables
+Frame = tuple[float, float, float, float]  # x0, y0, x1, y1
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A run of characters on one baseline, with the face that most of it is set in.
+class Cell(Placed):
+    """A cell of a table and what it covers: ``rows`` and ``columns`` are half-open ranges."""
+
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+
+
+CellOf = Callable[[float, float], Cell | None]  # the table cell at a point of the page
+
+
+@dataclass(frozen=True, slots=True)
+class Piece(Placed):
+    """A run of characters on one baseline, with the face that most of it is set in; a whole printed row is one too.
 
     ``faces`` are those that set ``FACE_LETTERS`` or more letters of one script: a row may begin bold and small and go
     on as running text. ``turn`` is by how many degrees the page must be turned clockwise for it to read from left to
-    right; ``cell`` is the table cell it stands in, -1 outside tables; ``white`` text may be there to be hidden.
+    right; ``white`` text may be there to be hidden. ``box`` is its place on the page as displayed, where the page was
+    turned or straightened to be read; ``ocr`` is how sure the engine was of it, None where the text is the file's own.
     """
 
     text: str
-    x0: float
-    y0: float
-    x1: float
-    y1: float
-    size: float
     family: str = ""
     bold: bool = False
     turn: int = 0
-    cell: int = -1
+    cell: Cell | None = None
     white: bool = False
     faces: frozenset[Face] = frozenset()
+    box: Box | None = None
+    ocr: float | None = None
+    apart: bool = False  # of a row: its parts stand far from each other, as in headers, footers and forms
+    between: bool = False  # of a row in a list in columns, some row of which stands at the height of neither neighbour
 
     @property
     def upright(self) -> bool:
@@ -112,9 +124,62 @@ class Piece:
         return self.turn == 0
 
     @property
-    def middle(self) -> float:
-        """The height of its middle on the page."""
-        return (self.y0 + self.y1) / 2
+    def cjk(self) -> bool:
+        """Whether most of it is Chinese."""
+        letters = [character for character in self.text if character.isalpha()]
+        return sum(map(is_cjk, letters)) * 2 > len(letters)
+
+    @property
+    def script(self) -> bool:
+        """Whether what stands in its middle is Chinese."""
+        return is_cjk(self.text[len(self.text) // 2])
+
+    @property
+    def drawn(self) -> bool:
+        """Whether its font is drawn in the file (Type 3): without a name, and text of one face has many."""
+        return self.family.startswith("Type3")
+
+    def as_large_as(self, other: Piece) -> bool:
+        """Whether it has words of a size that ``other`` has too."""
+        sizes, others = ({row.size, *(size for _, size, _ in row.faces)} for row in (self, other))
+        return any(abs(one - another) <= SAME_SIZE * another for one in sizes for another in others)
+
+    def family_of(self, other: Piece) -> bool:
+        """Whether it has words of a family that ``other`` has too, in the script that most of it is in."""
+        families, others = (
+            {row.family, *(family for cjk, _, family in row.faces if cjk == row.cjk)} for row in (self, other)
+        )
+        return bool(families & others)
+
+
+def around(frames: Iterable[Frame]) -> Frame:
+    """What holds all ``frames``."""
+    lefts, tops, rights, bottoms = zip(*frames, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
+
+
+def rounded(page: int, frame: Sequence[float]) -> Box:
+    """``frame`` on ``page``, as it is stored."""
+    return Box(page, *(round(value, 1) for value in frame))
+
+
+def set_together(row: Sequence[Piece]) -> Piece:
+    """The pieces of one printed row as one, with the face that most of it is set in."""
+    most = max(row, key=lambda piece: len(piece.text))
+    x0, y0, x1, y1 = (round(value, 1) for value in around(piece.frame for piece in row))
+    boxes = [piece.box for piece in row if piece.box]
+    box = Box(boxes[0].page, *around((box.x0, box.y0, box.x1, box.y1) for box in boxes)) if boxes else None
+    sure = confidence(row)
+    return replace(
+        most, x0=x0, y0=y0, x1=x1, y1=y1, text=row_text(row), bold=all(piece.bold for piece in row), box=box,
+        faces=frozenset(face for piece in row for face in piece.faces), ocr=None if sure is None else round(sure, 3),
+    )  # fmt: skip
+
+
+def confidence(pieces: Sequence[Piece]) -> float | None:
+    """The mean confidence of those of ``pieces`` that OCR read, by characters."""
+    read = [(piece.ocr, len(piece.text)) for piece in pieces if piece.ocr is not None]
+    return sum(sure * length for sure, length in read) / sum(length for _, length in read) if read else None
 
 
 def cleaned(text: str) -> str:
@@ -164,10 +229,7 @@ def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
     pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of)]
     if edges := _edges(pieces):
         pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of, edges)]
-    by_place: dict[tuple[str, int, int], Piece] = {}
-    for piece in pieces:
-        by_place.setdefault((piece.text, round(piece.x0 / SAME_PLACE), round(piece.y0 / SAME_PLACE)), piece)
-    return _without_echoes(list(by_place.values()))
+    return _without_echoes(pieces)
 
 
 def _with_marks(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -207,7 +269,7 @@ def _marked(line: dict[str, Any], mark: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _edges(pieces: Sequence[Piece]) -> list[float]:
     """Where columns begin whose gutter is so narrow that MuPDF joined lines over it."""
-    frames = [(piece.x0, piece.y0, piece.x1, piece.y1) for piece in pieces if piece.upright]
+    frames = [piece.frame for piece in pieces if piece.upright]
     tall = median([y1 - y0 for _, y0, _, y1 in frames] or [0.0])
     edges = [right for _, right, _, _ in gutters(frames, tall)]
     return [edge for edge in edges if any(x0 < edge - tall < edge + tall < x1 for x0, _, x1, _ in frames)]
@@ -239,34 +301,62 @@ def _printed_over(piece: Piece, other: Piece) -> bool:
 
 @dataclass(slots=True)
 class _Run:
-    """Characters gathered for one piece: text and box, and how many characters each face set."""
+    """Characters gathered for one piece: text and places, and how many characters each face set."""
 
-    cell: int
-    text: list[str]
-    boxes: list[Any]
-    faces: dict[tuple[float, str, bool], int]
+    cell: Cell | None = None
+    text: list[str] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    faces: Counter[tuple[float, str, bool]] = field(default_factory=Counter)
     letters: Counter[Face] = field(default_factory=Counter)
     white: bool = True
-    last: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    last: Frame = (0.0, 0.0, 0.0, 0.0)
 
-    def add(self, character: str, box: tuple[float, float, float, float]) -> None:
+    def add(self, character: str, frame: Frame) -> None:
         """Add ``character``; an accent printed over a letter, before or after it, becomes one character with it."""
         both = _accented(self.text[-1], character) if self.text else ""
-        if both and min(self.last[2], box[2]) - max(self.last[0], box[0]) > OVERPRINT * (box[2] - box[0]):
+        if both and min(self.last[2], frame[2]) - max(self.last[0], frame[0]) > OVERPRINT * (frame[2] - frame[0]):
             self.text[-1] = both
         else:
             self.text.append(character)
-        self.last = box
+        self.last = frame
+
+    def piece(self, turn: int) -> Iterator[Piece]:
+        """What was gathered, if anything."""
+        text = cleaned("".join(self.text))
+        if text and self.frames:
+            size, family, _ = max(self.faces, key=lambda face: self.faces[face])
+            bold = all(face[2] for face in self.faces)  # a bold word within a line does not make the line a heading
+            faces = frozenset(face for face, count in self.letters.items() if count >= FACE_LETTERS)
+            yield Piece(*around(self.frames), text, family, bold, turn, self.cell, self.white, faces, size=size)
 
 
 def _line_pieces(
     line: dict[str, Any], matrix: Any, cell_of: CellOf | None, edges: Sequence[float] = ()
 ) -> Iterator[Piece]:
-    turn = _turn(line["dir"], matrix)
-    for run in _runs(line["spans"], matrix, cell_of, turn == 0, edges):
-        piece = _piece(run, turn)
-        if piece is not None:
-            yield piece
+    turn, spans = _turn(line["dir"], matrix), line["spans"]
+    tallest = max((span["size"] for span in spans), default=0.0)
+    run, end = _Run(), None
+    for span in spans:
+        face = (round(span["size"], 1), _family(span["font"]), _bold(span))
+        raised = bool(span["flags"] & KIND_FLAGS["superscript"]) and span["size"] < SUPERSCRIPT_SHARE * tallest
+        raised = span.get("raised", raised)
+        for char in span["chars"]:
+            frame = shown_box(char["bbox"], matrix)
+            cell = cell_of((frame[0] + frame[2]) / 2, (frame[1] + frame[3]) / 2) if cell_of else None
+            blank = char["c"].isspace()
+            gap = end is not None and not turn and not blank and _parted(frame[0], end, span["size"], edges)
+            if run.text and (gap or (cell is not run.cell and not blank)):
+                yield from run.piece(turn)
+                run = _Run(cell)
+            if not blank:
+                run.cell, end = cell, frame[2]
+                run.white = run.white and span["color"] == WHITE
+                run.frames.append(frame)
+                run.faces[face] += 1
+                if char["c"].isalpha():
+                    run.letters[is_cjk(char["c"]), *face[:2]] += 1
+            run.add(char["c"].translate(_SUPERSCRIPTS) if raised else char["c"], frame)
+    yield from run.piece(turn)
 
 
 def _accented(first: str, second: str) -> str:
@@ -286,35 +376,6 @@ def _turn(direction: Sequence[float], matrix: Any) -> int:
     return 90 if y < 0 else 270
 
 
-def _runs(
-    spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upright: bool, edges: Sequence[float] = ()
-) -> Iterator[_Run]:
-    tallest = max((span["size"] for span in spans), default=0.0)
-    run = _Run(-1, [], [], {})
-    end = None
-    for span in spans:
-        face = (round(span["size"], 1), _family(span["font"]), _bold(span))
-        raised = bool(span["flags"] & KIND_FLAGS["superscript"]) and span["size"] < SUPERSCRIPT_SHARE * tallest
-        raised = span.get("raised", raised)
-        for char in span["chars"]:
-            box = shown_box(char["bbox"], matrix)
-            cell = cell_of((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) if cell_of else -1
-            blank = char["c"].isspace()
-            gap = end is not None and upright and not blank and _parted(box[0], end, span["size"], edges)
-            if run.text and (gap or (cell != run.cell and not blank)):
-                yield run
-                run = _Run(cell, [], [], {})
-            if not blank:
-                run.cell, end = cell, box[2]
-                run.white = run.white and span["color"] == WHITE
-                run.boxes.append(box)
-                run.faces[face] = run.faces.get(face, 0) + 1
-                if char["c"].isalpha():
-                    run.letters[is_cjk(char["c"]), *face[:2]] += 1
-            run.add(char["c"].translate(_SUPERSCRIPTS) if raised else char["c"], box)
-    yield run
-
-
 def _parted(start: float, end: float, size: float, edges: Sequence[float]) -> bool:
     """Whether what ends at ``end`` and what begins at ``start`` are two runs; at an edge of columns they soon are."""
     if start - end > NARROW_EMS * size and any(abs(start - edge) < SAME_PLACE for edge in edges):
@@ -322,19 +383,7 @@ def _parted(start: float, end: float, size: float, edges: Sequence[float]) -> bo
     return start - end > GAP_EMS * size
 
 
-def _piece(run: _Run, turn: int) -> Piece | None:
-    text = cleaned("".join(run.text))
-    if not text or not run.boxes:
-        return None
-    size, family, _ = max(run.faces, key=lambda face: run.faces[face])
-    bold = all(face[2] for face in run.faces)  # a bold word within a line does not make the line a heading
-    x0, y0 = min(box[0] for box in run.boxes), min(box[1] for box in run.boxes)
-    x1, y1 = max(box[2] for box in run.boxes), max(box[3] for box in run.boxes)
-    faces = frozenset(face for face, count in run.letters.items() if count >= FACE_LETTERS)
-    return Piece(text, x0, y0, x1, y1, size, family, bold, turn, run.cell, run.white, faces)
-
-
-def shown_box(box: Sequence[float], matrix: Any) -> tuple[float, float, float, float]:
+def shown_box(box: Sequence[float], matrix: Any) -> Frame:
     """``box`` on the page as displayed; plain arithmetic, since a page has thousands of characters."""
     ax, ay = box[0] * matrix.a + box[1] * matrix.c + matrix.e, box[0] * matrix.b + box[1] * matrix.d + matrix.f
     bx, by = box[2] * matrix.a + box[3] * matrix.c + matrix.e, box[2] * matrix.b + box[3] * matrix.d + matrix.f

@@ -58,14 +58,15 @@ def table(path: Path) -> Path:
     rows = [(f"medicine {number}", f"{number}00 mg", f"every {number} hours") for number in range(1, 9)]
     first = document.new_page(width=500, height=400)
     first.insert_text((50, 40), "Table 1 Doses", fontsize=10)
-    _grid(first, 60, [("Medicine", "Dose", "Interval"), *rows[:4]], header=True)
+    ruled(first, 60, [("Medicine", "Dose", "Interval"), *rows[:4]], header=True)
     second = document.new_page(width=500, height=400)
-    _grid(second, 40, rows[4:], header=False)
+    ruled(second, 40, rows[4:], header=False)
     second.insert_text((50, 300), "Doses are for adults with normal renal function.", fontsize=10)
     return save(document, path)
 
 
-def _grid(page: Any, top: float, rows: Sequence[Sequence[str]], header: bool) -> None:
+def ruled(page: Any, top: float, rows: Sequence[Sequence[str]], header: bool) -> None:
+    """Print a ruled table of three columns."""
     edges = (50, 180, 280, 430)
     for number in range(len(rows) + 1):
         page.draw_line((edges[0], top + 20 * number), (edges[-1], top + 20 * number))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from localmed.domain import Box
 from localmed.ingest import line_ends
 from localmed.ingest.chunking import text_of
-from localmed.ingest.parsed import Block, Line
-from localmed.ingest.readers.pdf.grid import Cell, Grid
+from localmed.ingest.parsed import Line
+from localmed.ingest.readers.pdf.grid import Grid, as_tables
+from localmed.ingest.readers.pdf.paragraphs import paragraphs
 from localmed.ingest.readers.pdf.tables import Carry, lost_cells, lost_notes, table_blocks
-from localmed.ingest.readers.pdf.text import Piece, cleaned
+from localmed.ingest.readers.pdf.text import Cell, Piece, cleaned, set_together
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
 from tests.words import said, words
@@ -272,31 +274,62 @@ def test_items_of_a_chinese_cell_stay_apart_and_broken_ones_do_not(tmp_path: Pat
     assert "豆浆（250ml） 苹果（200g） 燕麦馒头和新鲜蔬菜的凉拌小菜" in row
 
 
+def test_a_row_stands_where_its_pieces_are_shown() -> None:
+    first = Piece(50, 10, 90, 20, "Give", box=Box(3, 10, 50, 20, 90), ocr=0.9, size=10)
+    second = Piece(100, 12, 140, 21, "aspirin", box=Box(3, 12, 100, 21, 140), ocr=0.8, size=10)
+    row = set_together([first, second, Piece(145, 12, 160, 21, "now", size=10)])
+    assert (row.text, row.frame) == ("Give aspirin now", (50, 10, 160, 21))
+    assert (row.box, row.ocr) == (Box(3, 10, 50, 21, 140), round((4 * 0.9 + 7 * 0.8) / 11, 3))
+
+
+BOXES = ((50, 50, 150, 70), (150, 50, 250, 70), (50, 70, 150, 90), (150, 70, 250, 90), (150, 90, 250, 110))
+CELLS = [Cell(*box, ((box[1] - 50) // 20, (box[1] - 30) // 20), (box[0] // 150, box[0] // 150 + 1)) for box in BOXES]
+
+
+def in_cells(*texts: str) -> list[Piece]:
+    return [Piece(*cell.frame, text, cell=cell, size=10) for cell, text in zip(CELLS, texts, strict=False)]
+
+
 def test_what_no_row_shows_is_counted_by_cells() -> None:
-    pieces = [Piece(text, x, y, x + 40, y + 10, 10, cell=cell) for cell, (text, x, y) in enumerate(
-        [("Drug", 50, 50), ("Dose", 150, 50), ("aspirin", 50, 70), ("75 mg", 150, 70), ("75 mg", 150, 90)]
-    )]  # fmt: skip
-    kept = [("Drug: aspirin;", 50, 70), ("Dose: 75 mg", 150, 70)]
-    block = Block("row", tuple(Line(text, Box(1, x, y, x + 40, y + 10)) for text, x, y in kept))
-    assert lost_cells(pieces[:4], [block], ()) == 0
-    assert lost_cells(pieces, [block], ()) == 1  # the same words at another place do not stand for it
+    pieces = in_cells("Drug", "Dose", "aspirin", "75 mg", "75 mg")
+    row = [replace(pieces[2], text="Drug: aspirin;"), replace(pieces[3], text="Dose: 75 mg")]
+    assert lost_cells(pieces[:4], [row], ()) == 0
+    assert lost_cells(pieces, [row], ()) == 1  # the same words at another place do not stand for it
     assert lost_cells(pieces[:4], [], ("Drug", "Dose")) == 2
-    endless = Block("row", (Line("aspirin", Box(1, 50, -1e12, 90, 1e12)),))
-    assert lost_cells(pieces[2:3], [endless], ()) == 0
+    assert lost_cells(pieces[2:3], [[replace(pieces[2], y0=-1e12, y1=1e12)]], ()) == 0
+
+
+@pytest.mark.parametrize(
+    ("filled", "table"),
+    [(("a", "b", "c", "d"), True), (("a", "b"), False), (("a", "", "c"), False), (("a", "b", "c", "d" * 700), False)],
+    ids=["a table", "one row", "one column", "a frame"],
+)
+def test_what_reads_as_a_table(filled: tuple[str, ...], table: bool) -> None:
+    grid = Grid(50, 50, 250, 90, (50, 150, 250), 2, tuple(CELLS[:4]))
+    pieces = [piece for piece in in_cells(*filled) if piece.text]
+    assert as_tables([grid], lambda _: pieces) == ([grid] if table else [], pieces)
 
 
 def test_a_cell_that_came_into_no_row_is_told() -> None:
-    boxes = ((50, 50, 150, 70), (150, 50, 250, 70), (50, 70, 150, 90), (150, 70, 250, 90))
-    cells = tuple(Cell(box, (box[1] // 70, box[1] // 70 + 1), (box[0] // 150, box[0] // 150 + 1)) for box in boxes)
-    pieces = [
-        Piece(text, box[0] + 4, box[1] + 4, box[0] + 60, box[1] + 14, 10, cell=number)
-        for number, (text, box) in enumerate(zip(("aspirin", "75 mg", "warfarin", "3 mg"), boxes, strict=True))
-    ]
+    pieces = in_cells("aspirin", "75 mg", "warfarin", "3 mg")
     for height, lost in ((2, {}), (1, {7: 2})):  # a grid that says it has one row, but has cells in two
         carry = Carry()
-        table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, cells), pieces, 7, True, carry)
+        table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, tuple(CELLS[:4])), pieces, 7, True, carry)
         assert carry.lost == lost
     assert words(list(lost_notes(Carry(lost={7: 2})))) == [said("pdf.cells_lost", page=7, count=2)]
+
+
+def test_two_tables_of_one_page_have_cells_of_their_own(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    make.ruled(page, 40, [("Medicine", "Dose", "Interval"), ("aspirin", "75 mg", "once a day")], header=True)
+    make.ruled(page, 160, [("Food", "Salt", "Portions"), ("bread", "1 g", "as often as wanted")], header=True)
+    record = read_one(make.save(document, tmp_path / "two.pdf"))
+    assert [text_of(block.lines)[0] for block in record.blocks] == [
+        "Medicine: aspirin; Dose: 75 mg; Interval: once a day",
+        "Food: bread; Salt: 1 g; Portions: as often as wanted",
+    ]
+    assert record.notes == ()
 
 
 @pytest.mark.slow
@@ -307,11 +340,9 @@ def test_tables_of_other_tests_lose_nothing(tmp_path: Path) -> None:
 
 def test_a_face_that_is_drawn_in_many_fonts_breaks_no_sentence() -> None:
     """A browser prints Chinese as Type 3 fonts without a name, another one for each few hundred characters."""
-    from localmed.domain import Box
-    from localmed.ingest.readers.pdf.paragraphs import Row, paragraphs
 
-    def row(text: str, y: float, width: float, font: int) -> Row:
-        return Row(text, Box(1, 50.0, y, 50.0 + width, y + 9), 9.0, f"Type3 ({font} 0 R)", False)
+    def row(text: str, y: float, width: float, font: int) -> Piece:
+        return Piece(50.0, y, 50.0 + width, y + 9, text, f"Type3 ({font} 0 R)", size=9.0)
 
     rows = [
         row("探视时间", 90.0, 36.0, 3),

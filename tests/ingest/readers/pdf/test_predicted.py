@@ -72,10 +72,10 @@ def test_the_model_leaves_the_search_for_drawn_borders_as_it_is(tmp_path: Path) 
 
 def test_a_table_without_rules_on_a_page_read_by_ocr() -> None:
     pieces = [
-        Piece(text, x, 80 + 22 * number, x + 5.2 * len(text), 92 + 22 * number, 10.0, "")
+        Piece(x, 80 + 22 * number, x + 5.2 * len(text), 92 + 22 * number, text, size=10.0)
         for number, row in enumerate(ROWS)
         for x, text in zip(EDGES, row, strict=False)
     ]
     placed, (grid,), _ = with_tables(pieces, (), 595, 500)
     assert (grid.height, grid.width) == (len(ROWS), 4)
-    assert [piece.cell for piece in placed] == list(range(4 * len(ROWS)))
+    assert [piece.cell for piece in placed] == list(grid.cells)
