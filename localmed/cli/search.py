@@ -18,7 +18,7 @@ from localmed.cli.common import (
     reading_options,
     search_filter,
 )
-from localmed.domain import Answer, AnswerStatus
+from localmed.domain import Answer, AnswerStatus, message
 from localmed.messages import ASIDE, joined
 from localmed.presentation.answer import headline, searched
 from localmed.presentation.finding import FindingView, Piece, SectionView, finding_value, view
@@ -70,9 +70,14 @@ def show_finding(answer: Answer) -> None:
         echo_wrapped(line, "", "    ")
     if seen.closeness:
         echo_wrapped(seen.closeness, "", "    ")
+    if seen.far:
+        _others(seen, answer.language)
+    if seen.far and seen.others and seen.sections:
+        echo("\n" + words(message("finding.below"), answer.language), bold=True)
     for number, section in enumerate(seen.sections, 1):
         _show(f"{number:>2}. ", section, answer.language)
-    _others(seen, answer.language)
+    if not seen.far:
+        _others(seen, answer.language)
     if seen.note:
         echo(seen.note, err=True)
 

@@ -56,7 +56,6 @@ def test_from_the_first_start_to_the_first_answer(
     page.fill("#folder", str(folder))
     page.click("button[value=folder]")
     page.wait_for_selector(f"text={phrase('job.imported')}", timeout=30_000)
-    page.click("main a.button")
     ask(window)
     assert SENTENCE in page.inner_text("[data-answer] mark")
     window.was_quiet()
@@ -309,7 +308,7 @@ def test_a_good_a_bad_and_a_huge_file_are_uploaded(
         window.page.goto(window.url + "/library/upload?collection=ward")
         window.page.set_input_files("#files", file)
         window.page.click("form[data-upload] button")
-        window.page.wait_for_url("**/jobs/*")
+        window.page.wait_for_url("**/library/upload/*job=*")
     uploads = {upload.name: upload for upload in waiting(copied_clients)}
     assert uploads[good.name].reads
     assert not uploads[bad.name].reads
