@@ -168,3 +168,5 @@ def test_sections_of_a_library_without_the_language_of_the_question_are_of_the_o
     assert value["others_first"] == other
     assert [one.whole for one in seen.others] == [True] * other
     assert plain(view(shown, "en")).count("[1]") == 1
+    near = replace(found, others=found.sections, closeness=Closeness.SOME_WAY)
+    assert not finding_value(replace(shown, receipts=near))["others_first"]

@@ -169,6 +169,9 @@ def test_words_are_found_in_the_document_beside_the_page(client: Clients) -> Non
     assert found
     assert reader.get(found[1].replace("&amp;", "&")).status_code == 200
     assert "nowhere: 0 passages" in reader.form(f"{base}/find", words="nowhere").text
+    beside = reader.form(f"{base}/find", words="loading", part="1").text
+    assert "<mark>loading</mark>" in beside
+    assert "<html" not in beside, "of the pane alone"
 
 
 def test_the_original_is_opened_by_whoever_may_read_it(client: Clients) -> None:

@@ -63,7 +63,10 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     assert "script-src" not in policy
     titles = [document.title for document in lookups.documents(session_of(copied_clients))]
     assert "Hand rub" not in titles
-    librarian.form(f"/library/upload/{upload.id}/publish", title="Hand rub")
+    published = librarian.ended(librarian.form(f"/library/upload/{upload.id}/publish", title="Hand rub"))
+    assert published.url.path == "/library/documents"
+    assert published.url.params["collection"] == "ward"
+    assert phrase("upload.published") in published.text
     assert waiting(copied_clients) == []
     titles = [document.title for document in lookups.documents(session_of(copied_clients))]
     assert "Hand rub" in titles
