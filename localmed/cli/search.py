@@ -9,10 +9,10 @@ import click
 
 from localmed.cli.common import echo, echo_wrapped, in_session, print_json
 from localmed.cli.options import filter_options, json_option, question_argument, reading_options, search_filter
-from localmed.domain import Answer, AnswerStatus
+from localmed.domain import Answer, AnswerStatus, message
 from localmed.messages import ASIDE, joined
 from localmed.presentation.answer import headline, searched
-from localmed.presentation.finding import Piece, SectionView, finding_value, view
+from localmed.presentation.finding import FindingView, Piece, SectionView, finding_value, view
 from localmed.presentation.neutral import words
 
 if TYPE_CHECKING:
@@ -59,14 +59,23 @@ def show_finding(answer: Answer) -> None:
         echo_wrapped(seen.flagged, "! ", "  ")
     for line in filter(None, (seen.follows, *seen.read_as, seen.closeness)):
         echo_wrapped(line, "", "    ")
+    if seen.far:
+        _others(seen, answer.language)
+    if seen.far and seen.others and seen.sections:
+        echo("\n" + words(message("finding.below"), answer.language), bold=True)
     for number, section in enumerate(seen.sections, 1):
         _show(f"{number:>2}. ", section, answer.language)
+    if not seen.far:
+        _others(seen, answer.language)
+    if seen.note:
+        echo(seen.note, err=True)
+
+
+def _others(seen: FindingView, language: str) -> None:
     if seen.others:
         echo(f"\n{seen.others_title}", bold=True)
     for section in seen.others:
-        _show("  - ", section, answer.language)
-    if seen.note:
-        echo(seen.note, err=True)
+        _show("  - ", section, language)
 
 
 def _show(number: str, section: SectionView, language: str) -> None:

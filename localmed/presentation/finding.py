@@ -146,7 +146,17 @@ class FindingView:
     follows: str = ""  # on which questions before it
     closeness: str = ""  # how near the first section is, in a sentence
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
-    far: bool = False  # nothing is near: sections are folded, by their titles
+    far: bool = False  # nothing is near: the others stand first, and sections are folded, by their titles
+
+
+def by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
+    """The sections of ``answer``, and those in another language; where nothing is near these may be all there are."""
+    found = answer.receipts or Receipts()
+    if answer.found_nothing and not found.others:
+        known = answer.by_marker
+        own = [one for one in found.sections if known[one.best].passage.language == answer.language]
+        return (own, found.sections[:WHOLE]) if not own else (found.sections, ())
+    return found.sections, found.others
 
 
 def view(answer: Answer, language: str) -> FindingView | None:
@@ -154,10 +164,12 @@ def view(answer: Answer, language: str) -> FindingView | None:
     found = answer.receipts
     if found is None:
         return None
-    known, day = answer.by_marker, answer.provenance.day
-    beside = {known[section.best].passage.language for section in found.others} & {*LANGUAGES}
-    whole = 0 if found.closeness is Closeness.NOTHING_NEAR else WHOLE
-    titles = (words(message("finding.also", language=Message(f"source.language.{one}")), language) for one in beside)
+    known, day, far = answer.by_marker, answer.provenance.day, answer.found_nothing
+    own, others = by_language(answer)
+    beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
+    whole, elsewhere = (0, WHOLE) if found.closeness is Closeness.NOTHING_NEAR else (WHOLE, 0)
+    title = "finding.only" if far else "finding.also"
+    titles = (words(message(title, language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
     follows = next((one_line(one.means) for one in found.readings if not one.written), "")
     readings = tuple(
@@ -168,19 +180,26 @@ def view(answer: Answer, language: str) -> FindingView | None:
     return FindingView(
         readings,
         tuple(_read_as(readings, language)),
-        tuple(_section(section, known, day, language, place < whole) for place, section in enumerate(found.sections)),
-        tuple(_section(section, known, day, language) for section in found.others),
+        tuple(_section(section, known, day, language, place < whole) for place, section in enumerate(own)),
+        tuple(_section(section, known, day, language, place < elsewhere) for place, section in enumerate(others)),
         joined(sorted(titles), language),
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
-        words(CLOSENESS[found.closeness], language) if found.sections and found.closeness in CLOSENESS else "",
+        words(_closeness(found.closeness, answer.language if others else ""), language) if found.sections else "",
         words(
             message("finding.flagged", signs=tuple(Message(f"departments.flag.{one}") for one in found.flags)), language
         )
         if found.flags
         else "",
-        answer.found_nothing,
+        far,
     )
+
+
+def _closeness(closeness: Closeness, searched: str) -> Message | None:
+    """How near the first section is; nothing may be near in the language that was ``searched`` alone."""
+    if closeness is Closeness.NOTHING_NEAR and searched in LANGUAGES:
+        return message("finding.nothing_in", language=Message(f"source.language.{searched}"))
+    return CLOSENESS.get(closeness)
 
 
 def _read_as(readings: Sequence[ReadingView], language: str) -> Iterator[str]:
@@ -309,7 +328,7 @@ def section_value(section: ShownSection, known: dict[str, Evidence]) -> dict[str
 def finding_value(answer: Answer) -> dict[str, object]:
     """How the question of ``answer`` was read, and its sections, as JSON."""
     found = answer.receipts or Receipts()
-    known = answer.by_marker
+    known, (own, others) = answer.by_marker, by_language(answer)
     return {
         "status": answer.status.value,
         "notes": [words(note, answer.language) for note in answer.notes],
@@ -319,6 +338,7 @@ def finding_value(answer: Answer) -> dict[str, object]:
         "flags": list(found.flags),
         "read_as": [reading(one) for one in found.readings if not one.left_out],
         "left_out": [reading(one) for one in found.readings if one.left_out],
-        "sections": [section_value(section, known) for section in found.sections],
-        "others": [section_value(section, known) for section in found.others],
+        "sections": [section_value(section, known) for section in own],
+        "others": [section_value(section, known) for section in others],
+        "others_first": answer.found_nothing and bool(others),
     }

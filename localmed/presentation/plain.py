@@ -59,8 +59,8 @@ def _sections(finding: FindingView, language: str) -> Iterator[str]:
     yield from finding.read_as
     if finding.closeness:
         yield finding.closeness
-    titles = (words(message("finding.below"), language), finding.others_title)
-    for title, sections in zip(titles, (finding.sections, finding.others), strict=True):
+    lists = [(words(message("finding.below"), language), finding.sections), (finding.others_title, finding.others)]
+    for title, sections in reversed(lists) if finding.far else lists:
         if sections:
             yield from ("", title)
         for section in sections:

@@ -1,10 +1,12 @@
-"""On which pages a source stands, and what a reader must know of it."""
+"""On which pages a source stands, what a reader must know of it, and the source as its pane shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from localmed.domain import Evidence, Kind, Message, Status, message
+from localmed.presentation.neutral import neutral, one_line, words
 
 # Years from which a source's age is said. Practice guidelines are out of date after some five years (Shekelle 2001);
 # of studies and books a reader expects older ones.
@@ -34,10 +36,10 @@ def warnings(evidence: Evidence, day: str, beside: Sequence[Evidence] = ()) -> l
     told += [message("answer.overdue", date=evidence.overdue)] if evidence.overdue else []
     years = age(evidence.edition, day)
     told += [message("answer.age", count=years)] if years >= OLD.get(evidence.kind, ANY_OLD) else []
-    return told + passage_warnings((evidence, *beside))
+    return told + _of_passages((evidence, *beside))
 
 
-def passage_warnings(shown: Sequence[Evidence]) -> list[Message]:
+def _of_passages(shown: Sequence[Evidence]) -> list[Message]:
     """What a reader must know of single passages: text for a model, and what the librarian has noted."""
     told = [message("answer.planted")] if any(piece.planted for piece in shown) else []
     told += [message("answer.table_doubtful")] if any(piece.passage.doubtful for piece in shown) else []
@@ -53,3 +55,46 @@ def age(edition: str, day: str) -> int:
         return 0
     begun = (edition + "-12-31"[len(edition) - 4 :]) if len(edition) in (4, 7) else edition
     return max(0, int(day[:4]) - int(begun[:4]) - (day[4:] < begun[4:]))
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePageView:
+    """A passage on its page. ``page`` is 0 for a source without pages; ``own`` are the pages that it stands on.
+
+    ``last`` is the document's last page, 0 where it is not known.
+    """
+
+    title: str
+    details: tuple[str, ...]
+    warnings: tuple[str, ...]
+    headings: str
+    before: str
+    cited: str
+    after: str
+    page: int
+    own: tuple[int, ...]
+    last: int
+
+
+def source_page(
+    evidence: Evidence, language: str, page: int = 0, span: tuple[int, int] | None = None, last: int = 0
+) -> SourcePageView:
+    """``evidence`` at ``page`` (0: where ``span`` begins) of ``last``, with ``span`` (None: all of it) marked."""
+    passage = evidence.passage
+    start, end = span or (0, len(passage.text))
+    boxes = passage.boxes(start, end)
+    at = page or (boxes[0].page if boxes else passage.page)
+    details = [edition(evidence), *([message("answer.page", page=at)] if at and passage.spans else [])]
+    details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
+    return SourcePageView(
+        one_line(evidence.document_title),
+        tuple(words(detail, language) for detail in details),
+        tuple(words(warning, language) for warning in warnings(evidence, "")),
+        one_line(" > ".join(heading for heading in passage.headings if heading != evidence.document_title)),
+        neutral(passage.text[:start]),
+        neutral(passage.text[start:end]),
+        neutral(passage.text[end:]),
+        at if passage.spans else 0,
+        passage.pages,
+        last,
+    )

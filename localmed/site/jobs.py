@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from localmed.domain import Message, digest, message
+from localmed.domain.accounts import Right
 from localmed.domain.errors import LocalmedError, UnknownName
 from localmed.library.state import rows, transaction
 from localmed.messages import from_text, to_text
@@ -73,9 +74,9 @@ def start(session: Session, kind: str, work: Work, back: str = "/", *values: obj
 
 
 def job(session: Session, id_: str) -> Job:
-    """The job ``id_``; raise ``UnknownName``."""
+    """The job ``id_``, for whoever began it and for librarians; raise ``UnknownName``: to others there is none."""
     known = next((one for one in jobs(session) if one.id == id_), None)
-    if known is None:
+    if known is None or not (known.user == session.caller.user or session.may(Right.LIBRARY)):
         raise UnknownName("job.unknown")
     return known
 
@@ -88,7 +89,8 @@ def jobs(session: Session) -> list[Job]:
 
 
 def cancel(session: Session, id_: str) -> None:
-    """Let the job ``id_`` end at its next look."""
+    """Let the job ``id_`` end at its next look; raise as ``job`` does."""
+    job(session, id_)
     with rows(session.data) as state:
         state.execute("UPDATE jobs SET cancelled = 1 WHERE id = ?", (id_,))
 

@@ -24,7 +24,6 @@ from localmed.web import (
     generations,
     governance,
     health,
-    home,
     job_pages,
     login,
     orders,
@@ -43,7 +42,7 @@ from localmed.web.protection import Protection
 from localmed.web.visits import Visit, visit_of
 
 ROUTERS = (
-    home.router, login.router, start.router,
+    login.router, start.router,
     uploads.router, safety.router, health.router,
     collections.router, documents.router, governance.router, generations.router, refreshes.router,
     ask.router, sources.router, search.router,

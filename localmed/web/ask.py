@@ -2,7 +2,7 @@
 
 The question comes by POST. A browser with the script gets events in the reply (``streams``); one without waits for the
 answer and is led to its page. Every answer is kept sealed for whoever asked (``people/history.py``): its page, its
-sources and a follow-up are found by its id.
+sources and a follow-up are found by its id. The first page and the guide are here too.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from starlette.responses import PlainTextResponse, Response
 
+from localmed import messages
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import LimitExceeded, UnknownName, UsageError
 from localmed.messages import LANGUAGES
 from localmed.nightly import nights
-from localmed.people import feedback, history
+from localmed.people import accounts, feedback, history
 from localmed.people.feedback import Opinion
 from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation import finding, neutral, order, verify
@@ -37,13 +38,39 @@ from localmed.web import pages, sources, streams
 from localmed.web.admission import Queue
 from localmed.web.failures import wants_json
 from localmed.web.streams import Event, Work
-from localmed.web.visits import Asking, Visit
+from localmed.web.visits import Anybody, Asking, Visit, require_own_password
 
 router = APIRouter()
 EVENT_STREAM = "text/event-stream"
 LOOKED = 10  # newest answers, of which the different questions are shown
 LAST = 3  # answers of before that stand below the empty box
+GUIDE = {
+    "ward": Right.ASK,
+    "keys": Right.ASK,
+    "library": Right.LIBRARY,
+    "safety": Right.SAFETY,
+    "accounts": Right.ACCOUNTS,
+}
+LINES = 9  # at most, of a part of the guide: it is one page
 TYPED = 100  # characters of what is being typed; a longer text is a question, and suggests nothing
+
+
+@router.get("/")
+def home(visit: Anybody) -> Response:
+    """To the first start, to sign in, or to ask."""
+    require_own_password(visit)
+    if visit.own is not None:
+        return form_page(visit)
+    return pages.redirect("/start" if accounts.no_account(visit.site.data) else "/login")
+
+
+@router.get("/guide")
+def guide(visit: Asking) -> Response:
+    """What one may do here, and how: a part for each right."""
+    parts = [name for name, right in GUIDE.items() if visit.may(right)]
+    lines = {name: [f"web.guide.{name}_{number}" for number in range(1, LINES)] for name in parts}
+    shown = [(name, [code for code in codes if messages.known(code)]) for name, codes in lines.items()]
+    return pages.page(visit, "guide.html", guide=shown)
 
 
 def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked_with: AskedWith = ALONE) -> Response:
@@ -212,14 +239,14 @@ def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
 
     ``base`` is where the sources of a kept answer stand; without one they are passages of the library.
     """
-    known = answer.by_marker
-    first = next(((known[marker], (start, end)) for marker, start, end in answer.links if marker in known), None)
+    known, shown = answer.by_marker, finding.view(answer, visit.language)
+    links = [(one.marker, one.start, one.end) for one in shown.others] if shown and shown.far else answer.links
+    first = next(((known[marker], (start, end)) for marker, start, end in links if marker in known), None)
     beside: dict[str, Any] = {}
-    if first and not answer.found_nothing:
+    if first:
         piece, span = first
         path = f"{base}/sources/{quote(piece.marker)}" if base else f"/passages/{piece.passage.id}"
         beside = sources.values_of(visit, visit.session.standing(piece), path, span)
-    shown = finding.view(answer, visit.language)
     listed = (*shown.sections, *shown.others) if shown else ()
     known_documents = lookups.documents_of(visit.session, (one.document for one in listed))
     governed = {name: document.governance for name, document in known_documents.items()}

@@ -98,7 +98,7 @@ def create(visit: Librarian, described: Described, name: Annotated[str, Form()] 
     except UsageError as error:
         return _listed(visit, replace(described, name=name), error.full_message)
     return job_pages.change(
-        visit, "collection", _page_of(name), changes.create_collection, collection, described.groups
+        visit, "collection", "/library/collections", changes.create_collection, collection, described.groups
     )
 
 

@@ -49,7 +49,8 @@ def _gone_back(session: Session, number: int, hooks: Hooks) -> Message:
     """Go back; the documents that answer now before the day that was set are named."""
     del hooks  # they reach it by ``hooks.active``
     waiting = lookups.waiting(session)
-    rolled_back = message("job.rolled_back", number=changes.rollback(session, number))
+    changes.rollback(session, number)
+    rolled_back = message("job.rolled_back")
     early = lookups.effective_among(session, waiting or frozenset())
     if waiting is not None and not early:
         return rolled_back

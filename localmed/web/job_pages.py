@@ -1,7 +1,8 @@
 """Jobs: what takes longer than a click (an import, a change that asks the canaries), how far it is, and ending it.
 
-A click begins it and is answered at once with its page, which loads itself again while the job runs; a second click
-leads to the same page. What is in force at once (a withdrawal, access, a stop) is no job.
+A click begins it and is answered at once with its page, which loads itself again while the job runs and then leads to
+the page after it; a second click leads to the same page. What is in force at once (a withdrawal, access, a stop) is no
+job.
 """
 
 from __future__ import annotations
@@ -12,10 +13,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from localmed.domain import Message, message
-from localmed.domain.accounts import Right
-from localmed.domain.errors import UnknownName
 from localmed.site import jobs
-from localmed.site.jobs import Job
 from localmed.web import pages
 from localmed.web.visits import Asking, Visit
 
@@ -41,21 +39,16 @@ def change(visit: Visit, kind: str, back: str, made: Callable[..., int], *values
 
 
 @router.get("/jobs/{job_id}")
-def job_page(visit: Asking, job_id: str) -> Response:
-    """One job."""
-    return pages.page(visit, "job.html", job=_own(visit, job_id))
+def job_page(visit: Asking, job_id: str, watch: str = "") -> Response:
+    """How far a job is; of one that has ended the page after it, which tells what came of it."""
+    job = jobs.job(visit.session, job_id)
+    if job.outcome:
+        return pages.redirect(job.back, job=job_id, watch=watch)
+    return pages.page(visit, "job.html", job=job)
 
 
 @router.post("/jobs/{job_id}/cancel")
 def cancel(visit: Asking, job_id: str) -> Response:
     """Let it end."""
-    jobs.cancel(visit.session, _own(visit, job_id).id)
+    jobs.cancel(visit.session, job_id)
     return pages.redirect(f"/jobs/{job_id}")
-
-
-def _own(visit: Visit, job_id: str) -> Job:
-    """The job, for whoever began it and for librarians; to others there is none."""
-    job = jobs.job(visit.session, job_id)
-    if job.user != visit.session.caller.user and not visit.may(Right.LIBRARY):
-        raise UnknownName("job.unknown")
-    return job

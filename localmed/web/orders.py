@@ -9,6 +9,7 @@ from fastapi import APIRouter, Form, Request, UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from localmed.domain import SearchFilter
+from localmed.domain.errors import UsageError
 from localmed.domain.parts import QuestionPart
 from localmed.messages import LANGUAGES
 from localmed.people import history
@@ -58,6 +59,8 @@ def release(
     checked: Annotated[bool, Form()] = False,
 ) -> Response:
     """Release the explanation by a person, whose name stands on the leaflet and in the audit log; open the leaflet."""
+    if language not in ("", BOTH, *LANGUAGES):
+        raise UsageError("web.error.malformed")
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
     answer = orders.release(visit.session, kept, clean(released_by), checked)

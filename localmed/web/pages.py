@@ -4,13 +4,15 @@
 ``moment(time)``: a stored time; ``listed(names)``: names as the language lists them.
 ``visit``: who asks; ``can("library")``: whether they have a right. ``token``: the hidden field of every form
 (``{{ form_token() }}`` of ``parts.html`` writes it). ``nonce``: for ``<script>`` and ``<link>``, in the layout alone.
-``notice`` and ``unaudited``: what is told above the page, in the layout. ``form_page``: see ``form_page_of``.
+``notice``, ``outcome`` (of a job) and ``unaudited``: what is told above the page, in the layout. ``form_page``: see
+``form_page_of``.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -23,11 +25,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from localmed import messages
 from localmed.domain import Message, Parameter, message
 from localmed.domain.accounts import Right
+from localmed.domain.errors import UnknownName
 from localmed.messages import joined
 from localmed.people import sign_on
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
-from localmed.site import alerts, stops
+from localmed.site import alerts, jobs, stops
 from localmed.web.visits import SAFE, THEMES, Visit
 
 STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javascript; charset=utf-8"}
@@ -94,6 +97,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         asset=asset,
         idle_seconds=idle_seconds(visit),
         notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
+        outcome=_outcome(visit),
         stops=stops.stops(visit.site.data),
         glass=_glass(visit),
         alerts=_alerts(visit),
@@ -117,6 +121,14 @@ def form_page_of(request: Request) -> str:
     before = urlsplit(request.headers.get("referer", ""))
     own = before.netloc == request.headers.get("host", "")
     return local(before.path + (f"?{before.query}" if before.query else "")) if own else "/"
+
+
+def _outcome(visit: Visit) -> Message | None:
+    """What came of the job that the address names, for whoever may see it."""
+    id_ = visit.request.query_params.get("job", "")
+    with suppress(UnknownName):
+        return jobs.job(visit.own, id_).outcome if id_ and visit.own else None
+    return None
 
 
 def _glass(visit: Visit) -> tuple[str, ...]:
@@ -195,7 +207,7 @@ def lines(messages_: tuple[Message, ...], visit: Visit) -> list[str]:
 def redirect(path: str, **query: str) -> Response:
     """To the page ``path`` of ours, by GET; ``notice`` names what is told there (``web.notice``)."""
     kept = urlencode({name: value for name, value in query.items() if value})
-    return RedirectResponse(f"{path}?{kept}" if kept else path, 303)
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{kept}" if kept else path, 303)
 
 
 def local(path: str) -> str:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import FileResponse, Response
 
 from localmed.domain import Evidence, Governance, Passage
 from localmed.domain.errors import UnknownName
 from localmed.people import history
-from localmed.presentation.source_page import source_page
+from localmed.presentation.sources import source_page
 from localmed.site import lookups, page_images
 from localmed.text.language import clean
 from localmed.web import pages
@@ -39,46 +39,11 @@ ORIGINAL_POLICY = "default-src 'none'; frame-ancestors 'none'; object-src 'self'
 IMAGE_SECONDS = 300  # that a browser may show an image again; it is gone with the login (Clear-Site-Data)
 
 
-@router.get("/answers/{answer_id}/sources/{marker}")
-def of_answer(
-    visit: Asking,
-    answer_id: str,
-    marker: str,
-    start: int = 0,
-    end: int = 0,
-    page: int = 0,
-    zoom: int = 1,
-    part: int = 0,
-) -> Response:
+ANSWER, LIBRARY = "/answers/{answer_id}/sources/{marker}", "/passages/{passage_id}"  # where a source stands
+
+
+def cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
     """A source of a kept answer, as it was cited."""
-    base = f"/answers/{answer_id}/sources/{marker}"
-    return _shown(visit, _cited(visit, answer_id, marker), base, (start, end), page, zoom, part)
-
-
-@router.get("/answers/{answer_id}/sources/{marker}/image")
-def image_of_answer(
-    visit: Asking, answer_id: str, marker: str, start: int = 0, end: int = 0, page: int = 0
-) -> Response:
-    """Its page."""
-    return _image(visit, _cited(visit, answer_id, marker), (start, end), page)
-
-
-@router.get("/passages/{passage_id}")
-def of_library(
-    visit: Asking, passage_id: str, start: int = 0, end: int = 0, page: int = 0, zoom: int = 1, part: int = 0
-) -> Response:
-    """A passage of the library."""
-    evidence = lookups.evidence_of(visit.session, passage_id)
-    return _shown(visit, evidence, f"/passages/{passage_id}", (start, end), page, zoom, part)
-
-
-@router.get("/passages/{passage_id}/image")
-def image_of_library(visit: Asking, passage_id: str, start: int = 0, end: int = 0, page: int = 0) -> Response:
-    """Its page."""
-    return _image(visit, lookups.evidence_of(visit.session, passage_id), (start, end), page)
-
-
-def _cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
     answer = history.kept(visit.session, answer_id, also_reported=True).answer
     for evidence in answer.evidence:
         if evidence.marker == marker:
@@ -86,16 +51,47 @@ def _cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
     raise UnknownName("kept.no_source", sources=())
 
 
+def source_of(visit: Asking, request: Request) -> Evidence:
+    """The source that the address names, of a kept answer or of the library."""
+    named = request.path_params
+    if "passage_id" in named:
+        return lookups.evidence_of(visit.session, named["passage_id"])
+    return cited(visit, named["answer_id"], named["marker"])
+
+
+def base_of(request: Request) -> str:
+    """Where the source stands that the address names."""
+    route = LIBRARY if "passage_id" in request.path_params else ANSWER
+    return route.format(**request.path_params)
+
+
+Source = Annotated[Evidence, Depends(source_of)]
+Base = Annotated[str, Depends(base_of)]
+
+
+@router.get(ANSWER)
+@router.get(LIBRARY)
+def shown(
+    visit: Asking,
+    source: Source,
+    base: Base,
+    start: int = 0,
+    end: int = 0,
+    page: int = 0,
+    zoom: int = 1,
+    part: int = 0,
+) -> Response:
+    """A source on its page."""
+    return _page(visit, part, values_of(visit, source, base, (start, end), page, zoom, bool(part)))
+
+
+def _page(visit: Visit, part: int, values: dict[str, Any]) -> Response:
+    return pages.page(visit, "source_body.html" if part else "source.html", **values)
+
+
 def _span(evidence: Evidence, span: tuple[int, int]) -> tuple[int, int] | None:
     start, end = span
     return (start, end) if 0 <= start < end <= len(evidence.passage.text) else None
-
-
-def _shown(
-    visit: Visit, evidence: Evidence, base: str, span: tuple[int, int], page: int, zoom: int, part: int
-) -> Response:
-    template = "source_body.html" if part else "source.html"
-    return pages.page(visit, template, **values_of(visit, evidence, base, span, page, zoom, bool(part)))
 
 
 def values_of(
@@ -133,26 +129,16 @@ def document(visit: Asking, document_id: str) -> Response:
     return pages.redirect(f"/passages/{lookups.first_passage(visit.session, document_id).id}")
 
 
-@router.post("/answers/{answer_id}/sources/{marker}/find")
-def find_of_answer(visit: Asking, answer_id: str, marker: str, words: Typed = "", part: Part = 0) -> Response:
+@router.post(ANSWER + "/find")
+@router.post(LIBRARY + "/find")
+def found(visit: Asking, evidence: Source, base: Base, words: Typed = "", part: Part = 0) -> Response:
     """Where the document of a source holds ``words``, above the source's page."""
-    base = f"/answers/{answer_id}/sources/{marker}"
-    return _found(visit, _cited(visit, answer_id, marker), base, words, part)
-
-
-@router.post("/passages/{passage_id}/find")
-def find_of_library(visit: Asking, passage_id: str, words: Typed = "", part: Part = 0) -> Response:
-    """The same for a passage of the library."""
-    return _found(visit, lookups.evidence_of(visit.session, passage_id), f"/passages/{passage_id}", words, part)
-
-
-def _found(visit: Visit, evidence: Evidence, base: str, words: str, part: int) -> Response:
     sought = clean(words).strip()[:TYPED]
     places = lookups.places_in(visit.session, evidence.passage.document_id, sought) if sought else []
     values = values_of(visit, evidence, base, beside=bool(part))
     values |= {"sought": sought, "places": [_place(*one) for one in places[:PLACES]]}
     values["more"] = len(places) - len(values["places"])
-    return pages.page(visit, "source_body.html" if part else "source.html", **values)
+    return _page(visit, part, values)
 
 
 def _place(passage: Passage, start: int, end: int) -> dict[str, Any]:
@@ -167,19 +153,9 @@ def _place(passage: Passage, start: int, end: int) -> dict[str, Any]:
     }
 
 
-@router.get("/answers/{answer_id}/sources/{marker}/original")
-def original_of_answer(visit: Asking, answer_id: str, marker: str) -> Response:
-    """The file that a source of a kept answer came from."""
-    return _original(visit, _cited(visit, answer_id, marker))
-
-
-@router.get("/passages/{passage_id}/original")
-def original_of_library(visit: Asking, passage_id: str) -> Response:
-    """The file that a passage came from."""
-    return _original(visit, lookups.evidence_of(visit.session, passage_id))
-
-
-def _original(visit: Visit, evidence: Evidence) -> Response:
+@router.get(ANSWER + "/original")
+@router.get(LIBRARY + "/original")
+def original(visit: Asking, evidence: Source) -> Response:
     """A file of one document; a PDF opens in the browser, others are handed to the computer's own programs."""
     kind = ORIGINALS.get(evidence.media_type)
     if kind is None:
@@ -191,7 +167,10 @@ def _original(visit: Visit, evidence: Evidence) -> Response:
     return FileResponse(path, media_type=kind, filename=name, content_disposition_type=shown, headers=headers)
 
 
-def _image(visit: Visit, evidence: Evidence, span: tuple[int, int], page: int) -> Response:
-    image = page_images.page_image(visit.session, evidence, max(page, 0), _span(evidence, span))
+@router.get(ANSWER + "/image")
+@router.get(LIBRARY + "/image")
+def image(visit: Asking, evidence: Source, start: int = 0, end: int = 0, page: int = 0) -> Response:
+    """The page of a source as an image (PNG), ``start:end`` of the source marked."""
+    drawn = page_images.page_image(visit.session, evidence, max(page, 0), _span(evidence, (start, end)))
     headers = {"content-security-policy": DOCUMENT_POLICY, "cache-control": f"private, max-age={IMAGE_SECONDS}"}
-    return Response(image, media_type="image/png", headers=headers)
+    return Response(drawn, media_type="image/png", headers=headers)

@@ -38,6 +38,7 @@ def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
         "left_out",
         "sections",
         "others",
+        "others_first",
     }
     best = result["sections"][0]
     assert (best["title"], best["collection"], best["passages"]) == ("Paracetamol", "ward", [best["passage"]])

@@ -21,9 +21,12 @@ from localmed.domain import (
     Verdict,
     message,
 )
-from localmed.domain.findings import Reading
+from localmed.domain.findings import Closeness, Reading
 from localmed.domain.parts import SourcePlanPart
 from localmed.presentation.answer import headline, view
+from localmed.presentation.finding import finding_value
+from localmed.presentation.finding import view as sections_view
+from localmed.presentation.plain import plain
 from localmed.presentation.sources import age
 from tests.values import PROVENANCE, evidence, quotation
 from tests.words import phrase, said
@@ -152,3 +155,18 @@ def test_an_abstention_says_what_was_searched() -> None:
     nothing = answer(status=AnswerStatus.ABSTAINED, statements=(), evidence=())
     assert view(nothing).searched == "Searched: a"
     assert view(replace(nothing, searched=()), "zh").searched == "已检索：无"
+
+
+@pytest.mark.parametrize("asked_in", ["en", "zh"])
+def test_sections_of_a_library_without_the_language_of_the_question_are_of_the_other(asked_in: str) -> None:
+    found = replace(RECEIPTS, closeness=Closeness.NOTHING_NEAR)
+    shown = answer(status=AnswerStatus.SECTIONS, language=asked_in, statements=(), receipts=found)
+    seen, value = sections_view(shown, "en"), finding_value(shown)
+    other = asked_in == "zh"
+    assert seen
+    assert [len(seen.sections), len(seen.others)] == ([0, 1] if other else [1, 0])
+    assert value["others_first"] == other
+    assert [one.whole for one in seen.others] == [True] * other
+    assert plain(view(shown, "en")).count("[1]") == 1
+    near = replace(found, others=found.sections, closeness=Closeness.SOME_WAY)
+    assert not finding_value(replace(shown, receipts=near))["others_first"]

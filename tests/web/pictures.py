@@ -158,7 +158,7 @@ def _job(page: Page, url: str, shots: Path, language: str) -> None:
     page.fill("#name", f"night-{language}")
     page.fill("#title", COLLECTION[language])
     page.click("form[action='/library/collections'] button")
-    page.wait_for_selector("main a.button", timeout=120_000)
+    page.wait_for_selector("main > .notice[role=status]", timeout=120_000)
     _take(page, shots, "job", language)
 
 

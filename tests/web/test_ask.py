@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, Kind, SearchFilter
+from localmed.domain import Collection, Kind, SearchFilter, message
 from localmed.domain.accounts import SessionRole
 from localmed.domain.codec import answer_json
 from localmed.domain.errors import ModelError
@@ -36,7 +36,7 @@ from localmed.text.identifiers import MASK
 from localmed.web import ask as web_ask
 from tests.fakes import HashedWords, write
 from tests.web.conftest import Client, Clients, make_accounts, with_model
-from tests.words import phrase, said
+from tests.words import phrase, said, words
 from tests.workflows.test_ask import Model, wrote
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
@@ -122,6 +122,34 @@ def test_where_nothing_is_near_titles_stand_folded_and_the_librarian_hears_of_it
     assert 'class="card"' not in page
     assert "data-mark" not in page, "no page is opened"
     assert question in copied_clients("librarian").get("/library/questions").text
+
+
+class Bilingual(HashedWords):
+    """An encoder that knows both languages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.identity = replace(self.identity, languages=("en", "zh"))
+
+
+@pytest.mark.parametrize("closeness", [Closeness.NOTHING_NEAR, Closeness.SOME_WAY])
+def test_where_nothing_is_close_the_other_language_stands_first(
+    copied_clients: Clients, monkeypatch: pytest.MonkeyPatch, closeness: Closeness
+) -> None:
+    monkeypatch.setattr("localmed.retrieval.search.said", lambda *_: closeness)
+    with Site(copied_clients.settings, Bilingual()) as site:
+        reader = Clients(copied_clients.settings, site)("reader")
+        page = streamed(reader, question="普通病房的探视时间是几点？")[-1]["value"]["html"]
+    if closeness is Closeness.SOME_WAY:
+        assert page.index('<li lang="en">') < page.index('class="card"'), "its titles stand above the sections"
+        return
+    above, folded = page.split(phrase("finding.nearest"))
+    assert words(message("finding.nothing_in", language=message("source.language.zh"))) in above
+    assert words(message("finding.only", language=message("source.language.en"))) in above
+    assert set(re.findall(r'<div class="section" lang="(..)">', above)) == {"en"}, "it stands open"
+    folded, _, pane = folded.partition("<aside")
+    assert 'class="card"' not in folded
+    assert source_links(above)[0].partition("?")[0] in pane, "its first page stands beside it"
 
 
 def test_a_warning_sign_stands_above_the_follow_up_too(client: Clients) -> None:

@@ -108,6 +108,31 @@ def source_of(reader: Client) -> str:
     return source_links(reader.form("/ask", question=PDF_QUESTION).text)[0].partition("?")[0]
 
 
+@pytest.mark.slow
+def test_another_language_keeps_what_was_typed_and_what_was_asked(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client, locale="en-GB")
+    window.sign_in("reader")
+    page = window.page
+    for path, field in (("/", "#question"), ("/orders", "#order"), ("/search", "#question")):
+        page.goto(window.url + path)
+        page.fill(field, PDF_QUESTION)
+        for language in ("zh", "en"):
+            page.click(f"button[name=language][value={language}]")
+            page.wait_for_selector(f"html[lang={language}]")
+            assert page.input_value(field) == PDF_QUESTION
+            assert page.url == window.url + path
+    page.goto(window.url)
+    page.fill("#question", PDF_QUESTION)
+    page.press("#question", "Enter")
+    page.wait_for_url("**/answers/*")
+    page.click("button[name=language][value=zh]")
+    page.wait_for_selector("html[lang=zh]")
+    assert "/answers/" in page.url
+    assert page.locator("[data-answer] .card").count()
+    assert page.input_value("#question") == PDF_QUESTION
+    window.was_quiet()
+
+
 def test_rows_are_set_out_as_a_table_and_lines_as_paragraphs() -> None:
     pieces = [Piece("First.", True, True), Piece("Second.", False, False), Piece("Third.", False, True)]
     rows = [Piece("Drug: amoxicillin; Dose: 500 mg", False, True, True), Piece("Drug: x; Dose: 5 mg", True, True, True)]
@@ -144,6 +169,9 @@ def test_words_are_found_in_the_document_beside_the_page(client: Clients) -> Non
     assert found
     assert reader.get(found[1].replace("&amp;", "&")).status_code == 200
     assert "nowhere: 0 passages" in reader.form(f"{base}/find", words="nowhere").text
+    beside = reader.form(f"{base}/find", words="loading", part="1").text
+    assert "<mark>loading</mark>" in beside
+    assert "<html" not in beside, "of the pane alone"
 
 
 def test_the_original_is_opened_by_whoever_may_read_it(client: Clients) -> None:

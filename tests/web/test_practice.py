@@ -160,6 +160,7 @@ def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: 
     assert "--released-by" not in page.text, "no option of the command line"
     path = f"{page.url.path}/leaflet"
     assert reader.form(path, released_by="  ").status_code == 400
+    assert reader.form(path, released_by="Ward nurse Ada", language="fr").status_code == 400
     leaflet = reader.form(path, released_by="Ward nurse Ada", language="both")
     assert leaflet.status_code == 200
     assert leaflet.text.count("<article") == 2

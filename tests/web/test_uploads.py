@@ -50,7 +50,7 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     job = send(librarian, HAND).url.path
     assert job.startswith("/jobs/")
     (upload,) = waiting(copied_clients)
-    assert f'<a class="button" href="/library/upload/{upload.id}">Check the result</a>' in librarian.get(job).text
+    assert librarian.get(job).url.path == f"/library/upload/{upload.id}"
     page = librarian.get(f"/library/upload/{upload.id}").text
     assert "Ready to publish: documents 1" in page
     assert "Publish" in page
@@ -63,7 +63,10 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     assert "script-src" not in policy
     titles = [document.title for document in lookups.documents(session_of(copied_clients))]
     assert "Hand rub" not in titles
-    librarian.form(f"/library/upload/{upload.id}/publish", title="Hand rub")
+    published = librarian.ended(librarian.form(f"/library/upload/{upload.id}/publish", title="Hand rub"))
+    assert published.url.path == "/library/documents"
+    assert published.url.params["collection"] == "ward"
+    assert phrase("upload.published") in published.text
     assert waiting(copied_clients) == []
     titles = [document.title for document in lookups.documents(session_of(copied_clients))]
     assert "Hand rub" in titles

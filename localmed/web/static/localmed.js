@@ -45,6 +45,26 @@
       form.addEventListener("submit", (event) => { if (!window.confirm(form.dataset.confirm)) event.preventDefault(); });
   });
 
+  // Another language or look: the page comes anew, and what was typed stays in its fields. It is kept nowhere else.
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (form.getAttribute("action") !== "/preferences") return;
+    event.preventDefault();
+    const body = new URLSearchParams(new FormData(form, event.submitter));
+    body.set("back", window.location.pathname + window.location.search);
+    const reply = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" } }).catch(() => null);
+    if (!reply?.ok || new URL(reply.url).pathname !== window.location.pathname) return window.location.reload();
+    document.querySelector("[data-cancel]")?.onclick?.(); // a question that runs is asked again in the other language
+    const page = new DOMParser().parseFromString(policy.createHTML(await reply.text()), "text/html");
+    const fields = () => [...document.querySelectorAll("main :is(textarea, select, input:not([type=hidden], [type=file]))")];
+    const typed = fields().map(({ name, value, checked }) => ({ name, value, checked }));
+    for (const [name, value] of Object.entries(page.documentElement.dataset)) document.documentElement.dataset[name] = value;
+    document.documentElement.lang = page.documentElement.lang;
+    document.title = page.title;
+    localmed.put(document.body, page.body.innerHTML);
+    fields().forEach((field, at) => { if (typed[at]?.name === field.name) Object.assign(field, typed[at]); });
+  });
+
   // A form is sent once, however often somebody clicks.
   document.addEventListener("submit", (event) => {
     const form = event.target;
