@@ -2,7 +2,9 @@
 
 Dual-RAG ("System design"): the guide is searched by words and by meaning, what is found is read again by the reranker,
 departments are chosen from it, and what was chosen is checked against it; a department that the guide does not have, or
-whose section does not carry the reason, is dropped. Beyond the paper: the safety screen comes first; red flags, read by
+whose section does not carry the reason, is dropped. Beyond the paper: the safety screen comes first; where somebody in
+danger also tells an emergency ("I want to die, I took all my tablets"), the message stands before the Emergency
+Department and nothing else; red flags, read by
 rule, put the Emergency Department before all else, and so does a complaint that is only worded like an emergency, which
 is told as not sure; floors are quoted from the guide, never known otherwise.
 
@@ -66,6 +68,7 @@ UNREAD = message("departments.unread")
 NO_EMERGENCY = message("departments.no_emergency")
 ALWAYS = message("departments.always")
 LEXICAL_ONLY = message("workflow.chinese_by_words")
+SUICIDE = "suicide"  # the flag that the site's safety message itself answers
 LIKENED = ("likened",)  # in the place of flags: no sign that is known, but worded like an emergency
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
@@ -94,20 +97,22 @@ class GuideResult:
 def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow of one complaint; ``filters`` is limited to the guide's collections."""
     concern = yield from screened(complaint, plan)
-    if concern:
-        return refused(complaint, plan, provenance, "departments")
-    language = detect(complaint)
+    flags, language = red_flags(complaint), detect(complaint)
     begun = Answer(
         AnswerStatus.ABSTAINED, complaint, language, (), (), filters.collections, provenance, workflow="departments"
     )
+    if concern:
+        begun = refused(complaint, plan, provenance, "departments")
+        if not set(flags) - {SUICIDE}:
+            return begun
     if problem := _unusable(complaint, filters):
-        return replace(begun, notes=(problem, ALWAYS))
-    flags = red_flags(complaint)
+        return replace(begun, notes=(*begun.notes, problem, ALWAYS))
     if not flags and EMERGENCY.name in plan.roles and (yield Perform(EMERGENCY, QuestionInput(complaint))):
         flags = LIKENED
     searched = complaint[:CHARACTERS]
     result: GuideResult = yield from _search_guide(searched, filters, language, flags)
-    begun = replace(begun, notes=_notes(complaint, language, result, flags))
+    result = replace(result, departments=()) if concern else result  # of harm to oneself nothing is looked up
+    begun = replace(begun, notes=(*begun.notes, *_notes(complaint, language, result, flags)))
     if flags and plan.chat:
         yield Shown(begun)  # nobody waits for a model with an emergency
     advised, account, notes = yield from _advised(searched, result, plan, flags)
@@ -295,14 +300,15 @@ def _finished(
 ) -> Answer:
     """The answer with its parts; the sources shown are those they cite, the account counts what is shown."""
     if not parts:
-        return replace(begun, verification=gated, notes=(*begun.notes, *notes, NO_DEPARTMENT, ALWAYS))
+        missing = () if begun.status is AnswerStatus.SAFETY else (NO_DEPARTMENT,)
+        return replace(begun, verification=gated, notes=(*begun.notes, *notes, *missing, ALWAYS))
     statements = [statement for part in parts for statement in part.statements]
     _, account = citations.check(statements, evidence)
     account = replace(account, judges=gated.judges or account.judges, checks=gated.checks)
     shown = citations.cited(statements, evidence)
     return replace(
         begun,
-        status=AnswerStatus.ANSWERED,
+        status=begun.status if begun.status is AnswerStatus.SAFETY else AnswerStatus.ANSWERED,
         parts=parts,
         evidence=shown,
         verification=account,
