@@ -24,11 +24,9 @@ if TYPE_CHECKING:
     from localmed.domain.answers import AnswerStatus as AnswerStatus
     from localmed.domain.answers import Badge as Badge
     from localmed.domain.answers import BadgeJudge as BadgeJudge
-    from localmed.domain.answers import Caution as Caution
     from localmed.domain.answers import Conflict as Conflict
     from localmed.domain.answers import ConflictKind as ConflictKind
     from localmed.domain.answers import Provenance as Provenance
-    from localmed.domain.answers import Quantity as Quantity
     from localmed.domain.answers import Receipts as Receipts
     from localmed.domain.answers import ShownLine as ShownLine
     from localmed.domain.answers import ShownSection as ShownSection

@@ -51,7 +51,7 @@ from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Step, asked
-from localmed.workflows.receipts import conflicts, editions, receipts, renumbered
+from localmed.workflows.receipts import differences, receipts, renumbered
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
@@ -144,7 +144,7 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
         evidence=tuple(evidence),
         searched=tuple(searched),
         receipts=replace(whole.receipts, sections=tuple(sections), others=tuple(others)),
-        conflicts=(*editions(sections, evidence), *conflicts(sections, evidence)),
+        conflicts=tuple(differences(sections, evidence)),
     )
 
 
