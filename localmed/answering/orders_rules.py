@@ -2,7 +2,8 @@
 
 A term (LINS, medical term extraction agent) is a medicine of our table, or a name of the concept graph or of the
 library (a document's title, a heading, a row of a table), exactly as written, the longest at each place. Nothing is
-said of it: whether a medicine is started or stopped stands in the order's own line. Not covered: terms that neither
+said of it; a medicine on a line that may stop it is not explained, which would tell the patient to take it. Not
+covered: terms that neither
 table, graph nor library holds. ``WORDS`` and ``NAMED`` bound what is looked up; time is linear in the text.
 
 A term is explained by a sentence that begins with that very name and says what it is ("is a", "means", "lowers"), the
@@ -54,6 +55,7 @@ _DEFINES = re.compile(
 _CHINESE_DEFINES = re.compile(
     r"\s*(?:[（(][^（()）]{0,40}[）)])?\s*(?:是(?!否)|指|即|属于|用于|用来|能(?!否)|可(?!能|以不)|为)"
 )
+_HOW_LONG = re.compile(r"\d\s*(?:hours?|minutes?|days?|weeks?|h\b|小时|分钟|天|周)", re.IGNORECASE)
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 
 
@@ -181,6 +183,10 @@ _IN = re.compile(r"(?:\b(?:in|with)\b|[+加入于])\s*(?:\d[\d.,]*\s*m?l\b)?\s*(
 _OWN_DOSE = re.compile(r"\s*\d[\d.,]*\s*m?g\b")  # of a salt that is given itself
 _TAKES = re.compile(r"(?:注射液)?\s*\d[\d.,]*\s*ml\s*[+加]")
 _NEAR = 40  # characters before the fluid that say so
+_STOPPED = re.compile(
+    r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|not|no)\b|停|禁用|不用|勿", re.IGNORECASE
+)
+_REPLACED = re.compile(r"\b(?:chang|switch|replac|swap|instead)\w*|改|换|替", re.IGNORECASE)
 _JOINED = re.compile(r"\s*[/+-]\s*")
 
 
@@ -215,6 +221,13 @@ def medicines_of(line: str) -> tuple[str, ...]:
         if mention.classes and not once_more:
             counted.append(mention)
     return tuple(line[one.start : one.end] for one in counted)
+
+
+def is_stopped(order: str, term: orders.OrderTerm) -> bool:
+    """Whether the line of a medicine may say that it is not taken: what it is for would tell the patient to take it."""
+    start = order.rfind("\n", 0, term.start) + 1
+    line = order[start:].partition("\n")[0]
+    return bool(_STOPPED.search(line) or (_REPLACED.search(line) and len(medicines_of(line)) > 1))
 
 
 def _dosed(text: str, one: Mention, other: Mention) -> bool:
@@ -255,8 +268,10 @@ def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[S
             if end - start <= LONGEST and defines(passage.text[start:end], known):
                 return (piece.quotation(start, end),)
         first = next((span for span in spans if span[1] - span[0] <= LONGEST), None)
-        if headed and first and not units.dose(counted=True).search(passage.text[slice(*first)]):
-            return (piece.quotation(*first),)
+        if headed and first:
+            told = passage.text[slice(*first)]
+            if not (_holds_amount(told) or _of_another(told, heading, known)):
+                return (piece.quotation(*first),)
         for row in _ROW.finditer(passage.text) if passage.table else ():
             if _explains(row[0], keys):
                 return (piece.quotation(*row.span()),)
@@ -267,12 +282,12 @@ def _explains(row: str, keys: set[str]) -> bool:
     """Whether a row of a glossary of two columns ("Term: INR; Meaning: ...") is of one of ``keys``, without a dose."""
     cells = [cell.partition(":")[2] or cell.partition("：")[2] or cell for cell in re.split(r"[;；]\s*", row)]
     named = any(folded(part) in keys for part in _spellings(cells[0].strip()))
-    return len(cells) == 2 and named and len(row) <= LONGEST and not units.dose(counted=True).search(row)
+    return len(cells) == 2 and named and len(row) <= LONGEST and not _holds_amount(row)
 
 
 def defines(sentence: str, names: list[str]) -> bool:
     """Whether a sentence begins with one of ``names`` and says what that is, without an amount."""
-    if units.dose(counted=True).search(sentence):
+    if _holds_amount(sentence):
         return False
     plain = _without_article(sentence)
     predicates = (plain[len(name) :] for name in names if plain[: len(name)].lower() == name.lower())
@@ -285,14 +300,17 @@ def _without_article(sentence: str) -> str:
     return plain[article.end() if article else 0 :].removeprefix("小剂量")
 
 
-def subject(sentence: str, heading: str, names: Sequence[str]) -> str:
-    """The name in ``heading`` that a ``sentence`` is about, "" where it is one of ``names``: "Heparin is ..." under
-    "Heparin (enoxaparin)" explains enoxaparin.
-    """
+def _holds_amount(text: str) -> bool:
+    """Whether ``text`` says how much or how long: an explanation adds no number that the order lacks."""
+    return bool(units.dose(counted=True).search(text) or _HOW_LONG.search(text))
+
+
+def _of_another(sentence: str, heading: str, names: Sequence[str]) -> bool:
+    """Whether a ``sentence`` is about another name of its ``heading``: "Heparin is ..." under "Heparin (Clexane)"."""
     plain = _without_article(sentence)
     begun = [name for name in (*names, *_spellings(heading)) if name and plain[: len(name)].lower() == name.lower()]
     longest = max(begun, key=len, default="")
-    return "" if folded(longest) in map(folded, names) else longest
+    return folded(longest) not in map(folded, names) if longest else False
 
 
 def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:

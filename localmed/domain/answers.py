@@ -68,36 +68,17 @@ class AnswerStatus(StrEnum):
 
 
 class ConflictKind(StrEnum):
-    """In what a source of a later tier may disagree with the one that an answer rests on."""
+    """In what two sources disagree: numbers of one sentence in two documents of one title, or two editions."""
 
     DOSE = "dose"
     EDITION = "edition"
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
-    """``low`` to ``high`` (equal if it is no range) of ``unit``, as it is ``written``; a blood pressure is a pair."""
-
-    low: float
-    high: float
-    unit: str
-    written: str
-
-
-class Caution(StrEnum):
-    """What a reader of two differing doses should look at."""
-
-    NONE = ""
-    THOUSANDFOLD = "thousandfold"  # apart, or more: the mistake of units
-    CIRCUMSTANCES = "circumstances"  # of another patient or another way of giving it, perhaps
-
-
-@dataclass(frozen=True, slots=True)
 class Conflict:
-    """Source ``against`` may disagree with the cited source ``marker``, by the quotations ``ours`` and ``theirs``.
+    """Source ``against`` says otherwise than ``marker``, by the quotations ``ours`` and ``theirs``.
 
-    A dose has the two ``amounts``, ours first, an edition the two dates. Always a possibility: what is compared are
-    amounts and dates, not what the sources mean.
+    Of two editions ``editions`` has the dates, ours first.
     """
 
     kind: ConflictKind
@@ -105,9 +86,7 @@ class Conflict:
     against: str
     ours: Citation
     theirs: Citation
-    amounts: tuple[Quantity, ...] = ()
     editions: tuple[str, ...] = ()
-    caution: Caution = Caution.NONE
 
 
 @dataclass(frozen=True, slots=True)

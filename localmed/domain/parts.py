@@ -84,8 +84,7 @@ class LinePart(_NoStatements):
 class TermPart:
     """A term as written, with cited sentences that define it, or a graph's definition; ``also`` are its other names.
 
-    ``under`` is another name by which the sentences call it: a class, or a medicine of the same kind. A term that is
-    explained in two languages has two parts.
+    A term that is explained in two languages has two parts.
     """
 
     term: str
@@ -94,7 +93,6 @@ class TermPart:
     definition: Definition | None = None
     start: int = 0
     end: int = 0
-    under: str = ""
 
 
 @dataclass(frozen=True, slots=True)

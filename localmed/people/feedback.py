@@ -13,10 +13,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Right
-from localmed.domain.codec import answer_json
+from localmed.domain.codec import answer_json, answer_of
 from localmed.domain.errors import UnknownName, UsageError
 from localmed.library.state import rows
-from localmed.people.history import DAY, Kept
+from localmed.people.history import DAY, Kept, of_patient
 from localmed.people.sealing import seal, unseal
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ class Opinion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What ``user`` said of an answer; ``seen_by`` is the safety officer who has seen it first, "" of a new one."""
+    """What ``user`` said of an answer; ``seen_by`` is the safety officer who has seen it first, "" of a new one.
+
+    ``asked_text`` is "" for an order and a question with a record: the answer has it, no list.
+    """
 
     answer_id: str
     user: str
@@ -119,4 +122,5 @@ def _report(
     session: Session, answer: str, user: str, moment: float, opinion: str, seen_by: str, seen: float, sealed: bytes
 ) -> Report:
     values = json.loads(unseal(session.data, sealed, "feedback", answer, user))
-    return Report(answer, user, moment, Opinion(opinion), values["comment"], values["asked"], seen_by, seen)
+    asked_text = "" if of_patient(answer_of(values["answer"], authentic=True)) else values["asked"]
+    return Report(answer, user, moment, Opinion(opinion), values["comment"], asked_text, seen_by, seen)

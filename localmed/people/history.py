@@ -1,6 +1,8 @@
 """History: the answers that somebody was given, sealed, for themselves alone, for ``web.history_days``.
 
-With 0 days an answer is kept until its login ends: a page must be able to show its sources. An answer is kept with what
+With 0 days an answer is kept until its login ends: a page must be able to show its sources. An answer about one patient
+(an order, or a question with a record) is kept for ``PATIENT_HOURS`` only, to reopen and release it, and no list shows
+its text. An answer is kept with what
 was asked and with the questions before it, for a follow-up. What documents it cites stands beside it in the clear
 (``cited``), so that a withdrawal finds the answers that rest on it without reading any.
 """
@@ -20,6 +22,7 @@ from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
 from localmed.domain.findings import ALL
+from localmed.domain.parts import RecordPart
 from localmed.library.state import rows, selected
 from localmed.people.sealing import seal, unseal
 from localmed.safety.red_flags import red_flags
@@ -93,7 +96,9 @@ def _everywhere(value: Any, hide: Callable[[str], str]) -> Any:
 
 # --- history ----------------------------------------------------------------------------------------------------------
 
-DAY = 86_400.0  # seconds
+HOUR, DAY = 3_600.0, 86_400.0  # seconds
+PATIENT_HOURS = 12  # that an order's or a record's answer can be reopened: until the end of a shift
+PATIENT = ("explain", "record")  # what ``answers.workflow`` says of them
 LISTED = 200  # answers; more are there until their days are over
 LOOKED_AT = 500  # newest answers, among which those are that found nothing; half a second to open them
 EARLIER = 5  # questions kept for a follow-up
@@ -108,6 +113,25 @@ class Kept:
     asked_with: AskedWith
     time: float
     answer: Answer
+
+    @property
+    def of_patient(self) -> bool:
+        """Whether it holds the order or the record of a patient."""
+        return of_patient(self.answer)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is an answer about a patient that may not be reopened any more."""
+        return self.of_patient and self.time < time.time() - HOUR * PATIENT_HOURS
+
+
+def of_patient(answer: Answer) -> bool:
+    """Whether ``answer`` holds the order or the record of a patient."""
+    return answer.workflow == "explain" or _has_record(answer)
+
+
+def _has_record(answer: Answer) -> bool:
+    return any(isinstance(part, RecordPart) for part in answer.parts)
 
 
 def carried(session: Session, chosen: AskedWith, after: str) -> AskedWith:
@@ -148,7 +172,7 @@ def keep(
         state.execute("BEGIN IMMEDIATE")
         state.execute(
             "INSERT INTO answers (id, user, login, time, workflow, sealed) VALUES (?, ?, ?, ?, ?, ?)",
-            (id_, user, login, now, answer.workflow, _sealed(session, made)),
+            (id_, user, login, now, "record" if _has_record(answer) else answer.workflow, _sealed(session, made)),
         )
         state.executemany("INSERT INTO cited VALUES (?, ?)", [(document, id_) for document in sorted(documents)])
         _forget_old(state, session.settings.web.history_days)
@@ -181,7 +205,10 @@ def kept(session: Session, id_: str, also_reported: bool = False) -> Kept:
         return reported(session, id_)[1]
     if row is None:
         raise UnknownName("history.gone")
-    return _opened(session.data, session.caller.user, *row)
+    found = _opened(session.data, session.caller.user, *row)
+    if found.is_over:
+        raise UnknownName("history.gone")
+    return found
 
 
 def listing(session: Session, most: int = LISTED) -> tuple[list[Kept], int]:
@@ -194,7 +221,7 @@ def listing(session: Session, most: int = LISTED) -> tuple[list[Kept], int]:
     for row in found_rows:
         with suppress(Damaged):
             answers.append(_opened(session.data, session.caller.user, *row))
-    return answers, len(found_rows) - len(answers)
+    return [one for one in answers if not one.is_over], len(found_rows) - len(answers)
 
 
 def unopened(data: Path) -> int:
@@ -245,7 +272,7 @@ def unanswered(session: Session) -> list[Kept]:
     for user, *row in newest:
         with suppress(Damaged, UnknownName):
             answers.append(_opened(session.data, user, *row))
-    return [one for one in answers if one.answer.found_nothing]
+    return [one for one in answers if one.answer.found_nothing and not one.of_patient]
 
 
 def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes, kind: str = "answer") -> Kept:
@@ -285,7 +312,9 @@ def end_login(state: sqlite3.Connection, days: int) -> None:
 
 
 def _forget_old(state: sqlite3.Connection, days: int) -> None:
-    state.execute("DELETE FROM answers WHERE time < ?", (time.time() - DAY * max(days, 1),))
+    now = time.time()
+    state.execute("DELETE FROM answers WHERE time < ?", (now - DAY * max(days, 1),))
+    state.execute("DELETE FROM answers WHERE workflow IN (?, ?) AND time < ?", (*PATIENT, now - HOUR * PATIENT_HOURS))
     _forget_citations(state)
 
 

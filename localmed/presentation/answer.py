@@ -117,11 +117,8 @@ def searched(answer: Answer, language: str) -> str:
 
 
 def _conflict(conflict: Conflict, known: Mapping[str, Evidence], language: str) -> ConflictView:
-    amounts, dates = tuple(amount.written for amount in conflict.amounts), conflict.editions
-    told = message(f"conflict.{conflict.kind.value}", ours=(amounts or dates)[0], theirs=(amounts or dates)[1])
-    if amounts and dates:
-        told = message("conflict.amounts", ours=amounts[0], theirs=amounts[1], newer=dates[0], older=dates[1])
-    text = words(told, language)
+    dates = dict(zip(("ours", "theirs"), conflict.editions, strict=False))
+    text = words(message(f"conflict.{conflict.kind.value}", **dates), language)
     titles = (_dated(known[marker], language) for marker in (conflict.marker, conflict.against))
     return ConflictView(text, citation_view(conflict.ours), citation_view(conflict.theirs), *titles)
 

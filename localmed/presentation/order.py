@@ -61,7 +61,6 @@ def _alternatives(expansion: Expansion) -> Message:
 def term(part: TermPart, language: str) -> PartView:
     """A term with what else it is called, and what defines it."""
     told = [message("explain.also", names=part.also)] if part.also else []
-    told += [message("explain.under", term=one_line(part.term), name=one_line(part.under))] if part.under else []
     rows = tuple(Row("", words(line, language)) for line in told)
     statements = tuple(statement_view(statement, language) for statement in part.statements)
     return PartView(
@@ -79,7 +78,8 @@ def in_language(answer: Answer, language: str) -> Answer:
         if isinstance(part, TermPart):
             of_term.setdefault((part.term, part.start), []).append(part)
     chosen = [next((one for one in same if _is_in(one, language)), same[0]) for same in of_term.values()]
-    parts = tuple(part for part in answer.parts if not isinstance(part, TermPart) or part in chosen)
+    kept = (part for part in answer.parts if not isinstance(part, TermPart) or part in chosen)
+    parts = tuple(replace(part, medicines=()) if isinstance(part, LinePart) else part for part in kept)  # told to staff
     needed = replace(answer, parts=parts)
     markers = {marker for marker, _, _ in needed.links}
     return replace(needed, evidence=tuple(piece for piece in answer.evidence if piece.marker in markers))

@@ -1,8 +1,9 @@
-"""What two of the sections found say otherwise: two editions of one document, or two amounts of one medicine.
+"""What two of the sections found say otherwise: two editions of one document, or two documents of one title.
 
-Sections of one heading in two editions of one document stand newest first; where they say something else, both are put
-side by side, by the sentences that are alike but for their numbers, else by what is marked. So are two sections that
-give another amount of the same medicine in the same unit. No verdict.
+Sections of one heading in two editions of one document stand newest first; where they say something else, one folded
+line says so, by the sentences that are alike but for their numbers, else by what is marked. Two documents of one title
+and heading are compared by such sentences only. No others are: a rule that compared amounts of one medicine told
+nothing apart.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from localmed.domain import Conflict, ConflictKind, Evidence, Quantity, ShownLine, ShownSection
-from localmed.text import medicines
-from localmed.text.amounts import Amount, amounts
+from localmed.domain import Conflict, ConflictKind, Evidence, ShownLine, ShownSection
 from localmed.text.furniture import states_nothing
 from localmed.text.language import fold, words
 
+COMPARED = 3  # sections, of which two documents of one title are compared
 ALIKE = 0.7  # of the words of two sentences: one sentence in two editions
+Line = tuple[Evidence, ShownLine]
+Lines = list[Line]
 _NUMBER = re.compile(r"\d+(?:[.,·]\d+)*")
 
 
@@ -37,56 +39,65 @@ def newest_first(sections: list[ShownSection], known: Mapping[str, Evidence]) ->
     return tuple(ordered)
 
 
+def _namesakes(one: Evidence, other: Evidence) -> bool:
+    """Whether both are of documents of one title, under one heading."""
+    return one.passage.document_id != other.passage.document_id and _heading(one) == _heading(other)
+
+
 def _editions(one: Evidence, other: Evidence) -> bool:
-    """Whether both are of one document, by collection, title and heading, in two editions."""
-    same = _heading(one) == _heading(other)
-    apart = one.passage.document_id != other.passage.document_id
-    return same and apart and bool(one.edition) and bool(other.edition) and one.edition != other.edition
+    """Whether both are of one document of a collection, in two editions."""
+    dated = bool(one.edition) and bool(other.edition) and one.edition != other.edition
+    return dated and one.passage.collection == other.passage.collection and _namesakes(one, other)
 
 
 def _heading(piece: Evidence) -> tuple[object, ...]:
-    title = tuple(word for word in words(piece.document_title) if not word.isdigit())
-    return piece.passage.collection, title, piece.passage.headings[-1:]
+    return tuple(word for word in words(piece.document_title) if not word.isdigit()), piece.passage.headings[-1:]
 
 
-def editions(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) -> Iterator[Conflict]:
-    """Two editions of one document that say something else under one heading, the newer one as ours."""
+def differences(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) -> Iterator[Conflict]:
+    """Two documents of one title that say something else under one heading; of two editions the newer one as ours.
+
+    Of two editions whatever only one has is told; of other documents a sentence that is alike but for its numbers.
+    """
     known = {piece.marker: piece for piece in evidence}
-    for place, one in enumerate(sections):
-        for other in sections[place + 1 :]:
-            newer, older = known[one.best], known[other.best]
-            if not _editions(newer, older) or newer.edition < older.edition:
-                continue
-            if pair := _changed(one, other, known):
-                (mine, ours), (its, theirs) = pair
-                amounts_ = _differing(_words(mine, ours), _words(its, theirs)) or ()
+    for place, first in enumerate(sections):
+        for second in sections[place + 1 :]:
+            one, other = known[first.best], known[second.best]
+            mine, theirs = ([(known[line.marker], line) for line in it.lines] for it in (first, second))
+            if _editions(one, other):
+                pair = _other_sentence(mine, theirs) or _only_in_one(mine, theirs)
+                pair, dates = (pair, (one.edition, other.edition)) if one.edition > other.edition else (None, ())
+            else:
+                near = second in sections[:COMPARED] and _namesakes(one, other)
+                pair, dates = _other_sentence(mine, theirs) if near else None, ()
+            if pair:
+                (our, ours), (their, its) = pair
                 yield Conflict(
-                    ConflictKind.EDITION,
-                    mine.marker,
-                    its.marker,
-                    mine.citation(ours.start, ours.end),
-                    its.citation(theirs.start, theirs.end),
-                    tuple(Quantity(it.low, it.high, it.kind, it.written) for it in amounts_),
-                    (newer.edition, older.edition),
+                    ConflictKind.EDITION if dates else ConflictKind.DOSE,
+                    our.marker,
+                    their.marker,
+                    our.citation(ours.start, ours.end),
+                    their.citation(its.start, its.end),
+                    dates,
                 )
 
 
-def _changed(
-    one: ShownSection, other: ShownSection, known: Mapping[str, Evidence]
-) -> tuple[tuple[Evidence, ShownLine], tuple[Evidence, ShownLine]] | None:
-    """Two lines, one of them marked, that are alike but for their numbers; else what only one has."""
-    mine, theirs = ([(known[line.marker], line) for line in it.lines] for it in (one, other))
+def _other_sentence(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
+    """Two lines, one of them marked, that are alike but for their numbers."""
     for ours in mine:
         for its in theirs:
             if (ours[1].marked or its[1].marked) and _other_numbers(_words(*ours), _words(*its)):
                 return ours, its
+    return None
+
+
+def _only_in_one(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
+    """What only one has, beside what only the other has or its first line."""
     fresh, gone = _only(mine, theirs), _only(theirs, mine)
     return ((fresh or mine)[0], (gone or theirs)[0]) if fresh or gone else None
 
 
-def _only(
-    ours: list[tuple[Evidence, ShownLine]], theirs: list[tuple[Evidence, ShownLine]]
-) -> list[tuple[Evidence, ShownLine]]:
+def _only(ours: Lines, theirs: Lines) -> Lines:
     """Those of ``ours`` whose words are not among ``theirs``, marked ones first."""
     said = {fold(_words(*it)) for it in theirs}
     only = [it for it in ours if not states_nothing(_words(*it)) and fold(_words(*it)) not in said]
@@ -100,40 +111,5 @@ def _other_numbers(one: str, other: str) -> bool:
     return alike and sorted(_NUMBER.findall(one)) != sorted(_NUMBER.findall(other))
 
 
-def conflicts(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) -> Iterator[Conflict]:
-    """Where marked lines of two documents give other amounts of one medicine, in the same unit; no verdict."""
-    known = {piece.marker: piece for piece in evidence}
-    lines = [(known[line.marker], line) for section in sections for line in section.marks]
-    seen: set[tuple[str, str]] = set()
-    for place, (one, ours) in enumerate(lines):
-        for other, theirs in lines[place + 1 :]:
-            pair = (one.marker, other.marker)
-            if one.passage.document_id == other.passage.document_id or pair in seen or _editions(one, other):
-                continue
-            if differing := _differing(_words(one, ours), _words(other, theirs)):
-                seen.add(pair)
-                yield Conflict(
-                    ConflictKind.DOSE,
-                    *pair,
-                    one.citation(ours.start, ours.end),
-                    other.citation(theirs.start, theirs.end),
-                    tuple(Quantity(it.low, it.high, it.kind, it.written) for it in differing),
-                )
-
-
 def _words(piece: Evidence, line: ShownLine) -> str:
     return piece.passage.text[line.start : line.end]
-
-
-def _differing(one: str, other: str) -> tuple[Amount, Amount] | None:
-    """The first amounts of one kind that do not meet, where both lines name one medicine and nothing else."""
-    named, too = medicines.ingredients(one), medicines.ingredients(other)
-    if len(named) != 1 or named != too:
-        return None
-    mine, theirs = amounts(one), amounts(other)
-    kinds = {it.kind for it in mine} & {it.kind for it in theirs}
-    for kind in sorted(kinds):
-        ours, against = [it for it in mine if it.kind == kind], [it for it in theirs if it.kind == kind]
-        if not any(it.agrees(that) for it in ours for that in against):
-            return ours[0], against[0]
-    return None

@@ -35,7 +35,8 @@ NEXT = {"en": 0, "zh": 1}  # the same between two that stand one after the other
 MEDICINE = "\ue000"  # stands before the name of a medicine in a clause that is matched
 
 _TOKEN = re.compile(rf"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|{MEDICINE}")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_STRENGTH = r"(?!\s?(?:m[gl]|mcg|[µμ]g|milli|micro|毫|微))"  # 30 mg are not 30 of anything
+_NUMBER = re.compile(rf"\d+(?:\.\d+)?(?!\.?\d){_STRENGTH}")
 _RANGE = re.compile(r"<(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)>")
 _CHOICE = re.compile(r"\[([^\]]+)\]|(.)\?|(.)")
 _IS_HAN = re.compile(f"[{HAN}]")
@@ -135,17 +136,17 @@ class Clause:
         self._tokens = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
         self._by_word: dict[str, list[Span]] = {}
         self._by_character: dict[str, list[Span]] = {}
-        self._read_words(lexicon)
+        self._read_words(text, lexicon)
         self._read_characters(text, lexicon)
 
-    def _read_words(self, lexicon: Lexicon) -> None:
-        for place, (word, _, _) in enumerate(self._tokens):
+    def _read_words(self, text: str, lexicon: Lexicon) -> None:
+        for place, (word, start, _) in enumerate(self._tokens):
             for parts, atom in lexicon.words.get(word, ()):
                 self._add_word(place, parts, atom)
             for length in range(2, min(len(word), 14) + 1):
                 for parts, atom in lexicon.beginnings.get(word[:length], ()):
                     self._add_word(place, parts, atom)
-            if word[0].isdigit():
+            if _NUMBER.match(text, start):
                 for atom, (low, high) in lexicon.ranges.items():
                     if low <= float(word) <= high:
                         self._by_word.setdefault(atom, []).append((place, place + 1))

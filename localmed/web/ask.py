@@ -80,7 +80,8 @@ def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked
         return pages.page(visit, "no_library.html")
     text = pages.texts(visit.language)
     starred, newest = lookups.first_documents(visit.session, visit.language)
-    asked = {kept.asked_text: path_of(kept) for kept in reversed(history.listing(visit.session, LOOKED)[0])}
+    newest_answers = [kept for kept in history.listing(visit.session, LOOKED)[0] if not kept.of_patient]
+    asked = {kept.asked_text: path_of(kept) for kept in reversed(newest_answers)}
     lists: dict[str, Any] = {
         "last": [(path, asked_text, "") for asked_text, path in reversed(asked.items())][:LAST],
         "favourites": [(f"/documents/{it.id}", it.title, it.edition) for it in starred],
@@ -321,8 +322,8 @@ def listing(visit: Asking) -> Response:
     since = history.withdrawals(visit.session, (piece for kept in listed for piece in kept.answer.evidence))
     cited = [dict.fromkeys(piece.passage.document_id for piece in kept.answer.evidence) for kept in listed]
     gone = [[since[document] for document in documents if document in since] for documents in cited]
-    days = visit.site.settings.web.history_days
-    return pages.page(visit, "history.html", answers=list(zip(listed, gone, strict=True)), unopened=unopened, days=days)
+    told = {"days": visit.site.settings.web.history_days, "hours": history.PATIENT_HOURS, "unopened": unopened}
+    return pages.page(visit, "history.html", answers=list(zip(listed, gone, strict=True)), **told)
 
 
 @router.post("/history/{answer_id}/forget")

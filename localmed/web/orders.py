@@ -31,7 +31,8 @@ def form(visit: Asking, again: str = "") -> Response:
     """The form for an order; with that of the answer ``again`` and its questions, to change them."""
     kept = history.kept(visit.session, again) if again else None
     questions = [part.question for part in kept.answer.parts if isinstance(part, QuestionPart)] if kept else []
-    return pages.page(visit, "orders.html", order=kept.asked_text if kept else "", questions="\n".join(questions))
+    order, hours = kept.asked_text if kept else "", history.PATIENT_HOURS
+    return pages.page(visit, "orders.html", order=order, questions="\n".join(questions), hours=hours)
 
 
 @router.post("/orders")

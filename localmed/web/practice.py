@@ -16,6 +16,7 @@ from localmed.domain import Message, SearchFilter
 from localmed.domain.errors import UsageError
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.messages import LANGUAGES
+from localmed.people import history
 from localmed.presentation.neutral import words as words_of
 from localmed.presentation.practice import CODED
 from localmed.site import records
@@ -34,7 +35,7 @@ MultiPartParser.spool_max_size = 2**24  # bytes: what is uploaded (a record) sta
 @router.get("/practice")
 def form(visit: Asking) -> Response:
     """The form for the question, and for a record where one is wanted."""
-    return pages.page(visit, "practice.html")
+    return pages.page(visit, "practice.html", hours=history.PATIENT_HOURS)
 
 
 def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Response:

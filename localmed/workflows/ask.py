@@ -20,7 +20,6 @@ from localmed.domain import (
     Answer,
     AnswerStatus,
     Conflict,
-    ConflictKind,
     Evidence,
     Hit,
     Message,
@@ -277,9 +276,9 @@ def checked_drafts(
 
 
 def _two_editions(shown: Sequence[Statement], conflicts: Sequence[Conflict]) -> bool:
-    """Whether what ``shown`` cite stands otherwise in another edition of its document."""
+    """Whether what ``shown`` cite stands otherwise in another edition or document of its title."""
     cited = {one.marker for statement in shown for one in statement.citations}
-    return any(one.kind is ConflictKind.EDITION and cited & {one.marker, one.against} for one in conflicts)
+    return any(cited & {one.marker, one.against} for one in conflicts)
 
 
 def held(

@@ -2,7 +2,9 @@
 
 Dual-RAG ("System design"): the guide is searched by words and by meaning, what is found is read again by the reranker,
 departments are chosen from it, and what was chosen is checked against it; a department that the guide does not have, or
-whose section does not carry the reason, is dropped. Beyond the paper: the safety screen comes first; red flags, read by
+whose section does not carry the reason, is dropped. Beyond the paper: the safety screen comes first; where somebody in
+danger also tells an emergency ("I want to die, I took all my tablets"), the message stands before the Emergency
+Department and nothing else; red flags, read by
 rule, put the Emergency Department before all else, and so does a complaint that is only worded like an emergency, which
 is told as not sure; floors are quoted from the guide, never known otherwise.
 
@@ -65,6 +67,7 @@ UNREAD = message("departments.unread")
 NO_EMERGENCY = message("departments.no_emergency")
 ALWAYS = message("departments.always")
 LEXICAL_ONLY = message("workflow.chinese_by_words")
+SUICIDE = "suicide"  # the flag that the site's safety message itself answers
 LIKENED = ("likened",)  # in the place of flags: no sign that is known, but worded like an emergency
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
@@ -95,21 +98,25 @@ class GuideResult:
 
 def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow of one complaint; ``filters`` is limited to the guide's collections."""
-    if (yield from screened(complaint, plan)):
-        return refused(complaint, plan, provenance, "departments")
+    concern = yield from screened(complaint, plan)
     language = detect(complaint)
+    said = flagged(complaint)
+    flags, signs = tuple(said), _signs(said)
     begun = Answer(
         AnswerStatus.ABSTAINED, complaint, language, (), (), filters.collections, provenance, workflow="departments"
     )
+    if concern:
+        begun = refused(complaint, plan, provenance, "departments")
+        if not set(flags) - {SUICIDE}:
+            return begun
     if problem := _unusable(complaint, filters):
-        return replace(begun, notes=(problem, ALWAYS))
-    said = flagged(complaint)
-    flags, signs = tuple(said), _signs(said)
+        return replace(begun, notes=(*begun.notes, problem, ALWAYS))
     if not flags and EMERGENCY.name in plan.roles and (yield Perform(EMERGENCY, QuestionInput(complaint))):
         flags, signs = LIKENED, (Message("departments.flag.likened"),)
     searched = complaint[:CHARACTERS]
     result: GuideResult = yield from _search_guide(searched, filters, language, flags)
-    begun = replace(begun, notes=_notes(complaint, language, result, flags, signs))
+    result = replace(result, departments=()) if concern else result  # of harm to oneself nothing is looked up
+    begun = replace(begun, notes=(*begun.notes, *_notes(complaint, language, result, flags, signs)))
     if flags and plan.chat:
         yield Shown(begun)  # nobody waits for a model with an emergency
     advised, account, notes = yield from _advised(searched, result, plan, flags)
@@ -122,11 +129,11 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     shown = citations.cited((statement for part in parts for statement in part.statements), evidence)
     return replace(
         begun,
-        status=AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED,
+        status=begun.status if concern else AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED,
         parts=tuple(parts),
         evidence=shown,
         verification=account,
-        notes=(*begun.notes, *notes, *(() if parts else (NO_DEPARTMENT,)), *overdue(shown), ALWAYS),
+        notes=(*begun.notes, *notes, *(() if parts or concern else (NO_DEPARTMENT,)), *overdue(shown), ALWAYS),
     )
 
 

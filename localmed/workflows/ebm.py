@@ -42,7 +42,7 @@ from localmed.domain.parts import (
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.library.graph import Relation
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.conflicts import conflicts, editions
+from localmed.retrieval.conflicts import differences
 from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines
 from localmed.text.language import content_words, detect
@@ -137,7 +137,7 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
         status=AnswerStatus.SECTIONS if every.sections or every.others else whole.status,
         evidence=evidence,
         receipts=every,
-        conflicts=(*editions(every.sections, evidence), *conflicts(every.sections, evidence)),
+        conflicts=tuple(differences(every.sections, evidence)),
     )
 
 

@@ -32,7 +32,7 @@ from localmed.answering.orders import (
     RetrievalInput,
     without_identity,
 )
-from localmed.answering.orders_rules import definition_of, lines_of, medicines_of, names_for, subject
+from localmed.answering.orders_rules import definition_of, is_stopped, lines_of, medicines_of, names_for
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
@@ -40,7 +40,6 @@ from localmed.domain import (
     Badge,
     Evidence,
     Hit,
-    Origin,
     Part,
     Provenance,
     Receipts,
@@ -131,7 +130,8 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
-    looked_up = yield from _looked_up(_first_occurrences(terms), language, filters, plan, cited)
+    taken = tuple(term for term in terms if term.kind != "medicine" or not is_stopped(order, term))
+    looked_up = yield from _looked_up(_first_occurrences(taken), language, filters, plan, cited)
     of_terms = yield from _drafted_terms(looked_up, language, plan, task.known, cited)
     questions, cut = _questions(task)
     asked = yield from _asked(replace(task, questions=questions), terms, filters, plan, provenance, cited)
@@ -143,7 +143,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     answered = tuple(_answer(question, alone, next(checked) if draft else None) for question, alone, draft in asked)
     named = {part.term for part in (*explained, *translated)}
     unexplained = tuple(
-        term.text for term in _first_occurrences(terms) if term.text not in named and not _is_plain(term.text, language)
+        term.text for term in _first_occurrences(taken) if term.text not in named and not _is_plain(term.text, language)
     )
     own = (*lines, *explained)
     parts = (*own, *translated, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
@@ -318,20 +318,7 @@ def _explained(terms: Sequence[_LookedUp], written: Sequence[Statement], cited: 
         cited.keep(cited.read, statements)
         if statements or one.definition:
             definition = None if statements else one.definition
-            yield _term_part(one.term, statements, one.names, definition, cited)
-
-
-def _term_part(
-    term: OrderTerm,
-    statements: tuple[Statement, ...],
-    names: tuple[str, ...],
-    definition: Definition | None,
-    cited: _Cited,
-) -> TermPart:
-    headings = {piece.marker: "".join(piece.passage.headings[-1:]) for piece in cited.evidence}
-    quoted = (one for one in statements[:1] if one.origin is Origin.EXTRACTIVE)
-    under = "".join(subject(one.text, headings[one.citations[0].marker], (term.text, *names)) for one in quoted)
-    return TermPart(term.text, statements, names, definition, term.start, term.end, under)
+            yield TermPart(one.term.text, statements, one.names, definition, one.term.start, one.term.end)
 
 
 def _translated(
@@ -347,7 +334,7 @@ def _translated(
         limit, question = replace(filters, language=other), _question(one.term, names, other)
         quoted, _ = yield from _defined(question, (one.term.text, *names), other, limit, plan, cited)
         if quoted:
-            parts.append(_term_part(one.term, quoted, names, None, cited))
+            parts.append(TermPart(one.term.text, quoted, names, None, one.term.start, one.term.end))
     return tuple(parts)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from localmed.domain import (
     Answer,
@@ -25,14 +26,13 @@ from localmed.domain import (
 from localmed.domain.findings import Closeness, Finding, Section
 from localmed.domain.parts import ConceptPart, Definition
 from localmed.retrieval.concepts import Card
-from localmed.retrieval.conflicts import conflicts, editions, newest_first
+from localmed.retrieval.conflicts import differences, newest_first
 from localmed.safety.red_flags import red_flags
 from localmed.text.language import detect, words
 from localmed.workflows.finding import bounded
 from localmed.workflows.flow import Cite, Find, Flow
 
 PASSAGES, SECTIONS = 50, 10  # searched for, and sections shown
-COMPARED = 3  # sections whose marked lines are compared with one another
 CONFLICTS = 3  # shown at most
 NO_WORDS = message("workflow.no_words")
 NO_TIER = message("workflow.no_tier")
@@ -71,7 +71,7 @@ def receipts(
         evidence=evidence,
         notes=(*notes, *(message("workflow.withdrawn_lately", title=it, date=day) for it, day in found.withdrawn)),
         receipts=Receipts(found.read.readings, own, others, found.found.dense, found.found.closeness, flags),
-        conflicts=(*editions(own, evidence), *conflicts(own[:COMPARED], evidence))[:CONFLICTS],
+        conflicts=tuple(islice(differences(own, evidence), CONFLICTS)),
     )
 
 

@@ -21,10 +21,10 @@ from localmed.answering.orders import (
 from localmed.answering.orders_rules import (
     defines,
     definition_of,
+    is_stopped,
     lines_of,
     medicines_of,
     retrieval_question,
-    subject,
     terms,
 )
 from localmed.answering.roles import Role
@@ -83,12 +83,15 @@ def test_a_long_line_of_medicines_is_read_in_time() -> None:
     assert time.process_time() - started < 2
 
 
-def test_the_subject_of_a_definition_is_another_name_of_its_heading_or_none() -> None:
-    heading = "Beta blocker (metoprolol, bisoprolol)"
-    assert subject("A beta blocker is a medicine.", heading, ("metoprolol",)) == "Beta blocker"
-    assert subject("Metoprolol is a medicine.", heading, ("metoprolol",)) == ""
-    assert subject("It slows the heart.", heading, ("metoprolol",)) == ""
-    assert subject("头孢呋辛是一种抗生素。", "头孢呋辛（头孢）", ("头孢",)) == "头孢呋辛"
+@pytest.mark.parametrize(("line", "stopped"), [
+    ("STOP warfarin", True), ("warfarin 5 mg stopped", True), ("hold warfarin", True), ("warfarin 停用", True),
+    ("change warfarin to apixaban 5 mg", True), ("停 warfarin", True),
+    ("warfarin 5 mg daily", False), ("change warfarin to 3 mg", False), ("warfarin 改为3mg", False),
+])  # fmt: skip
+def test_a_medicine_that_a_line_may_stop(line: str, stopped: bool) -> None:
+    order = f"aspirin stopped\n{line}\naspirin stopped"
+    term = next(one for one in terms(order) if one.text == "warfarin")
+    assert is_stopped(order, term) == stopped
 
 
 # --- on a chat model --------------------------------------------------------------------------------------------------

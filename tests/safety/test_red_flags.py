@@ -33,6 +33,8 @@ FLAGGED = [
     ("被蜜蜂蜇了以后嘴唇肿起来", "allergy"),
     ("He took a whole bottle of paracetamol", "poisoning"),
     ("孩子误吞了纽扣电池", "poisoning"),
+    ("我喝农药了", "poisoning"),
+    ("感冒又吃了好多布洛芬", "poisoning"),
     ("My 6-week-old has a temperature of 38.5", "young_baby"),
     ("两个月的宝宝发烧39度", "young_baby"),
     ("baby 2 months temperature 38.5", "young_baby"),
@@ -72,6 +74,10 @@ PLAIN = [
     "spotting on the new pill, pregnancy test negative",
     "they wrote anaphylaxis to penicillin on my notes when i was a kid, want it tested",
     "血压药吃够90天了，来拿",
+    "布洛芬一天最多吃多少",
+    "孩子发烧39度，布洛芬吃多少？",
+    "孩子咳嗽吃什么药好",
+    "What happens if I take 30 mg of prednisolone?",
     "No chest pain or shortness of breath.",
     "She denies fever, chest pain or breathlessness.",
     "He has not had chest pain with sweating",
@@ -126,6 +132,7 @@ def test_only_what_follows_the_denial_is_denied() -> None:
 CASES = Path(__file__).parent / "cases"
 EMERGENCIES = tomllib.loads((CASES / "emergencies.toml").read_text("utf-8"))
 ORDINARY = tomllib.loads((CASES / "ordinary.toml").read_text("utf-8"))
+DOSES = tomllib.loads((CASES / "doses.toml").read_text("utf-8"))["case"]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -196,3 +203,11 @@ def test_any_text_is_read_in_linear_time(unit: str) -> None:
     started = time.process_time()
     red_flags(text)
     assert time.process_time() - started < 5, "a second or two alone; others may be running"
+
+
+@pytest.mark.parametrize("case", DOSES, ids=[case["language"] for case in DOSES])
+def test_a_question_about_a_dose_is_no_overdose(case: dict[str, list[str]]) -> None:
+    wrong = [text for text in case["ordinary"] if red_flags(text)]
+    missed = [text for text in case["overdose"] if "poisoning" not in red_flags(text)]
+    assert len(wrong) <= 1, wrong
+    assert len(missed) <= 2, missed

@@ -14,7 +14,7 @@ from localmed.site.site import Site
 from tests.fakes import HashedWords
 from tests.web.conftest import Client, Clients
 from tests.web.test_ask import QUESTION
-from tests.words import phrase
+from tests.words import phrase, said
 
 
 def officer(clients: Clients) -> Session:
@@ -70,6 +70,34 @@ def test_a_safety_officer_deletes_a_report(copied_clients: Clients) -> None:
     safety.form("/safety/reports/delete", answer_id=id_, user="reader")
     assert count(copied_clients, "feedback") == 0
     assert safety.form("/safety/reports/delete", answer_id=id_, user="reader").status_code == 404
+
+
+def test_an_order_and_a_record_are_in_no_list_and_in_no_table_and_go_after_a_shift(copied_clients: Clients) -> None:
+    reader, safety, librarian = (copied_clients(name) for name in ("reader", "safety", "librarian"))
+    order = reader.form("/orders", order="Paracetamol 1 g p.o. zzz-order", questions="May I eat zzz-asked?").url.path
+    confirmed = {"kind": ["allergy"], "entry": ["zzz-record"], "before": ["zzz-record"], "words": ["zzz-words"]}
+    values = {"form": reader.token(), "question": QUESTION, **confirmed}
+    record = reader.http.post("/practice", data=values).url.path
+    plain = reader.form("/practice", question="Is warfarin for adults?").url.path
+    for path in (order, record):
+        assert "zzz" in reader.get(path).text, "it can be reopened"
+        reader.form(f"{path}/report", opinion="bad", comment="")
+    shown = [reader.get("/"), reader.get("/history"), safety.get("/safety"), librarian.get("/library/questions")]
+    assert {page.status_code for page in shown} == {200}
+    lists = [page.text for page in shown]
+    assert not [page for page in lists if "zzz" in page or QUESTION in page]
+    assert said("web.history.patient_of", workflow=said("workflow_name.explain")) in lists[1]
+    assert "Is warfarin for adults?" in lists[1]
+    with rows(copied_clients.settings.data) as state:
+        tables = [name for (name,) in state.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        stored = repr([state.execute(f"SELECT * FROM {name}").fetchall() for name in tables])
+        assert "zzz" not in stored
+        state.execute("UPDATE answers SET time = time - ?", (13 * history.HOUR,))
+    assert [reader.get(path).status_code for path in (order, record, plain)] == [404, 404, 200]
+    assert plain in (listed := reader.get("/history").text)
+    assert order not in listed
+    reader.form("/ask", question=QUESTION)
+    assert count(copied_clients, "answers") == 2, "not only hidden"
 
 
 def test_what_is_too_old_goes_when_anybody_signs_out(copied_clients: Clients) -> None:

@@ -151,13 +151,23 @@ def test_a_follow_up_keeps_the_subject_of_the_questions_before_it(library: Setti
     assert any(not one.written and "saline" in one.means for one in answer.receipts.readings)
 
 
-def test_another_amount_of_one_medicine_stands_side_by_side(settings: Settings, corpus: Path) -> None:
-    ours = "# Gentamicin guideline\n\n## Dose\n\nGive gentamicin 3 mg/kg once a day.\n"
-    theirs = "# Antibiotics by weight\n\n## Dose\n\nGive gentamicin 5 mg/kg once a day.\n"
+@pytest.mark.parametrize(("ours", "theirs", "told"), [
+    ("# Oxygen on the ward\n\nAim for 88 to 92 % in COPD.",
+     "# Oxygen on the ward\n\nAim for 88 to 91 % in COPD.", True),
+    ("# 病房吸氧\n\n慢阻肺患者目标为88%至92%。", "# 病房吸氧\n\n慢阻肺患者目标为88%至91%。", True),
+    ("# Potassium\n\nCall the registrar at potassium 6.0 mmol/l in COPD.",
+     "# Laboratory\n\nThe laboratory phones at potassium 6.5 mmol/l in COPD.", False),
+    ("# Oxygen on the ward\n\nAim for 88 to 92 % in COPD.",
+     "# Oxygen at home\n\nAim for 88 to 91 % in COPD.", False),
+    ("# Oxygen on the ward\n\nAim for 88 to 92 % in COPD.",
+     "# Oxygen on the ward\n\nCheck COPD after 5 minutes.", False),
+])  # fmt: skip
+def test_other_numbers_in_one_sentence_of_two_documents_of_one_title_are_told(
+    settings: Settings, corpus: Path, ours: str, theirs: str, told: bool
+) -> None:
     import_into(settings, write(corpus, {"ours.md": ours, "theirs.md": theirs}))
-    answer = asked(settings, "gentamicin dose once a day")
-    assert [one.kind for one in answer.conflicts] == [ConflictKind.DOSE]
-    assert {one.written for one in answer.conflicts[0].amounts} == {"3 mg/kg", "5 mg/kg"}
+    answer = asked(settings, "慢阻肺患者目标" if "病房" in ours else "what in COPD")
+    assert [one.kind for one in answer.conflicts] == [ConflictKind.DOSE] * told
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,21 @@ def test_self_harm_gets_the_message_and_no_search() -> None:
     assert (answer.status, answer.workflow, requests) == (AnswerStatus.SAFETY, "departments", [])
 
 
+@pytest.mark.parametrize("complaint", [
+    "I want to die, I took all my tablets", "I took all my tablets, I want to die",
+    "我想死，吃了很多安眠药", "吃了一瓶安眠药，不想活了",
+])  # fmt: skip
+def test_an_overdose_of_somebody_in_danger_gets_the_message_and_the_emergency_department(complaint: str) -> None:
+    both = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
+    answer, _ = replay(complaint, [both, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)])
+    (part,) = parts_of(answer)
+    assert (answer.status, part.name) == (AnswerStatus.SAFETY, "Emergency Department")
+    assert message("departments.flag.poisoning") in part.signs
+    assert [note.code for note in answer.notes[:2]] == ["safety.message", "departments.flagged"]
+    alone, _ = replay(complaint, [], filters=SearchFilter())
+    assert (alone.status, alone.notes) == (AnswerStatus.SAFETY, (answer.notes[0], NO_GUIDE, ALWAYS))
+
+
 @pytest.mark.parametrize("complaint", ["", " \n", "???", "\x00\x01\x07", "Привет, у меня болит голова"])
 def test_nothing_readable_is_a_clean_outcome(complaint: str) -> None:
     answer, requests = replay(complaint, [])

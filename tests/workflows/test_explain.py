@@ -229,18 +229,20 @@ def test_what_a_leaflet_has_in_the_other_language_only_is_named() -> None:
     assert in_other_words(answer, "en") == ()
 
 
-def test_a_definition_under_another_name_says_so() -> None:
+def test_another_medicines_text_is_never_shown_as_this_ones() -> None:
     class Heparins(Bilingual):
         headings = ("词典", "肝素（依诺肝素）")
         chinese = (Hit(replace(passage("肝素是防止血栓的针剂。", "词典", language="zh"), headings=headings), 1.0),)
 
-    term, chinese = parts(run("Clexane 40 mg\nEnoxaparin 40 mg SC", served=Heparins()), TermPart)
-    assert [(one.term, one.under) for one in (term, chinese)] == [("Clexane", "肝素"), ("Enoxaparin", "肝素")]
-    assert in_words(message("explain.under", term="Enoxaparin", name="肝素")) in [
-        row.text for row in view(run("Enoxaparin 40 mg", served=Heparins())).parts[1].rows
-    ]
-    (warfarin,) = parts(run("Warfarin 5 mg"), TermPart)
-    assert warfarin.under == ""
+    assert parts(run("Clexane 40 mg\nEnoxaparin 40 mg SC", served=Heparins()), TermPart) == []
+    assert [one.term for one in parts(run("Warfarin 5 mg"), TermPart)] == ["Warfarin"]
+
+
+@pytest.mark.parametrize("order", ["STOP warfarin", "Warfarin 5 mg stopped", "Hold warfarin", "Warfarin 停用"])
+def test_a_stopped_medicine_is_not_explained_as_one_that_is_taken(order: str) -> None:
+    answer = run(order)
+    assert parts(answer, TermPart) == []
+    assert "Warfarin" not in [term for part in parts(answer, UnexplainedPart) for term in part.terms]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,9 @@ def test_a_line_of_two_medicines_is_not_explained_as_one(order: str) -> None:
     (line,) = parts(answer, LinePart)
     assert (len(line.medicines), line.expansions, line.plain, line.restated) == (2, (), "", Restated.QUOTED)
     page = leaflet(replace(answer, released_by="N"), "2026-01-02")
-    assert str(escape(in_words(message("explain.several_medicines", names=line.medicines), answer.language))) in page
+    staff = in_words(message("explain.several_medicines", names=line.medicines), answer.language)
+    assert [row.text for row in view(answer, answer.language).parts[0].rows] == [staff]
+    assert str(escape(staff)) not in page, "said to staff, not to the patient"
 
 
 def test_a_source_that_speaks_to_a_language_model_defines_nothing_for_a_patient() -> None:
