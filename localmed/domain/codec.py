@@ -26,6 +26,7 @@ from localmed.messages import as_json, from_json
 
 TYPE = "type"  # names the class of an object where the field's type does not
 _PLAIN = (str, int, float, bool)
+GONE = {"Conflict": {"amounts", "caution"}, "TermPart": {"under"}}  # fields that 0.1.0 wrote
 
 
 class Codec:
@@ -91,10 +92,11 @@ class Codec:
         return name
 
     def _object(self, value: Any, kind: Any) -> Any:
-        """An object of ``kind``; a field that an earlier version did not write yet has its default."""
+        """An object of ``kind``; a field that an earlier version did not write yet has its default, a gone one none."""
         hints = field_types(kind)
         later = {one.name for one in fields(kind) if one.default is not MISSING or one.default_factory is not MISSING}
-        if not isinstance(value, dict) or not set(hints) - later <= set(value) or set(value) - {TYPE} - set(hints):
+        known = {TYPE, *hints, *GONE.get(kind.__name__, ())}
+        if not isinstance(value, dict) or not set(hints) - later <= set(value) <= known:
             raise ValueError(f"no {kind.__name__}")
         return kind(**{name: self.decode(value[name], hint) for name, hint in hints.items() if name in value})
 

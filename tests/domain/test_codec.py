@@ -106,6 +106,16 @@ def test_an_answer_that_was_kept_before_there_were_sections_is_read() -> None:
     assert answer_of(written | {"format": BEFORE}, authentic=True) == sample()
 
 
+def test_a_field_that_an_earlier_version_wrote_and_that_is_gone_is_not_read() -> None:
+    kept = replace(sample(), parts=(part_types.TermPart("NPO"),))
+    written = answer_json(kept)
+    written["parts"][0]["under"] = "Fasting"
+    assert answer_of(written, authentic=True) == kept
+    written["parts"][0]["other"] = "Fasting"
+    with pytest.raises(ValueError, match="TermPart"):
+        answer_of(written, authentic=True)
+
+
 def test_a_field_that_an_earlier_version_did_not_write_has_its_default() -> None:
     written = answer_json(sample())
     for piece in written["evidence"]:
