@@ -80,7 +80,7 @@ def test_nothing_of_a_patient_is_left(copied: Localmed, order: Path, tmp_path: P
     assert traces(copied.data) == []
     answer = copied.ok("explain", str(order), "--patient", str(record), "--question", question, "--json").json
     (searched,) = (part["searched_as"] for part in answer["parts"] if "searched_as" in part)
-    assert searched == "Is hypertension bad?"
+    assert searched == "Is this condition bad?"
     for arguments, code in ((("--profile", "x"), 2), (("--patient", str(tmp_path / MARKER)), 3)):
         refused = copied("explain", "-", *arguments, stdin=ORDER)
         assert refused.code == code
