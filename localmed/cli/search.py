@@ -66,12 +66,12 @@ def show_finding(answer: Answer) -> None:
         echo_wrapped(seen.flagged, "! ", "  ")
     if seen.follows:
         echo_wrapped(seen.follows, "", "    ")
-    for line in seen.read_as:
+    for line in (*seen.read_as, *seen.absent):
         echo_wrapped(line, "", "    ")
     if seen.closeness:
         echo_wrapped(seen.closeness, "", "    ")
     for number, section in enumerate(seen.sections, 1):
-        _show(f"{number:>2}. ", section, answer.language)
+        _show(f"{number:>2}. ", section, answer.language, seen.far)
     _others(seen, answer.language)
     if seen.note:
         echo(seen.note, err=True)
@@ -81,14 +81,16 @@ def _others(seen: FindingView, language: str) -> None:
     if seen.others:
         echo(f"\n{seen.others_title}", bold=True)
     for section in seen.others:
-        _show("  - ", section, language)
+        _show("  - ", section, language, seen.far)
 
 
-def _show(number: str, section: SectionView, language: str) -> None:
+def _show(number: str, section: SectionView, language: str, far: bool) -> None:
     title = f"[{section.passage_id[:12]}] {section.title}"
     echo_wrapped(joined((title, *section.details, *section.warnings), language, ASIDE), number, "    ", bold=True)
     if section.place:
         echo_wrapped(section.place, "    ", "    ")
+    if far:
+        return
     marked = [piece for piece in (*section.before, *section.shown, *section.after) if piece.marked]
     pieces = section.shown if section.whole else tuple(marked or section.shown[:1])
     lines = [*_lines(pieces)]
