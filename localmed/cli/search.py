@@ -57,14 +57,14 @@ def show_finding(answer: Answer) -> None:
         return
     if seen.flagged:
         echo_wrapped(seen.flagged, "! ", "  ")
-    for line in filter(None, (seen.follows, *seen.read_as, seen.closeness)):
+    for line in filter(None, (seen.follows, *seen.read_as, *seen.absent, seen.closeness)):
         echo_wrapped(line, "", "    ")
     if seen.far:
         _others(seen, answer.language)
     if seen.far and seen.others and seen.sections:
         echo("\n" + words(message("finding.below"), answer.language), bold=True)
     for number, section in enumerate(seen.sections, 1):
-        _show(f"{number:>2}. ", section, answer.language)
+        _show(f"{number:>2}. ", section, answer.language, seen.far)
     if not seen.far:
         _others(seen, answer.language)
     if seen.note:
@@ -75,14 +75,16 @@ def _others(seen: FindingView, language: str) -> None:
     if seen.others:
         echo(f"\n{seen.others_title}", bold=True)
     for section in seen.others:
-        _show("  - ", section, language)
+        _show("  - ", section, language, seen.far)
 
 
-def _show(number: str, section: SectionView, language: str) -> None:
+def _show(number: str, section: SectionView, language: str, far: bool) -> None:
     title = f"[{section.passage_id[:12]}] {section.title}"
     echo_wrapped(joined((title, *section.details, *section.warnings), language, ASIDE), number, "    ", bold=True)
     if section.place:
         echo_wrapped(section.place, "    ", "    ")
+    if far:
+        return
     marked = [piece for piece in (*section.before, *section.shown, *section.after) if piece.marked]
     pieces = section.shown if section.whole else tuple(marked or section.shown[:1])
     lines = [*_lines(pieces)]

@@ -108,7 +108,8 @@ class ShownSection:
     """A section of a document as it is shown: its lines in reading order, over one or more pieces of evidence.
 
     ``best`` is the marker of the passage by which it was found; ``cut``: the document's section is longer. Of a
-    ``study``, ``population`` are its own sentences on whom it is about; none: they were not read.
+    ``study``, ``population`` are its own sentences on whom it is about; none: they were not read. ``lacks``: see
+    ``Section``.
     """
 
     best: str
@@ -117,6 +118,7 @@ class ShownSection:
     score: float = 0.0
     study: bool = False
     population: tuple[ShownLine, ...] = ()
+    lacks: tuple[str, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -146,6 +148,7 @@ class Receipts:
 
     ``readings`` say how the question was read, and what of it was left out. Without ``dense`` only words were searched.
     ``closeness`` is that of the first section. ``flags`` name the warning signs of an emergency in the question.
+    ``absent`` is what the question names and no document of the library does.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -154,6 +157,7 @@ class Receipts:
     dense: bool = True
     closeness: Closeness = Closeness.UNKNOWN
     flags: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> tuple[str, ...]:

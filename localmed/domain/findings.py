@@ -84,6 +84,7 @@ class Section:
     """A section of a document, found by ``best``; ``cut`` says that the document's section is longer.
 
     ``study``: its document is of the literature; ``population`` are the sentences of its own that say whom it is about.
+    ``lacks`` is what the question names and neither it nor its headings do.
     """
 
     best: Hit
@@ -91,6 +92,7 @@ class Section:
     cut: bool = False
     study: bool = False
     population: tuple[Line, ...] = ()
+    lacks: tuple[str, ...] = ()
 
     @property
     def passages(self) -> tuple[Passage, ...]:
@@ -114,7 +116,8 @@ class Finding:
     """What a question found: how it was ``read``, sections in its language, and ``others`` in another language.
 
     ``standing`` gives each document's status and the date by which its review was due, "" if it is not overdue.
-    ``withdrawn`` are documents that would be among the first and were withdrawn lately: (title, day).
+    ``withdrawn`` are documents that would be among the first and were withdrawn lately: (title, day). ``absent`` is
+    what the question names and no document does.
     """
 
     read: Question
@@ -123,3 +126,4 @@ class Finding:
     others: tuple[Section, ...] = ()
     standing: Mapping[str, tuple[Status, str]] = field(default_factory=dict)
     withdrawn: tuple[tuple[str, str], ...] = ()
+    absent: tuple[str, ...] = ()

@@ -17,7 +17,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from difflib import get_close_matches
 from math import log
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,12 @@ from localmed.domain import Box, Passage, SearchFilter, Span
 from localmed.domain.errors import UnreadableIndex
 from localmed.library.tantivy_index import RAW, TantivyIndex, Writer, raw_fields, raw_values
 from localmed.text.language import question_words, words
+from localmed.text.spelling import allowed, errors, is_near
 
 ANALYSER = "localmed_words"
 LONGEST_WORD = 60  # characters; longer runs are base64, sequences or noise
 K1, B = 1.2, 0.75  # of BM25, as Tantivy has them
-PREFIX, ALIKE_TERMS = 2, 5_000  # letters that a typing error leaves right, and terms that begin so, at most
-ALIKE = 0.85  # of two spellings, as ``difflib`` counts: "isolaton" is 0.94 like "isolation"
+SPELT = 20  # passages that are read for the spelling of a word
 RESCORED = 500  # passages at most, half a millisecond each; what comes after keeps its order
 
 
@@ -173,13 +172,11 @@ class LexicalIndex(TantivyIndex):
         stem = next(iter(self.analyse(word)), "")
         if not stem or self.holds(word):
             return ""
-        begun = [term for term, _ in self._searcher.terms_with_prefix("text", stem[:PREFIX], limit=ALIKE_TERMS)]
-        alike = [term for term in begun if term.isalpha() and abs(len(term) - len(stem)) <= 2]
-        for term in get_close_matches(stem, alike, 3, ALIKE):
-            query = self._limited(self._term("text", term), SearchFilter())
-            for passage in self.passages([row[0] for row in self._best(query, 1)]).values():
-                spelt = (one for one in words(passage.text) if self.analyse(one) == [term])
-                return next(spelt, "")
+        for most in range(1, allowed(word) + 1):
+            query = tantivy.Query.fuzzy_term_query(self._schema, "text", stem, distance=most)
+            found = self.passages([row[0] for row in self._best(self._limited(query, SearchFilter()), SPELT)])
+            if near := {one for it in found.values() for one in words(it.text) if is_near(word, one)}:
+                return min(near, key=lambda one: (errors(word, one), one))
         return ""
 
     def terms(self, question: str, most: int) -> list[str]:

@@ -154,6 +154,10 @@ class Library:
         search = partial(self.lexical.search, question, title_boost=title_boost, most_terms=terms)
         return self._allowed(search, limit, filters)
 
+    def search_all(self, name: str, limit: int) -> Found:
+        """The best passages that hold every word of ``name`` and whose documents may answer."""
+        return self._allowed(partial(self.lexical.search_all, [name], title_boost=1.0), limit, SearchFilter())
+
     def search_dense(self, vector: Vectors, limit: int, filters: SearchFilter) -> Found:
         """The nearest passages to ``vector`` whose documents may answer."""
         search = self._nearest or self.dense.search

@@ -76,13 +76,16 @@ def masked(asked_text: str, asked_with: AskedWith, answer: Answer) -> tuple[str,
 def _answer(answer: Answer, hide: Callable[[str], str]) -> Answer:
     values = answer_json(answer)
     values |= {name: _everywhere(values[name], hide) for name in OWN}
+    if found := values["receipts"]:
+        found |= {name: _everywhere(found[name], hide) for name in ("readings", "absent")}
     values["statements"] = [
         one if one["origin"] == Origin.EXTRACTIVE else one | {"text": hide(one["text"])} for one in values["statements"]
     ]
     try:
         return answer_of(values, authentic=True)
     except ValueError:  # somebody is called as a code of ours is
-        return replace(answer, question=hide(answer.question), parts=(), notes=())
+        found = answer.receipts and replace(answer.receipts, readings=(), absent=())
+        return replace(answer, question=hide(answer.question), parts=(), notes=(), receipts=found)
 
 
 def _everywhere(value: Any, hide: Callable[[str], str]) -> Any:

@@ -146,7 +146,10 @@ class FindingView:
     follows: str = ""  # on which questions before it
     closeness: str = ""  # how near the first section is, in a sentence
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
-    far: bool = False  # nothing is near: the others stand first, and sections are folded, by their titles
+    far: bool = (
+        False  # nothing is near: the others stand first, or nothing is marked of what the library lacks: by titles
+    )
+    absent: tuple[str, ...] = ()  # what the question names and no document does, a sentence each
 
 
 def by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
@@ -164,11 +167,14 @@ def view(answer: Answer, language: str) -> FindingView | None:
     found = answer.receipts
     if found is None:
         return None
-    known, day, far = answer.by_marker, answer.provenance.day, answer.found_nothing
+    known, day = answer.by_marker, answer.provenance.day
+    lacking = bool(found.absent and not any(section.marks for section in answer.sections))
+    far = answer.found_nothing or lacking
     own, others = by_language(answer)
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
-    whole, elsewhere = (0, WHOLE) if found.closeness is Closeness.NOTHING_NEAR else (WHOLE, 0)
-    title = "finding.only" if far else "finding.also"
+    near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
+    whole, elsewhere = WHOLE if near else 0, 0 if near or lacking else WHOLE
+    title = "finding.only" if answer.found_nothing else "finding.also"
     titles = (words(message(title, language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
     follows = next((one_line(one.means) for one in found.readings if not one.written), "")
@@ -192,6 +198,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
         if found.flags
         else "",
         far,
+        tuple(words(message("finding.absent", name=one_line(one)), language) for one in found.absent),
     )
 
 
@@ -226,7 +233,11 @@ def _section(
         tuple(words(one, language) for one in details),
         tuple(
             words(one, language)
-            for one in (*_study(section, known), *warnings(piece, day, [known[marker] for marker in section.markers]))
+            for one in (
+                *_lacks(section),
+                *_study(section, known),
+                *warnings(piece, day, [known[marker] for marker in section.markers]),
+            )
         ),
         piece.passage.language if piece.passage.language in LANGUAGES else "",
         marker,
@@ -248,6 +259,10 @@ def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidenc
     pieces = [known[marker] for marker in section.markers]
     of_page = {piece.passage.page: piece for piece in reversed(pieces) if piece.passage.doubtful and piece.passage.page}
     return [of_page[page] for page in sorted(of_page)][:PICTURES]
+
+
+def _lacks(section: ShownSection) -> tuple[Message, ...]:
+    return (message("finding.lacks", names=tuple(map(one_line, section.lacks))),) if section.lacks else ()
 
 
 def _study(section: ShownSection, known: dict[str, Evidence]) -> tuple[Message, ...]:
@@ -321,6 +336,7 @@ def section_value(section: ShownSection, known: dict[str, Evidence]) -> dict[str
         "study": section.study,
         "population": [known[it.marker].passage.text[it.start : it.end] for it in section.population],
         "cut": section.cut,
+        "lacks": list(section.lacks),
         "score": section.score,
     }
 
@@ -336,6 +352,7 @@ def finding_value(answer: Answer) -> dict[str, object]:
         "dense": found.dense,
         "closeness": found.closeness.value,
         "flags": list(found.flags),
+        "absent": list(found.absent),
         "read_as": [reading(one) for one in found.readings if not one.left_out],
         "left_out": [reading(one) for one in found.readings if one.left_out],
         "sections": [section_value(section, known) for section in own],

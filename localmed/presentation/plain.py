@@ -50,13 +50,13 @@ def _statement(statement: StatementView) -> str:
 
 
 def _sections(finding: FindingView, language: str) -> Iterator[str]:
-    if finding.flagged or finding.follows or finding.read_as:
+    if finding.flagged or finding.follows or finding.read_as or finding.absent:
         yield ""
     if finding.flagged:
         yield finding.flagged
     if finding.follows:
         yield finding.follows
-    yield from finding.read_as
+    yield from (*finding.read_as, *finding.absent)
     if finding.closeness:
         yield finding.closeness
     lists = [(words(message("finding.below"), language), finding.sections), (finding.others_title, finding.others)]
@@ -64,15 +64,15 @@ def _sections(finding: FindingView, language: str) -> Iterator[str]:
         if sections:
             yield from ("", title)
         for section in sections:
-            yield from _section(section)
+            yield from _section(section, finding.far)
 
 
-def _section(section: SectionView) -> Iterator[str]:
-    """Its document and place, then its text where it stands open, else the sentence that is marked."""
+def _section(section: SectionView, far: bool) -> Iterator[str]:
+    """Its document and place, then its text where it stands open, else a marked sentence; of a far one neither."""
     yield f"[{section.marker}] {' · '.join((section.title, *section.details, *section.warnings))}"
     yield from filter(None, (section.place,))
     if not section.whole:
-        yield section.sentence.text
+        yield from () if far else (section.sentence.text,)
         return
     if section.before:
         yield FOLDED

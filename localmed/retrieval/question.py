@@ -3,7 +3,8 @@
 What is read is searched for beside what was typed, as further words and as a further query by meaning, never in its
 place; and it is shown, so that a reader sees what was looked for ("read as: K 7.1 = potassium 7.1 mmol/L"). Tables:
 ``text/ward.toml`` (what staff type), ``medicines.toml`` (brands), the site's glossary (``search.glossary``). A
-likely typing error is read as the library's own spelling of it.
+likely typing error is read as the library's own spelling of it, or as a listed name of a medicine; what is itself the
+name of a medicine is never read as another one.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from localmed.domain.findings import ALL, Question, Reading
-from localmed.text import language, medicines
+from localmed.text import language, medicines, synonyms
+from localmed.text.spelling import errors, is_near
 from localmed.text.tables import table
 
 MOST = 8  # readings of one question; a longer list nobody reads
-TYPED = 6  # letters from which a word may be a typing error
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9&-]*|#")
 _VALUE = re.compile(
     r"(?<![A-Za-z0-9])(?P<name>[A-Za-z]{1,3}4?)\+?\s*(?:(?:of|is|was|at|level|=|:|：|为|是)\s*){0,2}"
@@ -41,7 +41,7 @@ def read(
     found: dict[str, Reading] = {}
     spoken = language.detect(typed)
     for one in (*_values(typed, spoken), *_site(typed, glossary or {}), *_table(typed, spoken), *_brands(typed, spoken),
-                *(_spelling(typed, near) if near else ())):  # fmt: skip
+                *(_spelling(typed, spoken, near) if near else ())):  # fmt: skip
         key = language.fold(one.written)
         taken = any(key in before.split() for before in found)
         if not taken and language.fold(one.means) != key:
@@ -100,19 +100,27 @@ def _table(typed: str, spoken: str) -> Iterator[Reading]:
 def _brands(typed: str, spoken: str) -> Iterator[Reading]:
     """Brands and further names of medicines, by their nonproprietary name in the question's language."""
     for one in medicines.mentions(typed):
-        names = " ".join(one.ingredients) if spoken == "en" else _chinese(one.ingredients)
+        names = _names(one.ingredients, spoken)
         if names and language.fold(names) not in language.fold(typed):
             yield Reading(one.written, names)
 
 
-@cache
-def _chinese(ingredients: tuple[str, ...]) -> str:
-    names = [name for name, held in medicines.listed_names().items() if held == ingredients]
-    return next((name for name in names if language.detect(name) == "zh"), "")
+def _names(ingredients: tuple[str, ...], spoken: str) -> str:
+    """Their first listed name in a language, which is that of a product of several."""
+    names = (name for name in medicines.same(ingredients) if language.detect(name) == spoken)
+    return next(names, " ".join(ingredients) if spoken == "en" else "")
 
 
-def _spelling(typed: str, near: Callable[[str], str]) -> Iterator[Reading]:
+def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[Reading]:
+    known, listed = medicines.words(typed), medicines.listed_names()
     for match in _WORD.finditer(typed):
-        word = match[0]
-        if len(word) >= TYPED and word.isalpha() and (spelt := near(word.lower())):
-            yield Reading(word, spelt)
+        word = match[0].lower()
+        if not word.isalpha() or word in known or synonyms.named(word):
+            continue
+        alike = [name for name in listed if is_near(word, name) and errors(word, name) == 1]
+        spelt = {name: errors(word, name) for name in (*alike, near(word)) if name}
+        best = [name for name, count in spelt.items() if count == min(spelt.values())]
+        best = [name for name in best if name in listed] or best  # several that are alike: all of them are searched for
+        means = dict.fromkeys(it for name in best for it in (name, _names(listed.get(name, ()), spoken)) if it)
+        if means and word not in means:
+            yield Reading(match[0], " ".join(means))

@@ -3,8 +3,9 @@
 A section is the passages of one heading of one document in reading order; its place is that of its best passage. What
 only stands around the text (running heads, foot lines) is left out. The sentences nearest to the question are marked,
 by meaning and by the question's rare words; the marks may be wrong and hide nothing. What states nothing by itself (a
-number, a bullet, a lone heading) is never marked, nor a row of a table that was not read with certainty, nor the row of
-another medicine in a table that has one on the medicine asked about. A section of a
+number, a bullet, a lone heading) is never marked, nor a row of a table that was not read with certainty, nor what is
+about another medicine than the one asked about. Where the library lacks something of the question, only lines that name
+a medicine asked about are marked. A section tells what of the question neither it nor its headings name. A section of a
 study has the sentences that say whom the study is about, where a heading of the document says that they do.
 """
 
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
+from localmed.retrieval.subjects import Subject, subjects
 from localmed.retrieval.weights import of_terms
 from localmed.text import medicines
 from localmed.text.furniture import line_spans, states_nothing
@@ -44,10 +46,11 @@ def sections(
     document: Callable[[str], Sequence[Passage]],
     similar: Similar,
     studies: Callable[[str], bool] = lambda _: False,
+    lacking: Sequence[str] = (),
 ) -> tuple[Section, ...]:
     """The first ``most`` sections that ``found`` stand in, best first; ``document`` gives a document's passages.
 
-    ``studies`` tells whether a collection is of the literature.
+    ``studies`` tells whether a collection is of the literature; ``lacking`` is what of the question is in no document.
     """
     seen: set[str] = set()
     taken: list[Section] = []
@@ -64,7 +67,8 @@ def sections(
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
     near = similar(list(dict.fromkeys(line.passage.id for one in taken for line in one.lines)))
     weights = of_terms(f"{read.typed} {read.further}", index)
-    asked = medicines.ingredients(f"{read.typed} {read.further}")
+    asked = [one for one in subjects(read) if one.written not in lacking]
+    named = [one for one in asked if one.ingredients]
 
     def scored(lines: tuple[Line, ...]) -> list[float]:
         counts = Counter(line.passage.id for line in lines)  # lines cut otherwise than when they were encoded: no marks
@@ -73,10 +77,21 @@ def sections(
         held = [weights.coverage(index.analyse(line.text)) for line in lines]
         return [one + WORDS * share for one, share in zip(nearest, held, strict=True)]
 
-    return tuple(
-        replace(one, lines=_marked(one.lines, _on_the_medicine(one.lines, scored(one.lines), asked), bool(near)))
-        for one in taken
-    )
+    def judged(one: Section) -> Section:
+        above = " ".join((one.best.passage.title, *one.best.passage.headings))
+        text = " ".join((above, *(line.text for line in one.lines)))
+        held = any(it.is_in(text) for it in named)
+        others = [bool(named) and _is_about_another(line, "" if held else above, named) for line in one.lines]
+        own = " ".join((above, *(line.text for line, other in zip(one.lines, others, strict=True) if not other)))
+        lacks = tuple(it.written for it in asked if not it.is_in(text if it.ingredients else own))
+        unmarked = [
+            other or (bool(lacking) and not any(it.is_in(line.text) for it in named))
+            for line, other in zip(one.lines, others, strict=True)
+        ]
+        scores = [0.0 if other else score for score, other in zip(scored(one.lines), unmarked, strict=True)]
+        return replace(one, lines=_marked(one.lines, scores, bool(near)), lacks=lacks)
+
+    return tuple(judged(one) for one in taken)
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:
@@ -130,16 +145,14 @@ def _marked(lines: tuple[Line, ...], scores: Sequence[float], by_meaning: bool) 
     )
 
 
-def _on_the_medicine(lines: tuple[Line, ...], scores: list[float], asked: Set[str]) -> list[float]:
-    """``scores``, without those of rows on other medicines where the table has a row on one that is ``asked`` about."""
-    firsts = [_FIRST_CELL.match(line.text) if asked else None for line in lines]
-    rows = [medicines.ingredients(first[1]) if first else frozenset[str]() for first in firsts]
-    if not any(names & asked for names in rows):
-        return scores
-    others = (
-        bool(names) and not medicines.ingredients(line.text) & asked for names, line in zip(rows, lines, strict=True)
-    )
-    return [0.0 if other else score for other, score in zip(others, scores, strict=True)]
+def _is_about_another(line: Line, above: str, asked: Sequence[Subject]) -> bool:
+    """Whether ``line`` is about other medicines than those ``asked`` about: a table's row that begins with one.
+
+    With the headings ``above``, of a section that has none asked about, any line that names one or stands below one.
+    """
+    row = _FIRST_CELL.match(line.text)
+    about = f"{above} {line.text}" if above else row[1] if row else ""
+    return bool(medicines.ingredients(about)) and not any(one.is_in(line.text) for one in asked)
 
 
 def _states_nothing(line: Line) -> bool:

@@ -1,7 +1,8 @@
 """What the library has on a word that is being typed: titles of documents, headings, and medicines.
 
 A table of names for each generation and reader, made at the first key and kept in memory; a name fits if each typed
-word begins one of its words (in Chinese: stands in it). Documents that may not answer now are left out at each key.
+word begins one of its words (in Chinese: stands in it), or of another name of a medicine in it. Documents that may not
+answer now are left out at each key.
 """
 
 from __future__ import annotations
@@ -79,10 +80,17 @@ def _made(library: Library) -> Iterator[Name]:
     for names in (titles, headings):
         for shown in sorted(names, key=len):
             if 0 < len(shown) <= LONGEST:
-                yield Name(shown, _plain(shown), frozenset(names[shown]))
+                yield Name(shown, _as_typed(shown), frozenset(names[shown]))
     for shown in medicines.listed_names():
         if library.lexical.holds(shown):
-            yield Name(shown, _plain(shown), frozenset())
+            yield Name(shown, _as_typed(shown), frozenset())
+
+
+def _as_typed(shown: str) -> str:
+    """``shown`` folded, with all names of the medicines in it."""
+    return _plain(
+        " ".join((shown, *(name for one in medicines.mentions(shown) for name in medicines.same(one.ingredients))))
+    )
 
 
 def _plain(shown: str) -> str:

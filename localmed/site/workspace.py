@@ -39,6 +39,7 @@ from localmed.retrieval.search import HybridSearch
 from localmed.retrieval.sections import Similar
 from localmed.retrieval.sections import sections as in_sections
 from localmed.retrieval.studies import Study
+from localmed.retrieval.subjects import absent, closeness, subjects
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.safety.prompt_injection import has_injection
 from localmed.safety.safety import site_message
@@ -315,12 +316,16 @@ class Workspace:
 
         similar: Similar = partial(finder.similarities, read) if result.dense else lambda _: {}
         literature = {one.name for one in self.library.catalogue.collections() if one.kind is Kind.LITERATURE}
-        made = partial(in_sections, document=document, similar=similar, studies=literature.__contains__)
+        asked = subjects(read)
+        lacking = absent(read, asked, self.library)
+        result = replace(result, closeness=closeness(result.closeness, read, lacking, asked))
+        made = partial(in_sections, document=document, similar=similar, studies=literature.__contains__,
+                       lacking=lacking)  # fmt: skip
         shown = made(result.hits, read, index, sections)
         beside = tuple(it for one in across for it in made(one.hits, read, index, OTHERS))
         standing = self.standing({it.best.passage.document_id for it in (*shown, *beside)})
         gone = self._withdrawn_lately(partial(finder.search, text, reranked=reranked, read=read), first, result.hits)
-        return Finding(read, result, shown, beside, standing, gone)
+        return Finding(read, result, shown, beside, standing, gone, lacking)
 
     def _withdrawn_lately(
         self, search: Callable[..., Found], filters: SearchFilter, hits: Sequence[Hit]

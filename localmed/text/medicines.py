@@ -134,6 +134,12 @@ def _without(folded: str, spans: list[tuple[int, int]]) -> str:
     return "".join((*pieces, folded[done:]))
 
 
+def words(text: str) -> frozenset[str]:
+    """The words of ``text`` that are names of medicines, or salts, or parts of such names."""
+    salts = (match.name for match in _table().salts.matches(fold(text)))
+    return frozenset(" ".join((*salts, *(mention.written for mention in mentions(text)))).split())
+
+
 def ingredients(text: str) -> frozenset[str]:
     """The ingredients that ``text`` names, each by its nonproprietary name."""
     return frozenset(name for mention in mentions(text) for name in mention.ingredients)
@@ -186,6 +192,19 @@ def class_names(name: str) -> tuple[str, ...]:
     made = _table()
     written = (word for word, held in made.ingredients.items() if not held and name in made.classes.get(word, ()))
     return tuple(written) if any(member != name for member in members(name)) else ()
+
+
+def same(ingredients: tuple[str, ...]) -> tuple[str, ...]:
+    """The listed names of the medicine with these ``ingredients``, its own first; none of a class, which has none."""
+    return _by_ingredients().get(ingredients, ()) if ingredients else ()
+
+
+@cache
+def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
+    names: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for name, ingredients in listed_names().items():
+        names[ingredients] = (*names.get(ingredients, ()), name)
+    return names
 
 
 def listed_names() -> Mapping[str, tuple[str, ...]]:

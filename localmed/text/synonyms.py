@@ -57,20 +57,20 @@ def _of_medicine(mention: medicines.Mention) -> tuple[str, ...]:
     related = medicines.class_names if mention.ingredients else medicines.members
     of_class = [name for one in mention.classes for name in related(one)]
     return tuple(
-        dict.fromkeys((mention.written, *mention.ingredients, *_brands(mention.ingredients), *written, *of_class))
+        dict.fromkeys(
+            (mention.written, *mention.ingredients, *medicines.same(mention.ingredients), *written, *of_class)
+        )
     )
 
 
-def _brands(ingredients: tuple[str, ...]) -> tuple[str, ...]:
-    return _by_ingredients().get(ingredients, ()) if ingredients else ()
+def is_condition(written: str) -> bool:
+    """Whether ``written`` is the name of a condition in the table."""
+    return key(fold(written)) in _in_section("conditions")
 
 
-@cache
-def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
-    brands: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for name, ingredients in medicines.listed_names().items():
-        brands[ingredients] = (*brands.get(ingredients, ()), name)
-    return brands
+def is_population(written: str) -> bool:
+    """Whether ``written`` is the name of a population in the table."""
+    return key(fold(written)) in _in_section("populations")
 
 
 @cache

@@ -70,7 +70,9 @@ def receipts(
         language=found.found.language,
         evidence=evidence,
         notes=(*notes, *(message("workflow.withdrawn_lately", title=it, date=day) for it, day in found.withdrawn)),
-        receipts=Receipts(found.read.readings, own, others, found.found.dense, found.found.closeness, flags),
+        receipts=Receipts(
+            found.read.readings, own, others, found.found.dense, found.found.closeness, flags, found.absent
+        ),
         conflicts=tuple(islice(differences(own, evidence), CONFLICTS)),
     )
 
@@ -88,7 +90,7 @@ def shown_section(section: Section, known: Mapping[str, Evidence]) -> ShownSecti
     best = known.get(section.best.passage.id)
     population = tuple(ShownLine(known[it.passage.id].marker, it.start, it.end) for it in section.population)
     name = best.marker if best else lines[0].marker
-    return ShownSection(name, lines, section.cut, section.best.score, section.study, population)
+    return ShownSection(name, lines, section.cut, section.best.score, section.study, population, section.lacks)
 
 
 def renumbered(answer: Answer, before: int) -> Answer:

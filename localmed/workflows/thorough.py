@@ -112,7 +112,7 @@ def by_sub_questions(
         helping: Answer = renumbered((yield from relevant(found, plan)), len(evidence))
         sections, evidence = [*sections, *helping.sections], [*evidence, *helping.evidence]
     known = answer.receipts or Receipts()
-    kept = Receipts(known.readings, tuple(sections), flags=known.flags)
+    kept = Receipts(known.readings, tuple(sections), flags=known.flags, absent=known.absent)
     return replace(answer, evidence=tuple(evidence), receipts=kept)
 
 

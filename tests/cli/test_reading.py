@@ -34,6 +34,7 @@ def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
         "dense",
         "closeness",
         "flags",
+        "absent",
         "read_as",
         "left_out",
         "sections",
@@ -102,6 +103,30 @@ def test_a_reading_is_left_out_by_name_or_all_are(localmed: Localmed, command: s
         out = localmed.ok(command, "max dose of panadol in DKA", *options).out
         assert (phrase("finding.read_as") in out) == (left_out == 1)
         assert len(re.findall("DKA =|panadol =", out.partition(phrase("finding.left_out"))[2])) == left_out
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "language"),
+    [("azithromycin dose", "azithromycin", "en"), ("阿奇霉素的剂量", "阿奇霉素", "zh")],
+)
+def test_a_medicine_that_no_document_has_is_said_so_and_nothing_stands_open(
+    localmed: Localmed, question: str, name: str, language: str
+) -> None:
+    value = localmed.ok("search", question, "--json").json
+    assert (value["absent"], value["closeness"]) == ([name], "nothing near")
+    assert not any(section["marks"] for section in (*value["sections"], *value["others"]))
+    assert localmed.ok("ask", question, "--json").json["receipts"]["absent"] == [name]
+    for command in ("search", "ask"):
+        out = localmed.ok(command, question).out
+        assert said("finding.absent", language, name=name) in out
+        assert " mg" not in out, "no dose of another one"
+
+
+def test_a_section_says_that_it_names_no_child(localmed: Localmed) -> None:
+    question = "vancomycin loading dose for a child"
+    first = localmed.ok("search", question, "--json").json["sections"][0]
+    assert (first["title"], first["lacks"]) == ("Vancomycin leaflet", ["child"])
+    assert said("finding.lacks", names=("child",)) in " ".join(localmed.ok("search", question).out.split())
 
 
 def test_ask_in_chinese(localmed: Localmed) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from localmed.domain.findings import ALL, Question, Reading
 from localmed.retrieval.question import read
+from localmed.text.spelling import is_near
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,31 @@ def test_a_typing_error_is_read_as_the_librarys_spelling() -> None:
     near = {"isolaton": "isolation"}
     question = read("toys in isolaton ok", near=lambda word: near.get(word, ""))
     assert question.readings == (Reading("isolaton", "isolation"),)
+
+
+@pytest.mark.parametrize(
+    ("typed", "means"),
+    [
+        ("Elliquis dose", "eliquis apixaban"),
+        ("Eliqius几片", "eliquis 阿哌沙班"),
+        ("Augmentn dose", "augmentin co amoxiclav"),
+        ("prednislone", "prednisone prednisolone"),  # both are as near
+        ("calcium gluconate dose", ""),
+        ("hyperthyroidism", ""),
+        ("breathing", ""),  # two errors from a brand
+        ("amoxacillin", ""),  # a name by its ending
+    ],
+)
+def test_a_medicine_is_read_by_its_likely_name_and_never_as_another_one(typed: str, means: str) -> None:
+    library = ("glucagon", "hypothyroidism", "penicillin", "amoxicillin")
+    near = {"gluconate": "glucagon", "amoxacillin": "amoxicillin"}
+    question = read(typed, near=lambda word: near.get(word) or next((it for it in library if is_near(word, it)), ""))
+    assert question.further == means
+
+
+@pytest.mark.parametrize("typed", ["糖化血红蛋白要空腹抽吗", "血压", "血压多少算高"])
+def test_a_common_word_is_read_as_nothing_else(typed: str) -> None:
+    assert read(typed).readings == ()
 
 
 def test_the_sites_own_terms_are_read_where_they_stand_alone() -> None:

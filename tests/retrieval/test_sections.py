@@ -76,10 +76,13 @@ def made(
     typed: str,
     *places: int,
     similar: Mapping[str, Sequence[float]] | None = None,
+    lacking: Sequence[str] = (),
 ) -> list[Section]:
     hits = [hit(document[place].text) for place in places]
     hits = [replace(one, passage=document[place]) for one, place in zip(hits, places, strict=True)]
-    return list(sections(hits, Question(typed), index, 10, lambda _: document, lambda _: similar or {}))
+    return list(
+        sections(hits, Question(typed), index, 10, lambda _: document, lambda _: similar or {}, lacking=lacking)
+    )
 
 
 def test_the_passages_of_one_heading_are_one_section_in_their_order(
@@ -117,7 +120,9 @@ ANTIDOTES = ("Poison: Opioid; Antidote: Naloxone", "Poison: Paracetamol; Antidot
     [
         (ROWS, "she took 20 paracetamol", ROWS[1:]),
         (ROWS, "she took 20 tablets", ROWS),
-        (ROWS, "codeine dose", ROWS),  # nothing on it: what is nearest stays marked
+        (ROWS, "codeine dose", ()),
+        (ROWS, "allergic to codeine", ROWS),
+        (ROWS, "co-amoxiclav", ()),
         (ANTIDOTES, "acetylcysteine or naloxone", ANTIDOTES),
     ],
 )
@@ -127,6 +132,27 @@ def test_the_row_of_another_medicine_is_not_marked(
     table = of_section("\n".join(rows), "Doses", "0-")
     (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9, 0.8)})
     assert tuple(line.text for line in section.marks) == marked
+
+
+def test_a_section_tells_what_of_the_question_it_does_not_name(index: LexicalIndex) -> None:
+    table = of_section("\n".join((*ROWS, "Medicine: Doxycycline; Dose: 100 mg, not in children")), "Doses", "0-")
+    asked = "paracetamol or warfarin for a child, she is pregnant and breastfeeding"
+    (section,) = made(index, (table,), asked, 0)
+    assert section.lacks == ("warfarin", "child", "pregnant", "breastfeeding"), "another medicine's row says nothing"
+    spoken = of_section("Children, also in pregnancy: acetaminophen. 哺乳期：华法林。", "Doses", "0-")
+    (section,) = made(index, (spoken,), asked, 0)
+    assert section.lacks == (), "by any name"
+
+
+def test_where_the_library_lacks_something_only_lines_that_name_what_it_has_are_marked(index: LexicalIndex) -> None:
+    table = of_section("\n".join(ROWS), "Doses", "0-")
+    for asked, lacking, marked in (
+        ("paracetamol with azithromycin", "azithromycin", ROWS[1:]),
+        ("tablets in Erdheim-Chester", "Erdheim-Chester", ()),
+    ):
+        (section,) = made(index, (table,), asked, 0, similar={table.id: (0.9, 0.8)}, lacking=(lacking,))
+        assert tuple(line.text for line in section.marks) == marked
+        assert lacking not in section.lacks, "that is said once, above the sections"
 
 
 def test_lines_cut_otherwise_than_when_they_were_encoded_are_marked_by_words_alone(
@@ -174,6 +200,8 @@ def test_a_long_section_is_open_around_its_marks_and_nothing_is_left_out(index: 
 
 def test_a_word_is_spelt_as_the_library_has_it(index: LexicalIndex) -> None:
     assert index.spelling("observve") == "observe"
+    assert index.spelling("adrenalien") == "adrenaline"
+    assert index.spelling("obsurvee") == "", "one error in eight letters"
     assert index.spelling("observe") == ""
     assert index.spelling("telephone") == ""
 

@@ -43,6 +43,8 @@ def test_titles_headings_and_medicines_that_begin_so(library: Settings) -> None:
     ]
     assert suggested(library, "DISCH asth", "trial") == ["Discharge planning · Acute asthma in adults"]
     assert "salbutamol" in suggested(library, "salb")
+    assert suggested(library, "ventol") == suggested(library, "salb"), "by its brand"
+    assert suggested(library, "eliq") == [], "no document has it"
     assert suggested(library, "sthma") == [], "the beginning of a word"
     assert suggested(library, "低") == ["成人低钠血症", "高渗盐水 · 成人低钠血症"]
     assert suggested(library, "a") == suggested(library, " ") == suggested(library, "zebra") == []

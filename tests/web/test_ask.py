@@ -152,6 +152,17 @@ def test_where_nothing_is_close_the_other_language_stands_first(
     assert source_links(above)[0].partition("?")[0] in pane, "its first page stands beside it"
 
 
+def test_what_no_document_has_is_said_above_folded_titles_and_what_a_section_lacks_at_it(client: Clients) -> None:
+    page = client("reader").form("/ask", question="azithromycin dose").text
+    assert said("finding.absent", name="azithromycin") in page
+    assert "<mark>" not in page
+    assert phrase("finding.nearest") in page
+    page = client("reader").form("/ask", question="vancomycin loading dose for a child").text
+    assert f'<strong class="tag">{said("finding.lacks", names=("child",))}</strong>' in page
+    page = client("reader").form("/ask", question="blood pressure target of Mr Zebedee Quixworth").text
+    assert phrase("finding.absent") not in page, "a patient is no subject"
+
+
 def test_a_warning_sign_stands_above_the_follow_up_too(client: Clients) -> None:
     reader = client("reader")
     first = streamed(reader, question="crushing chest pain and sweating, paracetamol?")[-1]["value"]

@@ -1,0 +1,36 @@
+"""How near two spellings are: by typing errors, after as many right letters, and never from one prefix to another."""
+
+from __future__ import annotations
+
+LEAST, TWO = 6, 9  # letters of a word that may have one typing error, and two
+# What says something else by a letter or two: "hyperthyroidism" is no misspelt "hypothyroidism".
+_PREFIXES = ("hyper", "hypo", "macro", "micro", "intra", "inter", "infra", "ante", "anti", "peri", "pre", "endo", "epi")
+
+
+def allowed(word: str) -> int:
+    """How many typing errors ``word`` may have."""
+    return 0 if len(word) < LEAST else 1 if len(word) < TWO else 2
+
+
+def is_near(word: str, other: str) -> bool:
+    """Whether ``word`` may be a misspelt ``other``."""
+    prefixes = [next((one for one in _PREFIXES if it.startswith(one)), "") for it in (word, other)]
+    same = prefixes[0] == prefixes[1] or "" in prefixes
+    if not same or abs(len(word) - len(other)) > allowed(word):
+        return False
+    count = errors(word, other)
+    first = word[:count] == other[:count] or word[:2] == other[1::-1]
+    return first and count <= allowed(word)
+
+
+def errors(word: str, other: str) -> int:
+    """Letters left out, added, taken for another or for their neighbour (Damerau 1964, Levenshtein 1966)."""
+    before, last = list[int](), list(range(len(other) + 1))
+    for row, letter in enumerate(word, 1):
+        this = [row]
+        for column, its in enumerate(other, 1):
+            this.append(min(last[column] + 1, this[-1] + 1, last[column - 1] + (letter != its)))
+            if row > 1 and column > 1 and letter == other[column - 2] and word[row - 2] == its:
+                this[-1] = min(this[-1], before[column - 2] + 1)
+        before, last = last, this
+    return last[-1]

@@ -1,0 +1,75 @@
+"""What a question names that a section must name too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.config import Settings
+from localmed.domain.findings import Closeness, Question
+from localmed.library.library import Library
+from localmed.retrieval.subjects import absent, closeness, subjects
+from tests.fakes import described, import_into, write
+
+TEXTS = {
+    "formulary.md": "# Formulary\n\nApixaban 5 mg twice a day in stroke. Saline. 病情安定后复查。\n",
+    "secret.md": "# Trial\n\nWarfarin.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("subjects")
+    settings = Settings(folder / "data")
+    for name, text in TEXTS.items():
+        import_into(settings, write(folder / name.partition(".")[0], {name: text}), manifest=described(name[:-3]))
+    return settings.data
+
+
+@pytest.mark.parametrize(
+    ("typed", "lacking"),
+    [
+        ("Eliquis dose", ()),  # held as apixaban
+        ("艾乐妥的剂量", ()),
+        ("azithromycin or apixaban", ("azithromycin",)),
+        ("warfarin", ("warfarin",)),  # its collection is hidden
+        ("阿奇霉素的剂量", ("阿奇霉素",)),
+        ("安定注射多少", ("安定",)),  # a brand, elsewhere everyday Chinese
+        ("ACE inhibitor in stroke", ()),  # a class
+        ("potassium of 6.5", ()),  # what is measured
+        ("allergic to codeine", ()),
+        ("青霉素钠过敏", ()),
+        ("methicillin-resistant bacteria", ()),
+        ("treatment of Erdheim-Chester disease", ("Erdheim-Chester",)),
+        ("penicillamine monitoring", ("penicillamine",)),
+        ("Grandmother tripped yesterday", ()),
+        ("Mrs Okafor needs apixaban", ()),
+    ],
+)
+def test_what_no_document_that_may_be_read_has(data: Path, typed: str, lacking: tuple[str, ...]) -> None:
+    read = Question(typed)
+    with Library.open(data, frozenset({"secret"})) as library:
+        assert absent(read, subjects(read), library) == lacking
+
+
+@pytest.mark.parametrize(
+    ("typed", "lacking", "said"),
+    [
+        ("apixaban", (), Closeness.CLOSE),
+        ("azithromycin dose", ("azithromycin",), Closeness.NOTHING_NEAR),
+        ("azithromycin in pneumonia", ("azithromycin",), Closeness.SOME_WAY),
+        ("azithromycin with apixaban", ("azithromycin",), Closeness.SOME_WAY),
+    ],
+)
+def test_what_the_library_lacks_is_never_close(typed: str, lacking: tuple[str, ...], said: Closeness) -> None:
+    read = Question(typed)
+    assert closeness(Closeness.CLOSE, read, lacking, subjects(read)) is said
+
+
+@pytest.mark.parametrize("typed", ["a child of three", "孕妇", "paediatric", "婴儿", "while breastfeeding"])
+def test_a_population_is_a_subject_in_both_languages(typed: str) -> None:
+    (one,) = subjects(Question(typed))
+    assert one.is_in("children, babies, pregnancy, lactation")
+    assert one.is_in("儿童、新生儿、妊娠、哺乳")
+    assert not one.is_in("adults 成人")
