@@ -185,8 +185,8 @@ def show_trace(answer: Answer) -> None:
 
 @click.command("ask")
 @question_argument
-@click.option("--preset", metavar="NAME", help="Search in tiers: ebm, patient or one of the settings (default: "
-              "ask.preset, else by priority).")  # fmt: skip
+@click.option("--preset", metavar="NAME", help="Search the collections of a preset: ebm, patient or one of the "
+              "settings (default: ask.preset, else all).")  # fmt: skip
 @click.option("--after", "earlier", multiple=True, metavar="QUESTION",
               help="A question asked before this one, which it refers to (may be given several times); - reads such "
               "questions from standard input, one a line, of which the last is QUESTION where that is - "

@@ -95,6 +95,7 @@ def _folder(named: Path | None, settings: Settings) -> Path:
 def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, yes: bool) -> None:
     """Restore a backup from FOLDER into the data folder, completely or not at all; every byte is checked.
 
+    FOLDER is the backup folder, or the folder of one backup in it.
     Stop the service first. With --replace, an audit log, withdrawals and access newer than the backup are kept, so a
     guideline withdrawn since then stays withdrawn.
     """
@@ -104,9 +105,12 @@ def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, 
     if local_caller(settings).groups is not None:
         raise NotAllowed("access.not_for_groups")
     data = settings.data
+    folder = folder.expanduser().absolute()
+    if not name and (folder / backup.MANIFEST).is_file():
+        folder, name = folder.parent, folder.name
     confirm("restore.confirm", yes or not replace, data=str(data))
     with ended_as_by_ctrl_c(), work_shown(True) as hooks:
-        restored = restore.restore(folder.expanduser().absolute(), data, name, replace, hooks)
+        restored = restore.restore(folder, data, name, replace, hooks)
     say("restore.done", name=restored.backup.name, data=str(data), generation=restored.backup.generation)
     if restored.kept_log:
         say("restore.kept_log")

@@ -219,15 +219,19 @@ def work_shown(show: bool) -> Iterator[Hooks]:
         yield SILENT
         return
     if not sys.stderr.isatty():
-        due = time.monotonic() + FIRST_LINE
+        due, step = time.monotonic() + FIRST_LINE, speaking.text("cli.step")
+
+        def begin(name: Message) -> None:
+            nonlocal step
+            step = speaking.words(name)
 
         def line(done: float, total: float, _: str) -> None:
             nonlocal due
             if done and total and time.monotonic() >= due:
                 due = time.monotonic() + NEXT_LINE
-                speaking.say("cli.so_far", err=True, done=int(done), total=int(total))
+                speaking.say("cli.so_far", err=True, step=step, share=int(100 * done / total))
 
-        yield Hooks(progress=line)
+        yield Hooks(started=begin, progress=line)
         return
     from rich import progress as bars
     from rich.console import Console

@@ -1,6 +1,6 @@
 """Collections as tiers (LINS, Hierarchical Retrieval Database; for evidence-based practice HERD).
 
-A tier is searched as one; a tier that yields helpful passages ends the search, otherwise the next one is tried. A
+Evidence for one patient searches tier by tier and shows what each has; other questions search all tiers at once. A
 preset lists tiers of kinds or collection names; without one, collections of equal priority make a tier. A collection
 stands in the first tier that names it. What a preset names but the library does not hold, and collections without a
 passage, are skipped and told: nothing is searched in their place.

@@ -27,7 +27,8 @@ from localmed.domain import Answer, Message, digest, message
 from localmed.domain.errors import Damaged, LocalmedError, NoLibrary, reason
 from localmed.library import generations, journal, layout
 from localmed.library.in_force import changing
-from localmed.library.journal import ERASED, NO_ENTRY, START, Entry, entry_from, now
+from localmed.library.journal import ERASED, NO_ENTRY, START, entry_from, now
+from localmed.library.journal import Entry as Entry
 from localmed.library.journal import Head as Head  # for pages and commands
 from localmed.library.journal import head_of as head_of
 from localmed.library.migrations import SQLITE_ERRORS, as_ours

@@ -5,18 +5,25 @@ Rates come from the audit log, which names no question: they outlast the history
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
+from localmed.domain import message
+from localmed.domain.errors import NoLibrary
+from localmed.messages import known
 from localmed.nightly import weekly
 from localmed.people import feedback, history
 from localmed.presentation.answer import view
+from localmed.presentation.neutral import words
 from localmed.presentation.plain import plain
 from localmed.site import lookups, stops
-from localmed.site.audit import NEWEST, Audit, Head
+from localmed.site.audit import NEWEST, Audit, Entry, Head
+from localmed.site.session import DOCUMENT_CHARACTERS, Session
 from localmed.upkeep import incident
 from localmed.web import ask, pages
 from localmed.web.visits import Safety
@@ -24,11 +31,13 @@ from localmed.web.visits import Safety
 router = APIRouter(prefix="/safety")
 _VERIFIED: dict[Path, Head] = {}  # up to where this process has verified the log of a data folder
 ENTRIES = 200  # of the audit log shown; ``localmed audit export`` has all
+_ID = re.compile(rf"\b[0-9a-f]{{{DOCUMENT_CHARACTERS},32}}\b")  # of a document, or what the log keeps of it
+_ANSWER = re.compile(r"(\d+) statements(?:, badge \w+)?(?:; answer (\w+))?(?:; documents ([\w ]+))?")
 
 
 @router.get("")
-def overview(visit: Safety) -> Response:
-    """Stops, rates by week, reports."""
+def overview(visit: Safety, action: str = "", day: str = "") -> Response:
+    """Stops, rates by week, reports; the newest entries of the audit log, those of an ``action`` or of a ``day``."""
     session = visit.session
     names = {
         stops.WORKFLOW: stops.WORKFLOWS,
@@ -40,7 +49,8 @@ def overview(visit: Safety) -> Response:
         faults, verified = log.verify_newest(_VERIFIED.get(session.data))
         if verified:
             _VERIFIED[session.data] = verified
-        entries = list(log.numbered(max(0, head.number - ENTRIES) if head else 0))
+        logged = list(log.numbered())
+    titles = _titles(session)
     return pages.page(
         visit,
         "safety.html",
@@ -49,9 +59,43 @@ def overview(visit: Safety) -> Response:
         reports=feedback.reports(session),
         head=str(head or ""),
         audit_faults=faults,
-        entries=entries[::-1],
+        entries=[row for row in reversed(logged) if _chosen(row[1], action, day)][:ENTRIES],
+        actions=sorted({(pages.named("action", it.action, visit.language), it.action) for _, it in logged}),
+        chosen=(action, day),
+        in_words=lambda entry: _in_words(entry, titles, visit.language),
         verified=min(NEWEST, head.number) if head else 0,
     )
+
+
+def _chosen(entry: Entry, action: str, day: str) -> bool:
+    return action in ("", entry.action) and entry.time.startswith(day)
+
+
+def _titles(session: Session) -> dict[str, str]:
+    """By what the log keeps of their ids: the titles of the documents that the reader may see."""
+    with suppress(NoLibrary):
+        return {one.id[:DOCUMENT_CHARACTERS]: one.title for one in lookups.documents(session)}
+    return {}
+
+
+def _in_words(entry: Entry, titles: dict[str, str], language: str) -> tuple[str, str]:
+    """Subject and outcome of ``entry`` in words; a document that is gone or kept from the reader by its id."""
+
+    def titled(text: str) -> str:
+        return _ID.sub(lambda it: titles.get(it[0][:DOCUMENT_CHARACTERS], it[0]), text)
+
+    if not (answer := _ANSWER.fullmatch(entry.subject)):
+        return titled(entry.subject), entry.outcome
+    count, name, documents = answer.groups("")
+    named = tuple(titled(one) for one in documents.split())
+    lines = (
+        message("web.safety.of_answer", id=name) if name else None,
+        message("web.safety.statements", count=int(count)) if int(count) else None,
+        message("web.safety.shown_documents", titles=named) if named else None,
+    )
+    outcome = f"web.safety.outcome_{entry.outcome}"
+    shown = words(message(outcome), language) if known(outcome) else entry.outcome
+    return " ".join(words(line, language) for line in lines if line), shown
 
 
 @router.post("/incident")

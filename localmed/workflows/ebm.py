@@ -2,10 +2,10 @@
 
 After LINS (Methods, "Workflow of LINS assisting in evidence-based medicine practice"): the question becomes a PICO
 question, unless it is one already; it is searched for in each tier of the hierarchical evidence database (preset
-``ebm``), and the sections stand in the tiers' order: guidelines, literature, books. With a chat model an answer is
-written from them for this patient and checked; no sentence of it can rest on the record. Beside it: the PICO elements,
-what was read from the record, allergies and interactions by name, the rows of tables that give a range of a value, and
-each source with its type, date and level.
+``ebm``). Sections on a medicine that the question names stand first; within them, and after them, the tiers' order
+holds: guidelines, literature, books. With a chat model an answer is written from them for this patient and checked; no
+sentence of it can rest on the record. Beside it: the PICO elements, what was read from the record, allergies and
+interactions by name, the rows of tables that give a range of a value, and each source with its type, date and level.
 
 Of the patient nothing else is said by rule: nothing found is no proof that advice fits. The record is searched for by
 its first problems only.
@@ -14,7 +14,7 @@ its first problems only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from localmed.answering import citations
@@ -27,6 +27,7 @@ from localmed.domain import (
     Part,
     Provenance,
     SearchFilter,
+    ShownSection,
     Statement,
     message,
 )
@@ -76,6 +77,11 @@ class Case:
         if self.record is None or len(content_words(self.question)) >= SHORT:
             return self.question
         return " ".join((self.question, *self.record.problems[:SEARCHED_PROBLEMS]))
+
+    @property
+    def medicines(self) -> frozenset[str]:
+        """The ingredients of the medicines that the question names."""
+        return medicines.ingredients(self.question)
 
     @property
     def patient(self) -> str:
@@ -132,6 +138,7 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
     if not of_tiers:
         return whole
     every, evidence = merged(of_tiers), tuple(piece for one in found for piece in one.evidence)
+    every = replace(every, sections=_on_the_medicine_first(every.sections, evidence, case.medicines))
     return replace(
         whole,
         status=AnswerStatus.SECTIONS if every.sections or every.others else whole.status,
@@ -139,6 +146,20 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
         receipts=every,
         conflicts=tuple(differences(every.sections, evidence)),
     )
+
+
+def _on_the_medicine_first(
+    sections: Sequence[ShownSection], evidence: Sequence[Evidence], asked: Set[str]
+) -> tuple[ShownSection, ...]:
+    """``sections``: those with a medicine that is ``asked`` about in their heading, in their text, and all others."""
+    known = {piece.marker: piece.passage for piece in evidence}
+
+    def without(section: ShownSection) -> tuple[bool, bool]:
+        heading = " ".join(known[section.best].headings[-1:])
+        lines = " ".join(known[line.marker].text[line.start : line.end] for line in section.lines)
+        return not asked & medicines.ingredients(heading), not asked & medicines.ingredients(lines)
+
+    return tuple(sorted(sections, key=without) if asked else sections)
 
 
 def _of_case(case: Case) -> tuple[Part, ...]:
@@ -186,7 +207,8 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
         interacting += interactions(case.record, name, card.relations if card else ())
-    return (*allergies(case.record, statements), *dict.fromkeys(interacting), *rows(case.record, answer))
+    shown_rows = rows(case.record, answer, case.medicines)
+    return (*allergies(case.record, statements), *dict.fromkeys(interacting), *shown_rows)
 
 
 # --- what of a patient's record certainly bears on the sentences shown ------------------------------------------------
@@ -224,15 +246,20 @@ def interactions(record: PatientRecord, named: str, relations: Sequence[Relation
                 yield InteractionPart(entry, named, relation.source.collection)
 
 
-def rows(record: PatientRecord, answer: Answer) -> Iterator[ValuePart]:
-    """The record's values, each with the rows of tables shown that give a range of it which holds the value."""
+def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[ValuePart]:
+    """The record's values, each with the rows of tables shown that give a range of it which holds the value.
+
+    A row of other medicines than those that are ``asked`` about stands in its section only.
+    """
     lines = [(answer.by_marker[line.marker], line) for section in answer.sections for line in section.lines]
     for result in record.results:
         measure = measures.by_name(result.name)
         quoted = tuple(
             piece.quotation(line.start, line.end)
             for piece, line in lines
-            if piece.passage.table and _is_row_of(measure, piece.passage.text[line.start : line.end], result.value)
+            if piece.passage.table
+            and _is_row_of(measure, text := piece.passage.text[line.start : line.end], result.value)
+            and not (asked and (named := medicines.ingredients(text)) and not asked & named)
         )
         if quoted:
             yield ValuePart(result, quoted)

@@ -19,7 +19,7 @@ import pytest
 
 from localmed.cli import main
 
-PROGRESS = re.compile(r"^\d+ of \d+ done\n", re.MULTILINE)  # of work that takes over two seconds
+PROGRESS = re.compile(r"^.+: \d+ % done\n", re.MULTILINE)  # of work that takes over two seconds
 COMMAND = (sys.executable, "-P", "-m", "localmed")
 
 MANIFEST = """

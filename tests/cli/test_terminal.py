@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import message
 from tests.cli.conftest import COMMAND, Localmed, Ran, environment
 from tests.presentation.test_neutral import obeyed
+from tests.words import said
 
 FILES = 1_000  # each with a hostile name and a hostile title
 SEED = 14
@@ -124,11 +126,13 @@ def test_work_without_a_terminal_tells_how_far_it_is(
 
     monkeypatch.setattr(common, "FIRST_LINE", 0.0)
     with common.work_shown(True) as hooks:
+        hooks.started(message("refresh.stage_backup"))
         for done in range(1, 6):
             hooks.progress(done, 5, "patient.txt")
     with common.work_shown(False) as hooks:
         hooks.progress(5, 5, "patient.txt")
-    assert capsys.readouterr().err == "1 of 5 done\n"
+    step = said("refresh.stage_backup")
+    assert capsys.readouterr().err == said("cli.so_far", step=step, share=20) + "\n"
 
 
 @pytest.mark.parametrize("span", ["abc", "5-3", "5-99999"])

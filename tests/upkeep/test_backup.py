@@ -75,6 +75,15 @@ def restored(folder: Path, tmp_path: Path, settings: Settings) -> Settings:
     return replace(settings, data=data)
 
 
+def test_the_folder_of_one_backup_is_restored_by_its_name(
+    session: Session, filled: Settings, folder: Path, tmp_path: Path
+) -> None:
+    first = backup.make(session, folder, SILENT).name
+    backup.make(session, folder, SILENT)
+    restored = Localmed(tmp_path / "restored").ok("restore", str(folder / first))
+    assert first in restored.out
+
+
 @pytest.mark.slow
 def test_a_restored_library_answers_the_same(session: Session, filled: Settings, folder: Path, tmp_path: Path) -> None:
     (filled.data / "canaries.toml").write_text(

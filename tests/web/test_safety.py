@@ -78,6 +78,18 @@ def test_stops_are_audited_and_the_page_shows_the_log(copied_clients: Clients) -
     assert phrase("web.safety.newest_whole") in page
 
 
+def test_the_log_is_filtered_and_names_documents_by_their_titles(copied_clients: Clients) -> None:
+    copied_clients("reader").form("/ask", question="When are antibiotics given in sepsis?")
+    safety = copied_clients("safety")
+    stop(safety, "workflow plan")
+    asked = safety.get("/safety?action=ask").text
+    assert said("web.safety.outcome_sections") in asked
+    assert "Sepsis: the first hour" in asked
+    assert "0 statements" not in asked
+    assert "<td>Stopped</td>" not in asked
+    assert "<td>Stopped</td>" not in safety.get("/safety?day=2001-01-01").text
+
+
 def test_health_of_an_empty_machine(empty_clients: Clients) -> None:
     monitor = empty_clients()
     assert monitor.get("/health/ready").status_code == 200

@@ -153,6 +153,26 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
     ]
 
 
+def test_sections_on_the_medicine_that_is_asked_about_stand_first() -> None:
+    tiers = {
+        "guidelines": passage("Start ramipril at once.", "Hypertension"),
+        "literature": passage("Metformin is stopped below 30.", "Sick days"),
+        "books": replace(passage("It is taken with food.", "Metformin"), headings=("Metformin",)),
+    }
+    plan = replace(PLAN, tiers=tuple(Tier((name,)) for name in tiers))
+    answer, _ = run(question="Metformin?", tiers=tiers, plan=plan)
+    known = {piece.marker: piece.document_title for piece in answer.evidence}
+    assert answer.receipts is not None
+    assert [known[one.best] for one in answer.receipts.sections] == ["Metformin", "Sick days", "Hypertension"]
+
+
+def test_a_row_of_another_medicine_than_the_one_asked_about_is_not_brought_up() -> None:
+    dosing = replace(passage("\n".join(ROWS), "Prevention of thrombosis"), table=True)
+    record = replace(RECORD, results=(Measured("creatinine clearance", 28, "28 mL/min"),))
+    for question, found in (("Metformin?", False), ("Enoxaparin?", True), ("Which dose?", True)):
+        assert (ValuePart in kinds(run(question=question, tiers={"guidelines": dosing}, record=record)[0])) is found
+
+
 def test_a_tier_in_which_nothing_is_found_leaves_the_others() -> None:
     for name in TIERS:
         answer, _ = run(tiers={name: TIERS[name]})
@@ -218,7 +238,7 @@ ROWS = (
 def test_a_value_stands_beside_the_row_of_the_table_for_it(value: float, rows: tuple[str, ...]) -> None:
     dosing = replace(passage("\n".join(ROWS), "Prevention of thrombosis"), table=True)
     record = replace(RECORD, results=(Measured("creatinine clearance", value, f"{value} mL/min"),))
-    answer, _ = run(tiers={"guidelines": dosing}, record=record)
+    answer, _ = run(question="Which dose?", tiers={"guidelines": dosing}, record=record)
     found = [part for part in answer.parts if isinstance(part, ValuePart)]
     assert [one.text for part in found for one in part.statements] == list(rows)
     assert [part.value for part in found] == list(record.results if rows else ())
@@ -239,7 +259,7 @@ def test_a_value_stands_beside_the_row_of_the_table_for_it(value: float, rows: t
 def test_a_row_that_gives_no_range_of_the_value_alone_is_not_taken_for_its_row(row: str) -> None:
     dosing = replace(passage(row, "Prevention of thrombosis"), table=True)
     record = replace(RECORD, results=(Measured("creatinine clearance", 28, "28 mL/min"),))
-    assert ValuePart not in kinds(run(tiers={"guidelines": dosing}, record=record)[0])
+    assert ValuePart not in kinds(run(question="Which dose?", tiers={"guidelines": dosing}, record=record)[0])
 
 
 def test_a_range_may_have_its_unit_in_the_header() -> None:

@@ -24,8 +24,8 @@ from localmed.ingest.parsed import FieldMapping, Reader
 from localmed.process.files import open_regular
 
 # A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
-VERSIONS = {"text": 1, "markdown": 2, "json": 2, "jsonl": 2, "pubmed": 4, "medquad": 2, "pdf": 9}
-VERSIONS |= {"docx": 1, "pptx": 1, "xlsx": 1, "csv": 1, "html": 1, "epub": 1, "jats": 1, "medline": 1, "archive": 1}
+VERSIONS = {"text": 1, "markdown": 2, "json": 2, "jsonl": 2, "pubmed": 4, "medquad": 2, "pdf": 10}
+VERSIONS |= {"docx": 2, "pptx": 1, "xlsx": 1, "csv": 1, "html": 1, "epub": 1, "jats": 1, "medline": 1, "archive": 1}
 VERSIONS |= {"xml": 1}  # only where a manifest names it and the fields
 VERSIONS |= {"omim": 1, "oncokb": 1, "textbook": 1, "wikipedia": 1}  # only where a manifest names them
 

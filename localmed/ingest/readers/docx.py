@@ -1,11 +1,11 @@
 """Word files (.docx, .docm): headings, paragraphs, list items, tables and footnotes in their order.
 
-Rules: a heading is a paragraph with an outline level, its own or its style's. Text boxes and content controls are read
-where they stand, footnotes and endnotes after the paragraph or table that refers to them. Inserted text of tracked
-changes is read, deleted text is not, and a note says that changes are not accepted yet. Hidden text is left out and
-noted. Headers and footers repeat on every page and are left out. A table row that the author marked to repeat on each
-page is a header; a table of one column only lays out and is read as text. A raised figure stays raised. The title is
-the document's property, else its first heading.
+Rules: a heading is a paragraph with an outline level, its own or its style's, or in Word's style for titles. Text boxes
+and content controls are read where they stand, footnotes and endnotes after the paragraph or table that refers to them.
+Inserted text of tracked changes is read, deleted text is not, and a note says that changes are not accepted yet. Hidden
+text is left out and noted. Headers and footers repeat on every page and are left out. A table row that the author
+marked to repeat on each page is a header; a table of one column only lays out and is read as text. A raised figure
+stays raised. The title is the document's property, else its first heading.
 
 Not covered: numbers that Word counts by itself ("1.", "a)"), pictures, formulas beyond their words, comments (noted).
 """
@@ -226,6 +226,9 @@ def _style_level(name: str, elements: dict[str, Any]) -> int:
         outline = elements[name].find(f"{W}pPr/{W}outlineLvl")
         if outline is not None:
             return _outline(outline)
+        called = elements[name].find(W + "name")
+        if called is not None and called.get(W + "val") == "Title":  # so in every language of Word
+            return 1
         base = elements[name].find(W + "basedOn")
         name = "" if base is None else base.get(W + "val", "")
     return 0

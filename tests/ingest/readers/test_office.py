@@ -99,6 +99,19 @@ def test_docx_golden(protocol: Path) -> None:
     assert (record.title, words(record.notes)) == ("Sepsis", (said("reader.hidden_text", count=1),))
 
 
+def test_a_docx_is_called_by_the_paragraph_in_the_style_for_titles(tmp_path: Path) -> None:
+    document = docx.Document()
+    document.add_heading("Falls on the ward", 0)  # Word's style "Title", without an outline level
+    document.add_paragraph("Edition 2026-02.")
+    document.add_heading("After a fall", 1)
+    document.add_paragraph("Do not lift the patient.")
+    path = tmp_path / "falls.docx"
+    document.save(str(path))
+    record = read(path)
+    assert record.title == "Falls on the ward"
+    assert [kind for kind, *_ in shape(record)] == ["heading", "paragraph", "heading", "paragraph"]
+
+
 def test_docx_content_controls_boxes_changes_and_notes(tmp_path: Path) -> None:
     document = docx.Document()
     body = document.element.body

@@ -212,6 +212,7 @@ def drawn_grids(page: Any, drawn: Rules) -> list[Grid] | None:
 
 SIDE_BY_SIDE = 3  # rows of two pieces or more: with fewer there is no table without borders worth the model's time
 OVER = 2.0  # points by which a line of text reaches over a column's edge on both sides
+ASTRAY = 12.0  # points, one character: how far from the white between two columns the model may put their edge
 PART = 0.6  # of a find: a ruled table that fills less of it is a part of that table
 OVERLAP = 0.3  # of a find: as much of it inside a ruled table is that table again
 
@@ -264,16 +265,26 @@ def _is_part(grid: Grid, box: Placed) -> bool:
 
 def _seen_grid(box: Placed, across: Sequence[float], down: Sequence[float], pieces: Sequence[Piece]) -> Grid:
     cells: list[Cell] = []
+    bands = itertools.pairwise(itertools.pairwise(across))
+    inner = [_in_white(left, edge, right, pieces) for (left, edge), (_, right) in bands]
+    across = [across[0], *inner, across[-1]]
     for row, (top, bottom) in enumerate(itertools.pairwise(down)):
         texts = [piece for piece in pieces if top <= piece.middle < bottom]
-        crossed = {
-            place
-            for place, edge in enumerate(across[1:-1], 1)
-            if any(piece.x0 + OVER < edge < piece.x1 - OVER for piece in texts)
-        }
+        crossed = {place for place, edge in enumerate(across[1:-1], 1) if _crossing(edge, texts)}
         starts = [place for place in range(len(across) - 1) if place not in crossed]
         cells.extend(
             Cell(across[start], top, across[end], bottom, (row, row + 1), (start, end))
             for start, end in itertools.pairwise([*starts, len(across) - 1])
         )
     return Grid(*box.frame, tuple(across), len(down) - 1, tuple(cells), predicted=True)
+
+
+def _in_white(left: float, edge: float, right: float, pieces: Sequence[Piece]) -> float:
+    """``edge``, or the end of a line close by that fewer lines cross: a header may reach over where the model cuts."""
+    low, high = max(edge - ASTRAY, (left + edge) / 2), min(edge + ASTRAY, (edge + right) / 2)
+    ends = (end for piece in pieces for end in (piece.x0, piece.x1) if low < end < high)
+    return min((edge, *ends), key=lambda place: (_crossing(place, pieces), abs(place - edge)))
+
+
+def _crossing(edge: float, pieces: Sequence[Piece]) -> int:
+    return sum(piece.x0 + OVER < edge < piece.x1 - OVER for piece in pieces)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pymupdf
 
 from localmed.ingest.chunking import text_of
 from localmed.ingest.parsed import FieldMapping, SourceRecord
+from localmed.ingest.readers.pdf import grid
 from localmed.ingest.readers.pdf.grid import find_ruled
+from localmed.ingest.readers.pdf.layout import Placed
 from localmed.ingest.readers.pdf.reader import read
 from localmed.ingest.readers.pdf.scan import with_tables
 from localmed.ingest.readers.pdf.text import Piece
@@ -76,6 +79,23 @@ def test_a_table_without_rules_on_a_page_read_by_ocr() -> None:
         for number, row in enumerate(ROWS)
         for x, text in zip(EDGES, row, strict=False)
     ]
-    placed, (grid,), _ = with_tables(pieces, (), 595, 500)
-    assert (grid.height, grid.width) == (len(ROWS), 4)
-    assert [piece.cell for piece in placed] == list(grid.cells)
+    placed, (seen,), _ = with_tables(pieces, (), 595, 500)
+    assert (seen.height, seen.width) == (len(ROWS), 4)
+    assert [piece.cell for piece in placed] == list(seen.cells)
+
+
+def test_a_header_that_reaches_over_the_edge_that_the_model_saw_joins_no_columns(monkeypatch: Any) -> None:
+    printed = [
+        *((77, 135, "Potassium"), (180, 318, "Calcium gluconate 10 %"), (382, 498, "Insulin with glucose")),
+        *((75, 126, "6.5 to 6.9"), (141, 264, "30 mL over 10 minutes"), (361, 400, "10 units")),
+        *((75, 126, "7.0 to 7.4"), (141, 264, "20 mL over 10 minutes"), (361, 400, "20 units")),
+    ]
+    pieces = [
+        Piece(x0, 281 + 18 * (number // 3), x1, 299 + 18 * (number // 3), text, size=12.0)
+        for number, (x0, x1, text) in enumerate(printed)
+    ]
+    seen = (Placed(75, 280, 512, 336), [75.0, 132.9, 350.6, 512.0], [280.0, 299.0, 317.0, 336.0])
+    monkeypatch.setattr(grid, "_regions", lambda _: [seen])
+    (table,) = grid.with_predicted(SimpleNamespace(rotation=0), pieces, [])
+    assert [cell.columns for cell in table.cells] == [(0, 1), (1, 2), (2, 3)] * 3
+    assert 133 <= table.edges[1] <= 143
