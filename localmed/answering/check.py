@@ -214,7 +214,12 @@ def pairs(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tupl
 
 
 def settled(statement: Statement, evidence: Sequence[Evidence], known: str) -> Verdict | None:
-    """What rules say of ``statement``: it stands word for word in what it cites, or they veto it; None: ask a judge."""
+    """What rules say of ``statement``: it stands word for word in what it cites, or they veto it; None: ask a judge.
+
+    What cites nothing rests on nothing, whatever a judge makes of an empty text.
+    """
+    if not statement.citations:
+        return Verdict(Support.UNSUPPORTED, RULES, message("support.not_said"))
     if any(find_verbatim(one.quote, statement.text) for one in statement.citations):
         return Verdict(Support.SUPPORTED, RULES, message("support.said"))
     why = veto(statement.text, premise(statement, evidence), around(statement, evidence), known)

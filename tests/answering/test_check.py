@@ -209,3 +209,9 @@ def test_a_number_stands_for_a_patient_who_is_excluded_only_with_whom_the_source
     verdict = check.for_others(said, (piece,)).verdict
     assert verdict is not None
     assert (verdict.support is Support.SUPPORTED) is shown
+
+
+def test_a_sentence_that_cites_nothing_is_never_asked_of_a_judge() -> None:
+    verdict = check.settled(Statement("Rest helps.", (), Origin.GENERATED), (), "")
+    assert verdict is not None
+    assert verdict.support is Support.UNSUPPORTED

@@ -101,6 +101,12 @@ def test_lists_under_headings_are_read_and_the_rest_is_quoted() -> None:
         "目前用药：华法林 3mg，上周停药。",
         "入院后予阿司匹林100mg口服，后因出血改为氯吡格雷75mg",
         "华法林 3mg 每晚。",
+        "Medications: warfarin 3 mg od\nWarfarin stopped yesterday.",
+        "Medications:\n- warfarin 3 mg od\n\nNote: warfarin on hold.",
+        "Medications: warfarin 3 mg od\nHeld on admission: warfarin",
+        "Medications: warfarin 3 mg od, has not been taking it for a month",
+        "Medications:\nwarfarin 3 mg od\nAll stopped on admission",
+        "用药：华法林 3mg qd。华法林已停用。",
     ],
 )
 def test_a_medicine_outside_a_clear_list_is_named_with_its_words(written: str) -> None:
@@ -122,6 +128,9 @@ def test_a_medicine_outside_a_clear_list_is_named_with_its_words(written: str) -
         ("Medications: apixaban 5 mg\nI stopped warfarin.", ("apixaban 5 mg",)),
         ("目前用药：阿哌沙班 5mg，二甲双胍 500mg", ("阿哌沙班 5mg", "二甲双胍 500mg")),
         ("停用：\n华法林 3mg\n目前用药：\n阿哌沙班 5mg", ("阿哌沙班 5mg",)),
+        ("Past medical history: AF on warfarin\nMeds: warfarin 3 mg od", ("warfarin 3 mg od",)),
+        ("Meds: 1. Metformin 500 mg bd 2. Ramipril 5 mg od", ("Metformin 500 mg bd", "Ramipril 5 mg od")),
+        ("Medications: as per chart", ()),
     ],
 )  # fmt: skip
 def test_a_clear_list_of_medicines(written: str, medicines: tuple[str, ...]) -> None:
@@ -144,6 +153,12 @@ def test_a_clear_list_of_medicines(written: str, medicines: tuple[str, ...]) -> 
         ),
         ("He has a history of gout.", (), []),
         ("既往史：高血压10年；否认冠心病、哮喘。", ("高血压10年",), ["否认冠心病、哮喘"]),
+        ("Diagnoses: 1. Hypertension 2. T2DM 3. CKD", ("Hypertension", "T2DM", "CKD"), []),
+        ("诊断：1. 高血压病2级 2. 2型糖尿病", ("高血压病2级", "2型糖尿病"), []),
+        ("Problems: FHx bowel cancer; gout", ("gout",), ["FHx bowel cancer"]),
+        ("Problems: r/o PE; maternal diabetes; query UTI", (), ["r/o PE", "maternal diabetes", "query UTI"]),
+        ("既往史：高血压（-），糖尿病（-）", (), ["高血压（-），糖尿病（-）"]),
+        ("诊断：肺炎？", (), ["肺炎？"]),
     ],
 )
 def test_a_list_of_problems(written: str, problems: tuple[str, ...], quoted: list[str]) -> None:
@@ -195,6 +210,22 @@ def test_a_reaction_or_a_pregnancy_in_prose_is_quoted_whoever_it_is_of(text: str
     record = record_of(text)
     assert text.rstrip(".。") in of_kind(record, EntryKind.UNREAD)
     assert (record.allergies, record.pregnant) == ((), None)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "PMH: asthma, penicillin allergy.",
+        "Problem list:\n- Hypertension\n- penicillin allergy\n- T2DM",
+        "Meds: aspirin 75 mg od, penicillin allergy",
+    ],
+)
+def test_an_allergy_in_another_list_is_quoted_and_not_only_a_medicine_named(written: str) -> None:
+    assert of_kind(record_of(written), EntryKind.UNREAD) == ["penicillin allergy"]
+
+
+def test_a_numbered_list_of_allergies_in_one_line() -> None:
+    assert record_of("Allergies: 1. Penicillin 2. Latex").allergies == ("Penicillin", "Latex")
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -263,6 +294,9 @@ def test_a_value_that_cannot_be_is_told_wherever_it_stands() -> None:
         ("Background: migraine with aura since 15yo, 4/month.", None, ""),
         ("Her son, 12 years old, has asthma.", None, ""),
         ("Mother's age: 71", None, ""),
+        ("Gestational age: 32 weeks", None, ""),
+        ("Bone age: 12", None, ""),
+        ("Newborn of a 32 year old woman", None, ""),
         ("A 30-year-old man and a 40-year-old woman", None, ""),
         ("She is 40 years old, he told us, the man said: a woman.", 40, ""),
         ("50 m walked. Switch oral morphine MR to a syringe driver. Had MS since 2010", None, ""),

@@ -17,6 +17,8 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
@@ -50,18 +52,24 @@ _SENTENCE = re.compile(rf"(?:[^.。;；\n]|\.(?=\S)){{1,{SENTENCE_CHARACTERS}}}"
 _BLANK_LINE = re.compile(r"\n[ \t]*\n|\Z")
 _NEW_LINE = re.compile(r"[ \t]*\n")
 _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # of a list that stands behind its heading
+_NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
-_ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|[^,，、;；\n])+")
+_ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
-_DIRECTIONS = cues("records", "directions")
+_DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
 _WORD = re.compile(r"[^\W\d_]+")
-_DOUBT = (cues("negation", "record"), cues("records", "not_now"), cues("records", "relative"))
+_DOUBT = (
+    cues("negation", "record"),
+    cues("records", "not_now"),
+    cues("records", "unsure"),
+    cues("records", "relative"),
+)
 _RELATIVE = _DOUBT[-1]
 _HARM = cues("records", "not_taken")
 _YEAR = re.compile(r"(?<![\d.])(?:19|20)\d\d(?![\d.])")  # a list of medicines or values of another time
-_QUOTED = cues("records", "quoted")
+_NOT_NOW, _QUOTED = cues("records", "not_now"), cues("records", "quoted")
 _NOTHING = {name: in_characters(words) for name, words in _TABLE["nothing"].items()}
 _SAYS_NONE = re.compile(
     rf"[\s:：-]*(?:(?:{_NOTHING['begins_en']})\b(?:[ /,]+(?:{_NOTHING['en']}))*"
@@ -85,8 +93,12 @@ _FEMALE, _MALE = (
     for sex in ("female", "male")
 )
 _SEX = re.compile(rf"(?:{in_characters(_TABLE['sex']['not_zh'])})|(?P<female>{_FEMALE})|(?P<male>{_MALE})")
+_OTHER_AGES = "".join(
+    rf"(?<!{word} )" for word in ("gestational", "corrected", "bone", "mental", "lung", "heart", "vascular")
+)
 _LABELLED = re.compile(
-    r"(?:(?<![a-z])age\s{0,3}[:：]|年龄\s{0,3}[:：]?)\s{0,3}(?P<age>\d{1,3})(?!\d| ?mo| ?个?月)"
+    rf"(?:(?<![a-z]){_OTHER_AGES}age\s{{0,3}}[:：]|年龄\s{{0,3}}[:：]?)\s{{0,3}}(?P<age>\d{{1,3}})"
+    r"(?!\d| ?(?:mo|we|wk|day|个?月|周|天|日))"
     r"|(?:(?<![a-z])(?:sex|gender)\s{0,3}[:：]|性别\s{0,3}[:：]?)\s{0,3}(?P<sex>female|male|[fm男女])(?![a-z])"
 )
 _SHORT = re.compile(r"\W{0,4}(?P<age>\d{1,3})\s?(?:y/?o\s?)?(?P<sex>[MF])(?![\w/])")  # "72M"; "50 m" is a distance
@@ -111,7 +123,7 @@ def from_prose(text: str) -> PatientRecord:
     listed = list(_listed(prose))
     results, _ = newest(_sure_results(prose))
     _, remarks = newest(prose.measured, prose.language)
-    named, quoted = list(_named(prose, listed)), list(_quoted(prose))
+    named, quoted = list(_named(prose, listed)), list(_quoted(prose, listed))
     read = (
         *_person(prose), *listed, *(_result(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
         *(_result(prose, EntryKind.UNREAD, one) for one in prose.measured if one not in results),
@@ -178,14 +190,26 @@ class _Prose:
         self.lists = [self._list(mark, end) for mark, end in zip(headings, ends[1:], strict=True) if not mark["other"]]
 
     def _list(self, heading: re.Match[str], until: int) -> _List:
-        """A list ends with its sentence or line, or where it begins on a new line, with a blank one."""
+        """A list ends with its sentence or line, a numbered one with its line, one on new lines with a blank one."""
         start = heading.end()
-        last = (_BLANK_LINE if _NEW_LINE.match(self.text, start) else _END).search(self.text, start, until)
+        in_line = _LINE_END if _NUMBERED.match(self.text, start) else _END
+        last = (_BLANK_LINE if _NEW_LINE.match(self.text, start) else in_line).search(self.text, start, until)
         return _List(heading.lastgroup or "", start, last.start() if last else until, until)
 
     def sentence(self, place: int) -> tuple[int, int]:
         """The sentence that holds ``place``."""
         return self.sentences[max(0, bisect_right(self._starts, place) - 1)]
+
+    @cached_property
+    def stopped(self) -> frozenset[str]:
+        """The ingredients of which a sentence, or a heading that none is known by, may say that they are not taken."""
+        known = {one.start for one in self.lists}
+        doubtful = []
+        for mention in self.mentions:
+            first, last = self.sentence(mention.start)
+            heading = first if first in known else self._headings.get(first, first)
+            doubtful += [mention] if _NOT_NOW.search(self.text, heading, last) else []
+        return frozenset(name for mention in doubtful for name in mention.ingredients)
 
     def entry(self, kind: EntryKind, start: int, end: int, text: str = "") -> RecordEntry:
         """An entry read at ``start:end``; its words are the sentence, and the heading right before it."""
@@ -247,7 +271,8 @@ def _is_short(item: str) -> bool:
 
 def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     """A list of medicines: an entry that is nothing but a medicine, its amount and directions is taken, if each entry
-    has a name or an amount, and no word of the list, or of a line behind it that names none, leaves it in doubt.
+    has a name or an amount, and no word of the list, or of a line behind it that names none, leaves it in doubt, nor
+    any sentence of the record that names the same medicine.
     """
     behind = prose.text[one.end : one.until].lstrip(" \t.。;；\n").split("\n", 1)[0]
     around = prose.text[one.start : one.end] + ("" if medicines.mentions(behind) else f"\n{behind}")
@@ -255,7 +280,11 @@ def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     sure = not any(cue.search(around) for cue in (*_DOUBT, _HARM, _YEAR))
     sure = sure and all(is_named or has_amount for _, is_named, has_amount, _ in items)
     for span, is_named, has_amount, others in items:
-        if sure and (not others if is_named else others <= UNLISTED_WORDS):
+        if (
+            sure
+            and prose.stopped.isdisjoint(medicines.ingredients(prose.text[slice(*span)]))
+            and (not others if is_named else others <= UNLISTED_WORDS)
+        ):
             yield prose.entry(EntryKind.MEDICINE, *span)
         elif has_amount and not is_named:
             yield prose.entry(EntryKind.NAMED, *span)
@@ -268,8 +297,8 @@ def _beside(item: str) -> tuple[bool, bool, int]:
     for mention in reversed(mentions):
         rest = f"{rest[: mention.start]} {rest[mention.end :]}"
     rest, doses = units.dose(counted=True).subn(" ", rest)
-    rest, directions = _DIRECTIONS.subn(" ", rest)
-    return bool(mentions), bool(doses or directions), len(_WORD.findall(rest))
+    directions = any(not _LITTLE.fullmatch(match[0]) for match in _DIRECTIONS.finditer(rest))
+    return bool(mentions), bool(doses or directions), len(_WORD.findall(_DIRECTIONS.sub(" ", rest)))
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -358,9 +387,13 @@ def _named(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
 
 
-def _quoted(prose: _Prose) -> Iterator[RecordEntry]:
-    """The sentences on reactions and pregnancy outside the lists."""
-    listed = {place for one in prose.lists if one.name in _KINDS for place in range(one.start, one.end)}
-    for start, end in prose.sentences:
-        if start not in listed and _QUOTED.search(prose.text, start, end):
+def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
+    """What speaks of reactions and pregnancy: sentences outside the lists, and what of the lists is not read yet."""
+    covered = {place for entry in listed for place in range(entry.start, entry.end)}
+    lists = [one for one in prose.lists if one.name in _KINDS]
+    within = {place for one in lists for place in range(one.start, one.end)}
+    items = (item for one in lists if one.name != "allergies" for item in _items(prose, one.start, one.end))
+    outside = (sentence for sentence in prose.sentences if sentence[0] not in within)
+    for start, end in sorted(chain(items, outside)):
+        if start not in covered and _QUOTED.search(prose.text, start, end):
             yield prose.entry(EntryKind.UNREAD, start, end)
