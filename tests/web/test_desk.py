@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from localmed.domain import Collection
+from localmed.ingest.manifest import Manifest
 from localmed.presentation.finding import Piece, blocks
-from localmed.site import changes, lookups
+from localmed.site import changes, importing, lookups
 from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
+from tests.fakes import HashedWords, opened
 from tests.web.conftest import Client, Clients, OpenWindow
 from tests.web.test_ask import PDF_QUESTION, source_links
 from tests.web.test_sections import SENTENCE
@@ -141,6 +145,38 @@ def test_rows_are_set_out_as_a_table_and_lines_as_paragraphs() -> None:
     assert table.columns == ("Drug", "Dose")
     assert [row.marked for row in table.rows] == [False, True]
     assert table.rows[0].cells == (("amoxicillin", 1), ("500 mg", 1))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_column_of_a_table_is_hidden(
+    copied_clients: Clients, browser: OpenWindow, width: int, tmp_path: Path
+) -> None:
+    header = ["Medicine", "Form", "Usual adult dose", "Maximum a day", "Renal caution", "Notes"]
+    row = [
+        "Zoliquis",
+        "Tablet",
+        "Atrial fibrillation: 5 mg twice a day",
+        "10 mg",
+        "2.5 mg if CrCl 15 to 29",
+        "No INR test",
+    ]
+    (tmp_path / "doses.csv").write_text(f"{','.join(header)}\n{','.join(row)}\n", "utf-8")
+    with opened(copied_clients.settings, HashedWords()) as session:
+        importing.import_paths(session, [tmp_path / "doses.csv"], Manifest(Collection("ward", "Ward documents")))
+    window = browser(copied_clients, viewport={"width": width, "height": 800})
+    window.sign_in("reader")
+    page = window.page
+    page.fill("#question", "Zoliquis renal caution")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-answer] .section table", timeout=60_000)
+    cells = page.locator("[data-answer] .section table").first.locator("td")
+    for cell, name, text in zip(cells.all(), header, row, strict=True):
+        box = cell.bounding_box()
+        assert box, name
+        assert box["x"] + box["width"] <= width, name
+        assert cell.inner_text() == text
+        assert name in cell.evaluate("(cell) => getComputedStyle(cell, '::before').content")
+    assert page.evaluate("[...document.querySelectorAll('.scroll')].every((one) => one.scrollWidth <= one.clientWidth)")
 
 
 def govern(clients: Clients, **values: str) -> str:
