@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from localmed.domain import Collection
+from localmed.domain import Collection, Receipts, SearchFilter, ShownLine
 from localmed.ingest.manifest import Manifest
 from localmed.presentation.finding import Piece, blocks
-from localmed.site import changes, importing, lookups
+from localmed.site import changes, importing, lookups, page_images
 from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
 from tests.fakes import HashedWords, opened
@@ -210,6 +211,45 @@ def test_words_are_found_in_the_document_beside_the_page(client: Clients) -> Non
     assert "<html" not in beside, "of the pane alone"
 
 
+def test_a_text_is_read_to_its_end_and_marked_only_where_it_was_found(copied_clients: Clients, tmp_path: Path) -> None:
+    parts = [f"## Part {number}\n\n{f'Rest for {number} days. ' * 90}\n" for number in range(1, 5)]
+    dose = "| Severity | First choice |\n|---|---|\n| Low | Zolicillin 500 mg |\n"
+    (tmp_path / "long.md").write_text(f"# Rest\n\n{''.join(parts)}\n## Dose\n\n{dose}", "utf-8")
+    with opened(copied_clients.settings, HashedWords()) as session:
+        importing.import_paths(session, [tmp_path / "long.md"], Manifest(Collection("ward", "Ward documents")))
+        stored = next(one for one in lookups.documents(session) if one.source.endswith("long.md"))
+    reader = copied_clients("reader")
+    page, seen = reader.get(f"/documents/{stored.id}").text, []
+    while True:
+        assert "<mark>" not in page, "nothing was asked"
+        seen.append(page)
+        after = re.search(r'data-key="after" href="([^"]+)"', page)
+        if not after:
+            break
+        page = reader.get(after[1].replace("&amp;", "&")).text
+    assert len(seen) > 1
+    assert [name for page in seen for name in dict.fromkeys(re.findall(r"<h3>(.*?)</h3>", page))][-1] == "Dose"
+    assert '<td data-column="First choice">Zolicillin 500 mg</td>' in seen[-1]
+    found = source_links(reader.form("/ask", question="Zolicillin").text)[0]
+    assert "<mark>Zolicillin 500 mg</mark>" in reader.get(found).text, "at the part where it stands"
+
+
+def test_all_marks_of_a_section_are_marked_where_it_opens(client: Clients) -> None:
+    answer = Session(client.site, local_caller(client.settings)).ask(PDF_QUESTION, SearchFilter())
+    section, known = answer.sections[0], answer.by_marker
+    marker, start, end = section.link
+    passage = known[marker].passage
+    moved = tuple(replace(span, box=replace(span.box, y0=700, y1=710)) for span in passage.spans)
+    row = replace(known[marker], marker="row", passage=replace(passage, id="row", spans=moved))
+    lines = (*section.lines, ShownLine("row", start, end, marked=True))
+    receipts = replace(answer.receipts or Receipts(), sections=(replace(section, lines=lines),))
+    both = replace(answer, receipts=receipts, evidence=(*answer.evidence, row))
+    assert [name for name, *_ in both.marks_of(*both.sections[0].link)][-1] == "row"
+    boxes = page_images.beside(both, known[marker], both.sections[0].link[1:])
+    assert {box.y0 for box in boxes} == {700}
+    assert page_images.beside(both, known[marker], (start, end - 1)) == (), "a citation marks itself"
+
+
 def test_the_original_is_opened_by_whoever_may_read_it(client: Clients) -> None:
     reader = client("reader")
     reply = reader.get(f"{source_of(reader)}/original")
@@ -254,7 +294,7 @@ def test_a_librarian_tries_a_passage_by_a_question(client: Clients) -> None:
     found = re.search(r'action="/library/documents/(\w+)/pages/(\d+)/wrong"', librarian.get(base).text)
     assert found
     assert "/wrong" not in client("reader").get(source_of(client("reader"))).text
-    passage = re.search(r'href="/passages/(\w+)"', librarian.get(f"/library/documents/{found[1]}").text)
+    passage = re.search(r'href="/passages/(\w+)\?', librarian.get(f"/library/documents/{found[1]}").text)
     assert passage
     path = f"/library/documents/{found[1]}/passages/{passage[1]}/try"
     assert re.search("Found: section [1-9]", librarian.form(path, question=PDF_QUESTION).text)
