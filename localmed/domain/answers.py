@@ -243,10 +243,11 @@ class Answer:
         return (*self.receipts.sections, *self.receipts.others) if self.receipts else ()
 
     def marks_of(self, marker: str, start: int, end: int) -> tuple[tuple[str, int, int], ...]:
-        """All marks of the section that ``start:end`` of ``marker`` opens; of a citation itself."""
+        """All marks of the section that ``start:end`` of ``marker`` opens (it may have none), of a citation itself."""
         opened = next((one for one in self.sections if one.link == (marker, start, end)), None)
-        marks = tuple((one.marker, one.start, one.end) for one in opened.marks) if opened else ()
-        return marks or ((marker, start, end),)
+        if opened is None:
+            return ((marker, start, end),)
+        return tuple((one.marker, one.start, one.end) for one in opened.marks)
 
     @property
     def found_nothing(self) -> bool:

@@ -89,7 +89,11 @@ def draw_ahead(session: Session, answer: Answer) -> None:
     """Draw, in a thread, the pages that ``answer`` cites first, or that its first section stands on."""
     known = answer.by_marker
     links = [(known[marker], (start, end)) for marker, start, end in answer.links[:AHEAD] if marker in known]
-    tasks = [(piece, span, beside(answer, piece, span)) for piece, span in links if piece.passage.spans]
+    tasks = [
+        (piece, span, beside(answer, piece, span))
+        for piece, span in links
+        if piece.passage.spans and answer.marks_of(piece.marker, *span)
+    ]
     threading.Thread(target=_draw_all, args=(session, tasks), name="pages", daemon=True).start()
 
 
