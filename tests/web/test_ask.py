@@ -223,7 +223,7 @@ def test_what_a_question_was_asked_with_holds_for_all_that_is_asked_from_its_pag
         assert phrase("finding.read_as") in re.sub(
             "(?s)<form.*?</form>|<textarea.*?</textarea>", "", reader.get(f"{path}/sheet").text
         )
-    assert {str(chosen(path)) for path in (first, without, second, again)} == {"(['ward'], True)"}
+    assert {str(chosen(path)) for path in (first, without, second, again)} == {"(['Ward documents'], True)"}
     assert 'name="left_out" value="Panadol"' in reader.get(without).text, "though nothing there is read so"
     assert said("finding.following", question="max dose of panadol in DKA") in reader.get(again).text
     other = asked("what is sepsis?", again=Path(second).name)
