@@ -225,6 +225,13 @@ class Answer:
         """The sections shown, those in another language last."""
         return (*self.receipts.sections, *self.receipts.others) if self.receipts else ()
 
+    def marks_of(self, marker: str, start: int, end: int) -> tuple[tuple[str, int, int], ...]:
+        """All marks of the section that ``start:end`` of ``marker`` opens (it may have none), of a citation itself."""
+        opened = next((one for one in self.sections if one.link == (marker, start, end)), None)
+        if opened is None:
+            return ((marker, start, end),)
+        return tuple((one.marker, one.start, one.end) for one in opened.marks)
+
     @property
     def found_nothing(self) -> bool:
         """Whether there is nothing to show, or only sections that are not near."""

@@ -94,7 +94,7 @@ class SectionView:
 
     ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the source ``marker``, which
     is the passage ``passage_id`` of ``document``. ``whole``: it is one of the first, which are shown with their text.
-    ``pictures`` stand in the place of tables that may be torn.
+    ``pictures`` stand in the place of tables that may be torn. ``paged``: its document has pages.
     """
 
     title: str
@@ -113,6 +113,7 @@ class SectionView:
     cut: str
     whole: bool
     pictures: tuple[Picture, ...] = ()
+    paged: bool = False
 
     @property
     def sentence(self) -> Piece:
@@ -251,6 +252,7 @@ def _section(
         words(message("finding.cut"), language) if section.cut else "",
         whole,
         tuple(Picture(one.marker, one.passage.id, len(one.passage.text)) for one in _doubtful(section, known)),
+        bool(known[marker].passage.spans),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from localmed.domain import Evidence, Kind, Message, Status, message
-from localmed.presentation.neutral import neutral, one_line, words
+from localmed.presentation.neutral import one_line, words
 
 # Years from which a source's age is said. Practice guidelines are out of date after some five years (Shekelle 2001);
 # of studies and books a reader expects older ones.
@@ -59,7 +59,7 @@ def age(edition: str, day: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourcePageView:
-    """A passage on its page. ``page`` is 0 for a source without pages; ``own`` are the pages that it stands on.
+    """A passage on its page, of a source without pages in its part of the text; ``own`` are those that it stands on.
 
     ``last`` is the document's last page, 0 where it is not known.
     """
@@ -68,33 +68,31 @@ class SourcePageView:
     details: tuple[str, ...]
     warnings: tuple[str, ...]
     headings: str
-    before: str
-    cited: str
-    after: str
     page: int
     own: tuple[int, ...]
     last: int
 
 
 def source_page(
-    evidence: Evidence, language: str, page: int = 0, span: tuple[int, int] | None = None, last: int = 0
+    evidence: Evidence,
+    language: str,
+    page: int = 0,
+    span: tuple[int, int] | None = None,
+    last: int = 0,
+    own: tuple[int, ...] = (),
 ) -> SourcePageView:
-    """``evidence`` at ``page`` (0: where ``span`` begins) of ``last``, with ``span`` (None: all of it) marked."""
+    """``evidence`` at ``page`` (0: where ``span`` begins) of ``last``; ``own``: its parts in a source without pages."""
     passage = evidence.passage
-    start, end = span or (0, len(passage.text))
-    boxes = passage.boxes(start, end)
+    boxes = passage.boxes(*span) if span else passage.boxes()
     at = page or (boxes[0].page if boxes else passage.page)
-    details = [edition(evidence), *([message("answer.page", page=at)] if at and passage.spans else [])]
+    details = [edition(evidence), *([message("answer.page", page=at)] if passage.spans else [])]
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
     return SourcePageView(
         one_line(evidence.document_title),
         tuple(words(detail, language) for detail in details),
         tuple(words(warning, language) for warning in warnings(evidence, "")),
         one_line(" > ".join(heading for heading in passage.headings if heading != evidence.document_title)),
-        neutral(passage.text[:start]),
-        neutral(passage.text[start:end]),
-        neutral(passage.text[end:]),
-        at if passage.spans else 0,
-        passage.pages,
+        at,
+        own or passage.pages,
         last,
     )

@@ -321,6 +321,13 @@ def collection_names(session: Session) -> set[str]:
     return set()
 
 
+def collection_titles(session: Session) -> dict[str, str]:
+    """The titles of the collections that the caller may read, by name; none where there is no library yet."""
+    with suppress(NoLibrary), session.workspace() as workspace:
+        return {collection.name: collection.title for collection in workspace.library.catalogue.collections()}
+    return {}
+
+
 # --- generations ---------------------------------------------------------------------------------------------------
 
 

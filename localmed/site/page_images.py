@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Answer, Evidence
+from localmed.domain import Answer, Box, Evidence
 from localmed.domain.errors import LocalmedError
 from localmed.site.lookups import require_shown
 
@@ -30,20 +30,31 @@ _DRAWING: dict[tuple[object, ...], threading.Lock] = {}
 _LOCK = threading.Lock()
 
 
-def page_image(session: Session, evidence: Evidence, page: int = 0, span: Span | None = None) -> bytes:
-    """Page ``page`` (0: the one that is cited) of ``evidence`` with ``span`` of its passage marked.
+def beside(answer: Answer, evidence: Evidence, span: Span) -> tuple[Box, ...]:
+    """What is marked in the document of ``evidence`` beside ``span``: the other marks of the section that it opens."""
+    known = answer.by_marker
+    marks = [mark for mark in answer.marks_of(evidence.marker, *span) if mark[0] in known]
+    own = evidence.passage.boxes(*span)
+    boxes = (box for name, start, end in marks for box in known[name].passage.boxes(start, end))
+    return tuple(box for box in boxes if box not in own)
+
+
+def page_image(
+    session: Session, evidence: Evidence, page: int = 0, span: Span | None = None, others: tuple[Box, ...] = ()
+) -> bytes:
+    """Page ``page`` (0: the one that is cited) of ``evidence`` with ``span`` of its passage marked, and ``others``.
 
     Raise ``UnknownName`` for a document that the session's user may not read, ``InputError`` for what cannot be drawn.
     """
     with session.workspace() as workspace:
         require_shown(workspace, evidence)
     cited = evidence.passage
-    key = (session.data, evidence.file_sha256, cited.id, cited.text, cited.headings, page, span)
+    key = (session.data, evidence.file_sha256, cited.id, cited.text, cited.headings, page, span, others)
     with _LOCK:
         drawing = _DRAWING.setdefault(key, threading.Lock())
     try:
         with drawing:  # whoever asks for a page that is being drawn waits for it
-            image = _KEPT.get(key) or _drawn(session, evidence, page, span)
+            image = _KEPT.get(key) or _drawn(session, evidence, page, span, others)
     finally:
         with _LOCK:
             _DRAWING.pop(key, None)
@@ -55,35 +66,38 @@ def page_image(session: Session, evidence: Evidence, page: int = 0, span: Span |
     return image
 
 
-def _drawn(session: Session, evidence: Evidence, page: int, span: Span | None) -> bytes:
+def _drawn(session: Session, evidence: Evidence, page: int, span: Span | None, others: tuple[Box, ...]) -> bytes:
     from localmed.ingest import draw
     from localmed.library import originals
 
+    cited = evidence.passage
     with tempfile.TemporaryDirectory(prefix="localmed-page-") as folder:
         image = Path(folder, "page.png")
-        if page and evidence.passage.spans and page not in evidence.passage.pages:
-            draw.page(originals.whole(session.data, evidence.file_sha256), page, (), image)
+        if cited.spans and (span is None or page or others):
+            own = cited.boxes(*span) if span else ()
+            number = page or (own or cited.boxes())[0].page
+            boxes = [box for box in (*own, *others) if box.page == number]
+            draw.page(originals.whole(session.data, evidence.file_sha256), number, boxes, image)
         else:
             with session.workspace() as workspace:
-                whole = partial(workspace.library.lexical.of_document, evidence.passage.document_id)
-                marked = span if not page or _stands(evidence, page, span) else None
-                draw.cited(session.data, evidence, image, page or None, marked, whole)
+                whole = partial(workspace.library.lexical.of_document, cited.document_id)
+                draw.cited(session.data, evidence, image, page or None, span, whole)
         return image.read_bytes()
-
-
-def _stands(evidence: Evidence, page: int, span: Span | None) -> bool:
-    """Whether characters of ``span`` stand on ``page``; else the whole passage is marked there."""
-    return span is not None and any(box.page == page for box in evidence.passage.boxes(*span))
 
 
 def draw_ahead(session: Session, answer: Answer) -> None:
     """Draw, in a thread, the pages that ``answer`` cites first, or that its first section stands on."""
     known = answer.by_marker
-    tasks = [(known[marker], (start, end)) for marker, start, end in answer.links[:AHEAD] if marker in known]
+    links = [(known[marker], (start, end)) for marker, start, end in answer.links[:AHEAD] if marker in known]
+    tasks = [
+        (piece, span, beside(answer, piece, span))
+        for piece, span in links
+        if piece.passage.spans and answer.marks_of(piece.marker, *span)
+    ]
     threading.Thread(target=_draw_all, args=(session, tasks), name="pages", daemon=True).start()
 
 
-def _draw_all(session: Session, tasks: Iterable[tuple[Evidence, Span]]) -> None:
-    for evidence, span in tasks:
+def _draw_all(session: Session, tasks: Iterable[tuple[Evidence, Span, tuple[Box, ...]]]) -> None:
+    for evidence, span, others in tasks:
         with suppress(LocalmedError, OSError):  # told to whoever opens it
-            page_image(session, evidence, 0, span)
+            page_image(session, evidence, 0, span, others)

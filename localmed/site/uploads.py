@@ -15,15 +15,15 @@ import secrets
 import shutil
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from localmed.domain import Document, Message, message
 from localmed.domain.accounts import Right
-from localmed.domain.errors import Busy, InputError, LimitExceeded, NotAllowed, UnknownName, UsageError
+from localmed.domain.errors import InputError, LimitExceeded, NotAllowed, UnknownName, UsageError
 from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.state import rows
@@ -40,6 +40,7 @@ PREVIEW = ".preview."  # begins the names of what was read of it; no upload's be
 BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
 ASKED = ("title", "edition", "owner", "review_by")  # before it is published
+TURN = 0.2  # seconds between two looks whether it is one's turn to publish
 PIECE = 2**20  # bytes copied at a time
 
 
@@ -178,27 +179,34 @@ def may_publish(session: Session, waiting: Upload) -> bool:
     return not session.settings.web.second_person or waiting.user != session.caller.user
 
 
-def publish(session: Session, waiting: Upload, hooks: Hooks, values: Mapping[str, str] | None = None) -> Message:
-    """Import it into its collection, with ``values`` of its documents; return what came of it.
+def publish(
+    session: Session, waiting: Sequence[Upload], hooks: Hooks, values: Mapping[str, Mapping[str, str]] | None = None
+) -> Message:
+    """Import files of one collection together, with ``values`` of their documents by upload; return what came of it.
 
-    Raise ``UsageError`` for whom another has to.
+    One that is publishing already is waited for. Raise ``UsageError`` for whom another has to.
     """
-    if not may_publish(session, waiting):
+    if not all(may_publish(session, one) for one in waiting):
         raise NotAllowed("upload.second_person")
-    if not waiting.reads:
+    if not all(one.reads for one in waiting):
         raise UsageError("upload.not_looked")
-    manifest = importing.manifest_of(session, waiting.collection, None)
-    with _alone(session, waiting.collection), _in_place(session, upload(session, waiting.id)) as target:
-        report = importing.import_paths(session, [target], manifest, hooks=hooks)
+    collection = waiting[0].collection
+    manifest = importing.manifest_of(session, collection, None)
+    with _alone(session, collection, hooks), ExitStack() as stack:
+        targets = [stack.enter_context(_in_place(session, upload(session, one.id))) for one in waiting]
+        report = importing.import_paths(session, list(dict.fromkeys(targets)), manifest, hooks=hooks)
     approval = {"approver": session.caller.user} if session.settings.web.second_person else {}
-    _set(session, waiting, {**(values or {}), **approval})
-    _forget(session, waiting)
+    set_ = [_change(session, one, {**(values or {}).get(one.id, {}), **approval}) for one in waiting]
+    if planned := [change for change in set_ if change]:
+        changes.govern(session, planned)
+    for one in waiting:
+        _forget(session, one)
     return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
 
 
 @contextmanager
-def _alone(session: Session, collection: str) -> Iterator[None]:
-    """Nobody else publishes into ``collection`` for the length of the block; raise ``Busy`` where somebody does.
+def _alone(session: Session, collection: str, hooks: Hooks) -> Iterator[None]:
+    """Nobody else publishes into ``collection`` for the length of the block; whoever does is waited for.
 
     Two publications of one name would put each other's file aside.
     """
@@ -206,10 +214,13 @@ def _alone(session: Session, collection: str) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy("upload.publishing") from None
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                hooks.cancel.check()
+                time.sleep(TURN)
         yield
     finally:
         os.close(handle)
@@ -243,12 +254,12 @@ def _documents(session: Session, waiting: Upload) -> tuple[Document, ...]:
     return tuple(one for one in lookups.documents(session, waiting.collection) if one.source == place)
 
 
-def _set(session: Session, waiting: Upload, values: Mapping[str, str]) -> None:
+def _change(session: Session, waiting: Upload, values: Mapping[str, str]) -> governing.Change | None:
+    """What ``values`` change of its documents."""
     documents = _documents(session, waiting)
     known = lookups.set_of(documents[0]) if len(documents) == 1 else {}
     changed = {name: value for name, value in values.items() if known.get(name) != value or name == "approver"}
-    if documents and changed:
-        changes.govern(session, [governing.Change(documents, changed)])
+    return governing.Change(documents, changed) if documents and changed else None
 
 
 def _forget(session: Session, waiting: Upload) -> None:

@@ -279,7 +279,8 @@ def image_of_answer(
     visit: Program, answer_id: str, marker: str, start: int = 0, end: int = 0, page: int = 0
 ) -> Response:
     """The page of a source as an image (PNG), the cited text marked."""
-    return sources.image(visit, sources.cited(visit, answer_id, marker), start, end, page)
+    answer = sources.kept_answer(visit, answer_id)
+    return sources.image(visit, sources.cited(visit, answer_id, marker), answer, start, end, page)
 
 
 # --- the library ------------------------------------------------------------------------------------------------------
@@ -309,7 +310,7 @@ def passage(visit: Program, passage_id: str) -> Response:
 @router.get("/passages/{passage_id}/image", response_class=Response)
 def image_of_passage(visit: Program, passage_id: str, start: int = 0, end: int = 0, page: int = 0) -> Response:
     """Its page as an image (PNG)."""
-    return sources.image(visit, lookups.evidence_of(visit.session, passage_id), start, end, page)
+    return sources.image(visit, lookups.evidence_of(visit.session, passage_id), None, start, end, page)
 
 
 @router.post("/concepts")

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import PlainTextResponse, Response
 
 from localmed import messages
+from localmed.config import NONE
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import LimitExceeded, UnknownName, UsageError
@@ -96,7 +97,7 @@ def _morning(visit: Visit) -> dict[str, Any]:
     """What a librarian sees first: the report of the last night, what waits to be published, what is due for review."""
     night = next(iter(nights.nights(visit.site.data, 1)), None) if visit.may(Right.LIBRARY) else None
     if night is None:
-        return {"morning": None}
+        return {"morning": None, "no_night": visit.may(Right.MODELS) and not nights.nights(visit.site.data, 1)}
     due = len(lookups.to_review(visit.session, "", 0)[0])
     return {"morning": night, "waiting": len(uploads.listing(visit.session)), "due": due}
 
@@ -247,7 +248,7 @@ def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
     if first:
         piece, span = first
         path = f"{base}/sources/{quote(piece.marker)}" if base else f"/passages/{piece.passage.id}"
-        beside = sources.values_of(visit, visit.session.standing(piece), path, span)
+        beside = sources.values_of(visit, visit.session.standing(piece), path, span, answer=answer if base else None)
     listed = (*shown.sections, *shown.others) if shown else ()
     known_documents = lookups.documents_of(visit.session, (one.document for one in listed))
     governed = {name: document.governance for name, document in known_documents.items()}
@@ -271,6 +272,7 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
         "state": "\n".join(stated(shown, kept.asked_text, answer.provenance.day)),
         "copied": copied(shown, kept.asked_text, answer.provenance.day),
         "masked": MASK in kept.asked_text,
+        "reads": visit.site.serving["chat"] != NONE,
         "holds": holds,
         "withdrawals": () if holds else history.withdrawals(visit.session, answer.evidence).values(),
         "votes": verify.votes(answer.parts, visit.language),

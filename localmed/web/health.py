@@ -7,19 +7,24 @@ fail, each a code. ``/admin/health``: the same with everything that ``localmed d
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from datetime import date
+from pathlib import Path
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
+from localmed.config import file_of
 from localmed.domain import message
 from localmed.domain.errors import ModelError
+from localmed.nightly import nights
 from localmed.upkeep import doctor
 from localmed.web import pages
 from localmed.web.visits import Anybody, Models
 
 router = APIRouter()
+STARTED = time.time()  # settings are read when the process begins
 
 
 @router.get("/health/live")
@@ -55,5 +60,18 @@ def overview(visit: Models) -> Response:
         status = site.host_status()
     faults = tuple(message(f"web.fault.{name}") for name in (*doctor.not_ready(site), *doctor.not_answering(site)))
     return pages.page(
-        visit, "health.html", checks=checks, serving=site.serving, host=status, faults=faults, day=date.today()
+        visit,
+        "health.html",
+        checks=checks,
+        serving=site.serving,
+        host=status,
+        faults=faults,
+        day=date.today(),
+        changed=_changed(file_of(site.data)),
+        night=nights.nights(site.data, 1),
     )
+
+
+def _changed(file: Path) -> bool:
+    """Whether the settings were written since this process began."""
+    return file.exists() and file.stat().st_mtime > STARTED

@@ -30,7 +30,7 @@ from localmed.messages import joined
 from localmed.people import sign_on
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
-from localmed.site import alerts, jobs, stops
+from localmed.site import alerts, jobs, lookups, stops
 from localmed.web.visits import SAFE, THEMES, Visit
 
 STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javascript; charset=utf-8"}
@@ -77,6 +77,7 @@ def page(visit: Visit, template: str, status: int = 0, **values: Any) -> Respons
 def fragment(visit: Visit, template: str, **values: Any) -> str:
     """What ``template`` makes of ``values``: a page, or a part of one for the script to put in its place."""
     request = visit.request
+    titles = cache(lambda: lookups.collection_titles(visit.session) if visit.own else {})
     notice = request.query_params.get("notice", "")
     return environment("localmed.web").get_template(template).render(
         visit=visit,
@@ -87,6 +88,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         words=lambda line: neutral.words(for_visitor(line, visit), visit.language) if line else "",
         listed=lambda names: joined(names, visit.language),
         named=lambda kind, name: named(kind, name, visit.language),
+        titled=lambda name: titles().get(name, name),
         moment=moment,
         can=lambda right: visit.may(Right(right)),
         navigation=[it for it in NAVIGATION if visit.may(it.right) and visit.login and not visit.login.temporary],

@@ -5,14 +5,18 @@ The same page is shown whole or, with ``part``, as the pane beside an answer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import FileResponse, Response
 
-from localmed.domain import Evidence, Governance, Passage
+from localmed.domain import Answer, Evidence, Governance, Passage
 from localmed.domain.errors import UnknownName
+from localmed.messages import LANGUAGES
 from localmed.people import history
+from localmed.presentation import finding, reading
 from localmed.presentation.sources import source_page
 from localmed.site import lookups, page_images
 from localmed.text.language import clean
@@ -42,10 +46,14 @@ IMAGE_SECONDS = 300  # that a browser may show an image again; it is gone with t
 ANSWER, LIBRARY = "/answers/{answer_id}/sources/{marker}", "/passages/{passage_id}"  # where a source stands
 
 
+def kept_answer(visit: Visit, answer_id: str) -> Answer:
+    """An answer that was kept, or reported to whoever asks."""
+    return history.kept(visit.session, answer_id, also_reported=True).answer
+
+
 def cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
     """A source of a kept answer, as it was cited."""
-    answer = history.kept(visit.session, answer_id, also_reported=True).answer
-    for evidence in answer.evidence:
+    for evidence in kept_answer(visit, answer_id).evidence:
         if evidence.marker == marker:
             return visit.session.standing(evidence)
     raise UnknownName("kept.no_source", sources=())
@@ -59,6 +67,12 @@ def source_of(visit: Asking, request: Request) -> Evidence:
     return cited(visit, named["answer_id"], named["marker"])
 
 
+def answer_of(visit: Asking, request: Request) -> Answer | None:
+    """The kept answer that the address names; None for a source of the library."""
+    answer_id = request.path_params.get("answer_id")
+    return kept_answer(visit, answer_id) if answer_id else None
+
+
 def base_of(request: Request) -> str:
     """Where the source stands that the address names."""
     route = LIBRARY if "passage_id" in request.path_params else ANSWER
@@ -66,6 +80,7 @@ def base_of(request: Request) -> str:
 
 
 Source = Annotated[Evidence, Depends(source_of)]
+Of = Annotated[Answer | None, Depends(answer_of)]
 Base = Annotated[str, Depends(base_of)]
 
 
@@ -75,6 +90,7 @@ def shown(
     visit: Asking,
     source: Source,
     base: Base,
+    answer: Of,
     start: int = 0,
     end: int = 0,
     page: int = 0,
@@ -82,7 +98,7 @@ def shown(
     part: int = 0,
 ) -> Response:
     """A source on its page."""
-    return _page(visit, part, values_of(visit, source, base, (start, end), page, zoom, bool(part)))
+    return _page(visit, part, values_of(visit, source, base, (start, end), page, zoom, bool(part), answer))
 
 
 def _page(visit: Visit, part: int, values: dict[str, Any]) -> Response:
@@ -102,25 +118,59 @@ def values_of(
     page: int = 0,
     zoom: int = 1,
     beside: bool = True,
+    answer: Answer | None = None,
 ) -> dict[str, Any]:
-    """What ``source_body.html`` is filled with: the page of ``evidence``, ``beside`` its section or by itself."""
-    marked = _span(evidence, span)
-    document = lookups.documents_of(visit.session, [evidence.passage.document_id]).get(evidence.passage.document_id)
-    last = document.pages if document else 0
+    """What ``source_body.html`` is filled with: the page of ``evidence``, ``beside`` its section or by itself.
+
+    A source without pages is ``read`` as text, in parts. What ``answer`` marks of the section that ``span`` opens is
+    marked.
+    """
+    marked, passage = _span(evidence, span), evidence.passage
+    marks = _marks(evidence, marked, answer) if marked else []
+    document = lookups.documents_of(visit.session, [passage.document_id]).get(passage.document_id)
+    last, read = document.pages if document else 0, not passage.spans
+    own: tuple[int, ...] = ()
+    texts = tuple(dict.fromkeys((passage, *(one for one, _, _ in marks))))
+    if read:
+        parts = reading.parts(_document_of(visit, passage))
+        own, last = tuple(number for number, part in enumerate(parts, 1) if passage in part), len(parts)
+        page = min(max(page, 0), last) or own[0]
+        texts = parts[page - 1]
     return {
-        "source": source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last),
+        "source": source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last, own),
+        "headed": reading.headed(texts, marks, visit.language),
+        "blocks": finding.blocks,
+        "read": read,
+        "spoken": passage.language if passage.language in LANGUAGES else visit.language,
         "governed": document.governance if document else Governance(),
         "base": base,
         "query": f"start={marked[0]}&end={marked[1]}" if marked else "start=0",
         "zoom": zoom if zoom in ZOOMS else ZOOMS[0],
         "zooms": ZOOMS,
-        "document_id": evidence.passage.document_id,
+        "document_id": passage.document_id,
         "original": evidence.media_type in ORIGINALS,
         "beside": beside,
         "sought": "",
         "places": (),
         "more": 0,
     }
+
+
+def _marks(evidence: Evidence, span: tuple[int, int], answer: Answer | None) -> list[reading.Mark]:
+    if answer is None:
+        return [(evidence.passage, *span)]
+    known = answer.by_marker
+    of_section = answer.marks_of(evidence.marker, *span)
+    return [(known[name].passage, start, end) for name, start, end in of_section if name in known]
+
+
+def _document_of(visit: Visit, passage: Passage) -> Sequence[Passage]:
+    """The passages of the document of ``passage``; it alone where the library has the document otherwise by now."""
+    with suppress(UnknownName):
+        stored = lookups.document_details(visit.session, passage.document_id).passages
+        if passage in stored:
+            return stored
+    return (passage,)
 
 
 @router.get("/documents/{document_id}")
@@ -169,8 +219,12 @@ def original(visit: Asking, evidence: Source) -> Response:
 
 @router.get(ANSWER + "/image")
 @router.get(LIBRARY + "/image")
-def image(visit: Asking, evidence: Source, start: int = 0, end: int = 0, page: int = 0) -> Response:
-    """The page of a source as an image (PNG), ``start:end`` of the source marked."""
-    drawn = page_images.page_image(visit.session, evidence, max(page, 0), _span(evidence, (start, end)))
+def image(visit: Asking, evidence: Source, answer: Of, start: int = 0, end: int = 0, page: int = 0) -> Response:
+    """The page of a source as an image (PNG), ``start:end`` of the source marked, and what belongs to it."""
+    span = _span(evidence, (start, end))
+    others = page_images.beside(answer, evidence, span) if answer and span else ()
+    if answer and span and not answer.marks_of(evidence.marker, *span):  # it opens a section without marks
+        page, span = page or next((box.page for box in evidence.passage.boxes(*span)), 0), None
+    drawn = page_images.page_image(visit.session, evidence, max(page, 0), span, others)
     headers = {"content-security-policy": DOCUMENT_POLICY, "cache-control": f"private, max-age={IMAGE_SECONDS}"}
     return Response(drawn, media_type="image/png", headers=headers)

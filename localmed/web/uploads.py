@@ -6,6 +6,7 @@ What was read is shown as the page of a dry run, in a frame that runs nothing (`
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
@@ -39,8 +40,8 @@ TAKEN = ("new", "changed", "same", "moved")  # outcomes of a dry run in which th
 def form(visit: Librarian, collection: str = "") -> Response:
     """The form, and what waits."""
     names, waiting = sorted(lookups.collection_names(visit.session)), uploads.listing(visit.session)
-    most = visit.site.settings.read.file_bytes
-    return pages.page(visit, "upload.html", names=names, chosen=collection, waiting=waiting, most=most)
+    most, ready = visit.site.settings.read.file_bytes, Counter(one.collection for one in _ready(visit.session))
+    return pages.page(visit, "upload.html", names=names, chosen=collection, waiting=waiting, most=most, ready=ready)
 
 
 @router.post("")
@@ -144,10 +145,25 @@ def publish(
         uploads.require_settable(session, waiting, given)
     except UsageError as error:
         return _shown(visit, waiting, values, error.full_message)
-    return begin(visit, "import", documents.address(waiting.collection), _published, waiting, given)
+    return begin(visit, "import", documents.address(waiting.collection), _published, [waiting], {upload_id: given})
 
 
-def _published(session: Session, waiting: Upload, values: dict[str, str], hooks: Hooks) -> Message:
+@router.post("/publish")
+def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Response:
+    """Import all that wait in a collection, were read, and may be published by the visitor, as one change."""
+    session = visit.session
+    ready = [one for one in reversed(_ready(session)) if one.collection == collection]  # of one name the newest stays
+    if not ready:
+        raise UsageError("upload.not_looked")
+    values = {one.id: {name: value for name, value in uploads.asked(session, one).items() if value} for one in ready}
+    return begin(visit, "import", documents.address(collection), _published, ready, values)
+
+
+def _ready(session: Session) -> list[Upload]:
+    return [one for one in uploads.listing(session) if one.reads and uploads.may_publish(session, one)]
+
+
+def _published(session: Session, waiting: list[Upload], values: dict[str, dict[str, str]], hooks: Hooks) -> Message:
     return uploads.publish(session, waiting, hooks, values)
 
 

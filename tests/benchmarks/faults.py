@@ -234,7 +234,7 @@ def _restored(folder: Path) -> list[str]:
         for name in ("fever", "gout", "asthma"):
             sent = uploads.accept(session, "sent", f"{name}.txt", io.BytesIO(f"{name.title()}\n\nRest.\n".encode()))
             uploads.note_look(session, sent, message("hold.standing", count=1), True)
-            uploads.publish(session, uploads.upload(session, sent.id), SILENT)
+            uploads.publish(session, [uploads.upload(session, sent.id)], SILENT)
         waiting = uploads.accept(session, "sent", "left.txt", io.BytesIO(b"Left\n\nWaits.\n"))
         backup.make(session, folder / "backups", SILENT)
     shutil.rmtree(settings.data)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from localmed.domain import Collection, Receipts, SearchFilter, ShownLine
+from localmed.ingest.manifest import Manifest
 from localmed.presentation.finding import Piece, blocks
-from localmed.site import changes, lookups
+from localmed.site import changes, importing, lookups, page_images
 from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
+from tests.fakes import HashedWords, opened
 from tests.web.conftest import Client, Clients, OpenWindow
 from tests.web.test_ask import PDF_QUESTION, source_links
 from tests.web.test_sections import SENTENCE
@@ -143,6 +148,38 @@ def test_rows_are_set_out_as_a_table_and_lines_as_paragraphs() -> None:
     assert table.rows[0].cells == (("amoxicillin", 1), ("500 mg", 1))
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_column_of_a_table_is_hidden(
+    copied_clients: Clients, browser: OpenWindow, width: int, tmp_path: Path
+) -> None:
+    header = ["Medicine", "Form", "Usual adult dose", "Maximum a day", "Renal caution", "Notes"]
+    row = [
+        "Zoliquis",
+        "Tablet",
+        "Atrial fibrillation: 5 mg twice a day",
+        "10 mg",
+        "2.5 mg if CrCl 15 to 29",
+        "No INR test",
+    ]
+    (tmp_path / "doses.csv").write_text(f"{','.join(header)}\n{','.join(row)}\n", "utf-8")
+    with opened(copied_clients.settings, HashedWords()) as session:
+        importing.import_paths(session, [tmp_path / "doses.csv"], Manifest(Collection("ward", "Ward documents")))
+    window = browser(copied_clients, viewport={"width": width, "height": 800})
+    window.sign_in("reader")
+    page = window.page
+    page.fill("#question", "Zoliquis renal caution")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-answer] .section table", timeout=60_000)
+    cells = page.locator("[data-answer] .section table").first.locator("td")
+    for cell, name, text in zip(cells.all(), header, row, strict=True):
+        box = cell.bounding_box()
+        assert box, name
+        assert box["x"] + box["width"] <= width, name
+        assert cell.inner_text() == text
+        assert name in cell.evaluate("(cell) => getComputedStyle(cell, '::before').content")
+    assert page.evaluate("[...document.querySelectorAll('.scroll')].every((one) => one.scrollWidth <= one.clientWidth)")
+
+
 def govern(clients: Clients, **values: str) -> str:
     """Set what is known of the document of the PDF; its id."""
     session = Session(clients.site, local_caller(clients.settings))
@@ -172,6 +209,48 @@ def test_words_are_found_in_the_document_beside_the_page(client: Clients) -> Non
     beside = reader.form(f"{base}/find", words="loading", part="1").text
     assert "<mark>loading</mark>" in beside
     assert "<html" not in beside, "of the pane alone"
+
+
+def test_a_text_is_read_to_its_end_and_marked_only_where_it_was_found(copied_clients: Clients, tmp_path: Path) -> None:
+    parts = [f"## Part {number}\n\n{f'Rest for {number} days. ' * 90}\n" for number in range(1, 5)]
+    dose = "| Severity | First choice |\n|---|---|\n| Low | Zolicillin 500 mg |\n"
+    (tmp_path / "long.md").write_text(f"# Rest\n\n{''.join(parts)}\n## Dose\n\n{dose}", "utf-8")
+    with opened(copied_clients.settings, HashedWords()) as session:
+        importing.import_paths(session, [tmp_path / "long.md"], Manifest(Collection("ward", "Ward documents")))
+        stored = next(one for one in lookups.documents(session) if one.source.endswith("long.md"))
+    reader = copied_clients("reader")
+    page, seen = reader.get(f"/documents/{stored.id}").text, []
+    while True:
+        assert "<mark>" not in page, "nothing was asked"
+        seen.append(page)
+        after = re.search(r'data-key="after" href="([^"]+)"', page)
+        if not after:
+            break
+        page = reader.get(after[1].replace("&amp;", "&")).text
+    assert len(seen) > 1
+    assert [name for page in seen for name in dict.fromkeys(re.findall(r"<h3>(.*?)</h3>", page))][-1] == "Dose"
+    assert '<td data-column="First choice">Zolicillin 500 mg</td>' in seen[-1]
+    found = source_links(reader.form("/ask", question="Zolicillin").text)[0]
+    assert "<mark>Zolicillin 500 mg</mark>" in reader.get(found).text, "at the part where it stands"
+
+
+def test_all_marks_of_a_section_are_marked_where_it_opens(client: Clients) -> None:
+    answer = Session(client.site, local_caller(client.settings)).ask(PDF_QUESTION, SearchFilter())
+    section, known = answer.sections[0], answer.by_marker
+    marker, start, end = section.link
+    passage = known[marker].passage
+    moved = tuple(replace(span, box=replace(span.box, y0=700, y1=710)) for span in passage.spans)
+    row = replace(known[marker], marker="row", passage=replace(passage, id="row", spans=moved))
+    lines = (*section.lines, ShownLine("row", start, end, marked=True))
+    receipts = replace(answer.receipts or Receipts(), sections=(replace(section, lines=lines),))
+    both = replace(answer, receipts=receipts, evidence=(*answer.evidence, row))
+    assert [name for name, *_ in both.marks_of(*both.sections[0].link)][-1] == "row"
+    boxes = page_images.beside(both, known[marker], both.sections[0].link[1:])
+    assert {box.y0 for box in boxes} == {700}
+    assert page_images.beside(both, known[marker], (start, end - 1)) == (), "a citation marks itself"
+    bare = replace(section, lines=tuple(replace(line, marked=False) for line in section.lines))
+    none = replace(answer, receipts=replace(answer.receipts or Receipts(), sections=(bare,), others=()))
+    assert none.marks_of(*bare.link) == (), "nothing is marked on the page that is not in the section"
 
 
 def test_the_original_is_opened_by_whoever_may_read_it(client: Clients) -> None:
@@ -218,7 +297,7 @@ def test_a_librarian_tries_a_passage_by_a_question(client: Clients) -> None:
     found = re.search(r'action="/library/documents/(\w+)/pages/(\d+)/wrong"', librarian.get(base).text)
     assert found
     assert "/wrong" not in client("reader").get(source_of(client("reader"))).text
-    passage = re.search(r'href="/passages/(\w+)"', librarian.get(f"/library/documents/{found[1]}").text)
+    passage = re.search(r'href="/passages/(\w+)\?', librarian.get(f"/library/documents/{found[1]}").text)
     assert passage
     path = f"/library/documents/{found[1]}/passages/{passage[1]}/try"
     assert re.search("Found: section [1-9]", librarian.form(path, question=PDF_QUESTION).text)

@@ -176,3 +176,21 @@ def test_the_audit_log_is_read_in_both_languages(copied_clients: Clients) -> Non
     safety.http.cookies.set("localmed_language", "zh")
     page = safety.get("/safety").text
     assert "<td>停用</td>" in page
+
+
+def test_where_nothing_is_near_a_stopped_collection_is_named_by_its_title(copied_clients: Clients) -> None:
+    reader, asked = copied_clients("reader"), "zzyzx qwxv"
+    told = said("web.answer.stopped", name="Ward documents")
+    assert told not in reader.form("/ask", question=asked).text
+    stop(copied_clients("safety"), "collection ward")
+    assert told in reader.form("/ask", question=asked).text
+
+
+def test_the_machine_page_says_what_never_ran_and_what_was_changed(copied_clients: Clients) -> None:
+    admin = copied_clients("admin")
+    assert said("web.health.no_night") in admin.get("/").text
+    page = admin.get("/admin/health").text
+    assert said("web.health.no_night") in page
+    assert said("web.health.changed") not in page
+    (copied_clients.settings.data / "localmed.toml").write_text("", "utf-8")
+    assert said("web.health.changed") in admin.get("/admin/health").text

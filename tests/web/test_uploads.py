@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from localmed.domain.errors import Busy, Cancelled, UnknownName, UsageError
-from localmed.process.hooks import Hooks
+from localmed.domain.errors import Cancelled, UnknownName, UsageError
+from localmed.process.hooks import Cancel, Hooks
 from localmed.site import importing, jobs, lookups, uploads
 from localmed.site.session import Session
 from localmed.site.uploads import Upload, safe_name
@@ -148,7 +148,7 @@ def publish_in_vain(session: Session, upload: Upload, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patched:
         patched.setattr(importing, "import_paths", refuse)
         with pytest.raises(Cancelled):
-            uploads.publish(session, upload, Hooks())
+            uploads.publish(session, [upload], Hooks())
 
 
 @pytest.mark.slow
@@ -215,6 +215,22 @@ def test_what_was_typed_before_publishing_is_set_and_there_for_the_next_edition(
 
 
 @pytest.mark.slow
+def test_all_that_were_read_are_published_as_one_change(copied_clients: Clients) -> None:
+    librarian, session = copied_clients("librarian"), session_of(copied_clients)
+    send(librarian, HAND)
+    assert "/library/upload/publish" not in librarian.get("/library/upload").text, "one file has its own page"
+    send(librarian, FALLS, "falls.html")
+    waited(copied_clients)
+    assert "/library/upload/publish" in librarian.get("/library/upload").text
+    before = lookups.generation_numbers(session)[-1]
+    librarian.form("/library/upload/publish", collection="ward")
+    assert waiting(copied_clients) == []
+    names = {Path(one.source).name for one in lookups.documents(session)}
+    assert {"hand.md", "falls.html"} <= names
+    assert lookups.generation_numbers(session)[-1] - before <= 2, "the files, then their titles"
+
+
+@pytest.mark.slow
 def test_two_who_publish_the_same_upload_do_not_take_its_file_from_each_other(
     copied_clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,17 +241,19 @@ def test_two_who_publish_the_same_upload_do_not_take_its_file_from_each_other(
     importing_now, told = importing.import_paths, list[str]()
 
     def meanwhile(*values: Any, **named: Any) -> Any:
-        with pytest.raises(Busy) as refused:
-            uploads.publish(session_of(copied_clients), upload, Hooks())
-        told.append(refused.value.message.code)
+        leaves = Cancel()
+        leaves.cancel()
+        with pytest.raises(Cancelled):  # else it would wait its turn
+            uploads.publish(session_of(copied_clients), [upload], Hooks(cancel=leaves))
+        told.append("waited")
         assert place.read_bytes() == HAND
         return importing_now(*values, **named)
 
     monkeypatch.setattr(importing, "import_paths", meanwhile)
-    uploads.publish(session, upload, Hooks())
-    assert told == ["upload.publishing"]
+    uploads.publish(session, [upload], Hooks())
+    assert told == ["waited"]
     with pytest.raises(UnknownName):
-        uploads.publish(session, upload, Hooks())
+        uploads.publish(session, [upload], Hooks())
     assert place.read_bytes() == HAND, "what was published lies where it is imported from"
 
 

@@ -94,6 +94,12 @@
     scroller.scrollTop += picture.getBoundingClientRect().top + top - from - scroller.clientHeight / 3;
   };
   localmed.wirings.push((root) => {
+    for (const text of root.querySelectorAll("[data-text]")) {
+      const mark = text.querySelector("mark"), pane = text.closest("[data-pane]");
+      if (!mark || !mark.offsetParent) continue;
+      const scroller = pane && pane.scrollHeight > pane.clientHeight ? pane : pane ? null : document.scrollingElement;
+      if (scroller) scroller.scrollTop += mark.getBoundingClientRect().top - (pane ? pane.getBoundingClientRect().top : 0) - scroller.clientHeight / 3;
+    }
     for (const sheet of root.querySelectorAll("[data-mark]")) {
       const picture = sheet.querySelector("img");
       if (picture.complete) showMark(sheet);
