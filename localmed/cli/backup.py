@@ -35,7 +35,7 @@ def command(session: Session, folder: Path | None = None, as_json: bool = False)
 
     A backup is a plain copy of the data folder; what has not changed is shared with the backup before. Backups are not
     encrypted: keep them on an encrypted disk. Restore with: localmed restore FOLDER. Exit code 5: the backup was made,
-    but an original in the data folder is damaged.
+    but an original in the data folder is damaged or missing.
     """
     with ended_as_by_ctrl_c(), work_shown(not as_json) as hooks:
         made = backup.make(session, _folder(folder, session.settings), hooks)

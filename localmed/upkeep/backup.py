@@ -6,7 +6,8 @@
     <folder>/<name>/backup.json    every file with its size, hash and mode; the journal's head
 
 A backup holds what the table of the data folder says (``library/layout.py``), of the generations the one being served.
-Of an original that is not what its name says it holds the newest whole copy of earlier backups, else none; it names it.
+Of an original that is gone, unreadable or not what its name says it holds the newest whole copy of earlier backups, if
+there is one; it names it.
 SQLite's files are copied by its backup API. A file that the backup before holds, whole, is the same file there by hard
 link, where the file system has them; no file is shared with the data folder, of which a flipped bit would be in both. A
 backup is synced before it gets its name. The hospital's own backup program takes the folder from here, encrypted and
@@ -34,6 +35,7 @@ from localmed import __version__
 from localmed.domain import digest, errors
 from localmed.domain.errors import Busy, Damaged, InputError, LibraryError, UnknownName, UsageError, reason
 from localmed.library import generations, layout
+from localmed.library.catalogue import originals_of
 from localmed.library.in_force import in_force
 from localmed.library.intact import sha256_of
 from localmed.library.layout import Kind
@@ -111,14 +113,24 @@ class _Writing:
                 self.added += size
         return StoredFile(name, size, sha256, mode or path.stat().st_mode & 0o777)
 
-    def original(self, path: Path, name: str) -> Iterator[StoredFile]:
-        """Store an original; in the place of one that is damaged the newest whole copy of earlier backups, if any."""
-        stored = self.put(path, name)
-        if stored.sha256 == path.name:
+    def original(self, path: Path, name: str, needed: bool) -> Iterator[StoredFile]:
+        """Store an original; in the place of one that is damaged the newest whole copy of earlier backups, if any.
+
+        One that cannot be read is damaged, as is one that is gone although it is ``needed``.
+        """
+        stored = None
+        try:
+            stored = self.put(path, name)
+        except OSError:
+            if sha256_of(path) == path.name:  # it is the backup that cannot be written
+                raise
+        if stored and stored.sha256 == path.name:
             yield stored
             return
+        if not needed and not path.exists():  # removed meanwhile
+            return
         self.damaged.append(name)
-        (self._folder / name).unlink()
+        (self._folder / name).unlink(missing_ok=True)
         if found := newest_with(self._backups, path.name):
             write(self._backups, *found, self._folder / name)
             yield replace(found[1], path=name)
@@ -161,7 +173,7 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
     ):
         building = _begun(folder)
         writing = _Writing(folder, _held(folder), hooks)
-        stored = [*_generation(writing, generation), *_beside(writing, data)]
+        stored = [*_generation(writing, generation), *_beside(writing, data, originals_of(generation))]
         kept_files, head = _together(writing, data)
         now = datetime.now(UTC)
         made = Backup(
@@ -280,20 +292,24 @@ def _generation(writing: _Writing, generation: Path) -> Iterator[StoredFile]:
         yield writing.put(generation / name, f"generations/{generation.name}/{name}")
 
 
-def _beside(writing: _Writing, data: Path) -> Iterator[StoredFile]:
-    """What lies beside the generations and the audit log knows nothing of; what goes meanwhile is not needed."""
+def _beside(writing: _Writing, data: Path, needed: set[str]) -> Iterator[StoredFile]:
+    """What lies beside the generations and the audit log knows nothing of, and the originals ``needed`` in any case.
+
+    Of all else what goes meanwhile is not needed.
+    """
     for place in layout.in_backup(data):
         if place.logged or place.name == layout.GENERATIONS:
             continue
-        for path in layout.contents(data / place.name) if place.folder else [data / place.name]:
+        paths = set(layout.contents(data / place.name)) if place.folder else {data / place.name}
+        for path in sorted(paths | {data / place.name / one for one in needed if place.name == layout.FILES}):
+            name = str(path.relative_to(data))
             if place.name == layout.FILES and ORIGINAL.fullmatch(path.name):
-                with suppress(FileNotFoundError):
-                    yield from writing.original(path, str(path.relative_to(data)))
+                yield from writing.original(path, name, path.name in needed)
             elif place.kind is not Kind.DATABASE:
                 with suppress(FileNotFoundError):
-                    yield writing.put(path, str(path.relative_to(data)))
+                    yield writing.put(path, name)
             elif path.suffix == ".sqlite":
-                yield _database(writing, path, str(path.relative_to(data)))
+                yield _database(writing, path, name)
 
 
 def _together(writing: _Writing, data: Path) -> tuple[list[StoredFile], str]:

@@ -21,7 +21,7 @@ from localmed.config import BackupSettings, LibrarySettings, RefreshSettings, Se
 from localmed.domain import SearchFilter, message
 from localmed.domain.errors import Busy, Damaged, LibraryError, LocalmedError, UnknownName, UsageError
 from localmed.domain.nights import UNCHANGED
-from localmed.library import generations
+from localmed.library import generations, layout
 from localmed.library.in_force import in_force
 from localmed.library.library import Library
 from localmed.nightly.refresh import refresh
@@ -169,6 +169,51 @@ def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: S
     assert (ran.code, "localmed repair" in ran.err) == (5, True)
     backup.fetch(folder, original.name, original)
     Localmed(filled.data).ok("backup", "--folder", str(folder))
+
+
+@pytest.mark.parametrize("harm", ["gone", "unreadable"])
+def test_an_original_that_is_gone_or_unreadable_is_named_and_its_good_copy_is_kept(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    original = next((session.data / "files").iterdir())
+    name, good = f"files/{original.name}", original.read_bytes()
+    backup.make(session, folder, SILENT)
+    if harm == "gone":
+        original.unlink()
+    else:  # as of a disk with a bad sector
+        opening, reading = Path.open, files.open_own
+
+        def opened_path(path: Path, *how: Any, **more: Any) -> Any:
+            if path == original:
+                raise OSError(errno.EIO, "bad sector")
+            return opening(path, *how, **more)
+
+        def opened_own(path: Path) -> Any:
+            if path == original:
+                raise OSError(errno.EIO, "bad sector")
+            return reading(path)
+
+        monkeypatch.setattr(Path, "open", opened_path)
+        monkeypatch.setattr(files, "open_own", opened_own)
+    made = backup.make(session, folder, SILENT)
+    [stored] = [file for file in made.files if file.path == name]
+    assert (made.damaged, backup.place_of(folder, made, stored).read_bytes()) == ((name,), good)
+
+
+def test_an_original_that_is_pruned_meanwhile_is_no_damage(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = session.data / "files" / ("0" * 64)
+    foreign.write_bytes(b"of no generation")
+    contents = layout.contents
+
+    def listed(path: Path) -> list[Path]:
+        found = list(contents(path))
+        foreign.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(layout, "contents", listed)
+    assert not backup.make(session, folder, SILENT).damaged
 
 
 def test_a_folder_that_cannot_be_moved_is_told_and_stays(
