@@ -244,7 +244,7 @@ def test_an_overdose_of_somebody_in_danger_gets_the_message_and_the_emergency_de
     answer, _ = replay(complaint, [both, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)])
     (part,) = parts_of(answer)
     assert (answer.status, part.name) == (AnswerStatus.SAFETY, "Emergency Department")
-    assert message("departments.flag.poisoning") in part.signs
+    assert message("departments.flag.poisoning") in [dict(one.parameters)["sign"] for one in part.signs]
     assert [note.code for note in answer.notes[:2]] == ["safety.message", "departments.flagged"]
     alone, _ = replay(complaint, [], filters=SearchFilter())
     assert (alone.status, alone.notes) == (AnswerStatus.SAFETY, (answer.notes[0], NO_GUIDE, ALWAYS))

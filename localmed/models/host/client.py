@@ -316,7 +316,7 @@ class Missed:
         return self._answers
 
     def _greet(self) -> None:
-        with suppress(LocalmedError):
+        with suppress(LocalmedError, OSError):  # a thread that ends says nothing to anybody
             self._client.greet()
             self._answers = True
 

@@ -62,7 +62,12 @@
     document.documentElement.lang = page.documentElement.lang;
     document.title = page.title;
     localmed.put(document.body, page.body.innerHTML);
-    fields().forEach((field, at) => { if (typed[at]?.name === field.name) Object.assign(field, typed[at]); });
+    fields().forEach((field, at) => {
+      const was = typed[at];
+      if (was?.name !== field.name) return;
+      if (!["checkbox", "radio"].includes(field.type)) field.value = was.value;
+      else if (was.value === field.value) field.checked = was.checked; // the list may have changed meanwhile
+    });
   });
 
   // A form is sent once, however often somebody clicks.
