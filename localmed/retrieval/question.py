@@ -112,13 +112,14 @@ def _names(ingredients: tuple[str, ...], spoken: str) -> str:
 
 
 def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[Reading]:
-    known, listed = medicines.words(typed), medicines.listed_names()
+    known, listed = medicines.words(typed, by_ending=False), medicines.listed_names()
+    ended = medicines.words(typed) - known  # by its ending a medicine, or one that is spelt wrongly (gentamycin)
     for match in _WORD.finditer(typed):
         word = match[0].lower()
-        if not word.isalpha() or word in known or synonyms.named(word):
+        if not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
             continue
         alike = [name for name in listed if is_near(word, name) and errors(word, name) == 1]
-        spelt = {name: errors(word, name) for name in (*alike, near(word)) if name}
+        spelt = {name: errors(word, name) for name in (*alike, "" if word in ended else near(word)) if name}
         best = [name for name, count in spelt.items() if count == min(spelt.values())]
         best = [name for name in best if name in listed] or best  # several that are alike: all of them are searched for
         means = dict.fromkeys(it for name in best for it in (name, _names(listed.get(name, ()), spoken)) if it)

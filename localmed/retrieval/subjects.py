@@ -46,9 +46,10 @@ def subjects(read: Question) -> tuple[Subject, ...]:
     """The medicines and the populations that a question names, as it was read, each once."""
     found: dict[object, Subject] = {}
     text = f"{read.typed} {read.further}"
-    folded = fold(text)
+    folded, spelt = fold(text), {fold(one.written) for one in read.readings if one.written and not one.left_out}
     for one in medicines.mentions(text):
-        asked = not (_BEFORE.search(folded[: one.start]) or _AFTER.match(folded[one.end :]))
+        asked = one.ingredients != (one.written,) or one.written not in spelt  # "gentamycin" is read as gentamicin
+        asked = asked and not (_BEFORE.search(folded[: one.start]) or _AFTER.match(folded[one.end :]))
         if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
             found.setdefault(one.ingredients, Subject(one.written, one.ingredients))
     for named in synonyms.named(text):

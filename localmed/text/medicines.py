@@ -134,10 +134,12 @@ def _without(folded: str, spans: list[tuple[int, int]]) -> str:
     return "".join((*pieces, folded[done:]))
 
 
-def words(text: str) -> frozenset[str]:
-    """The words of ``text`` that are names of medicines, or salts, or parts of such names."""
-    salts = (match.name for match in _table().salts.matches(fold(text)))
-    return frozenset(" ".join((*salts, *(mention.written for mention in mentions(text)))).split())
+def words(text: str, by_ending: bool = True) -> frozenset[str]:
+    """The words of ``text`` that are names of medicines, or salts, or parts of such names; listed ones alone or all."""
+    made, folded = _table(), fold(text)
+    salts = (match.name for match in made.salts.matches(folded))
+    found = mentions(text) if by_ending else _listed(made, folded)
+    return frozenset(" ".join((*salts, *(mention.written for mention in found))).split())
 
 
 def ingredients(text: str) -> frozenset[str]:

@@ -75,7 +75,9 @@ def test_a_typing_error_is_read_as_the_librarys_spelling() -> None:
         ("calcium gluconate dose", ""),
         ("hyperthyroidism", ""),
         ("breathing", ""),  # two errors from a brand
-        ("amoxacillin", ""),  # a name by its ending
+        ("amoxacillin", "amoxicillin amoxycillin"),  # though it ends as a name does
+        ("gentamycin dose", "gentamicin"),
+        ("azithromicine", ""),  # two errors
     ],
 )
 def test_a_medicine_is_read_by_its_likely_name_and_never_as_another_one(typed: str, means: str) -> None:
