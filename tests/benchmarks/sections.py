@@ -77,10 +77,15 @@ class Measured:
             self.near[kind] += said
 
 
-def imported(session: Session, work: Path, folder: Path) -> None:
-    """Import the starter corpus and the documents of ``folder``."""
+def import_starter(session: Session) -> None:
+    """Import the starter corpus."""
     for file in sorted(CORPORA.glob("starter-*.toml")):
         importing.import_paths(session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
+
+
+def imported(session: Session, work: Path, folder: Path) -> None:
+    """Import the starter corpus and the documents of ``folder``."""
+    import_starter(session)
     ward = work / "ward.toml"
     ward.write_text(MANIFEST, "utf-8")
     importing.import_paths(session, sorted(folder.rglob("*.md")), manifest.load(ward))
