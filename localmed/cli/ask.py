@@ -361,7 +361,7 @@ def verify(ctx: click.Context, /, file: str, question: str, options: Options) ->
 def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     """Run the workflow recorded in FILE again, without library or models.
 
-    Shows whether the answer is the same; exit code 3 if it is not.
+    Shows the answer if it is the same; exit code 3 if it is not.
     """
     from localmed.workflows.recording import LARGEST
 
@@ -370,10 +370,10 @@ def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     except UnicodeDecodeError:
         raise InputError("replay.no_text", file=str(file)) from None
     answer, same = session.replay(text)
+    if not same:  # it is not shown: somebody may have altered what a source or a model said in it
+        raise InputError("replay.differs")
     answer = history.with_withdrawals(session, answer)
     give(answer, as_json)
     if trace:
         show_trace(answer)
-    if not same:
-        raise InputError("replay.differs")
     echo(words(message("recording.same"), answer.language), err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,3 +27,13 @@ def test_a_replay_names_what_was_withdrawn_since(copied: Localmed, tmp_path: Pat
 def day_of_now() -> str:
     """As the ledger dates its lines."""
     return datetime.now(UTC).date().isoformat()
+
+
+def test_an_altered_recording_shows_nothing_of_it(copied: Localmed, tmp_path: Path) -> None:
+    recording = tmp_path / "recording.json"
+    copied.ok("ask", DOSE, "--record", str(recording))
+    values = json.loads(recording.read_text("utf-8"))
+    values["steps"] = json.loads(json.dumps(values["steps"]).replace(" 4 g", " 9 g"))
+    recording.write_text(json.dumps(values), "utf-8")
+    ran = copied("replay", str(recording))
+    assert (ran.code, "9 g" in ran.out) == (3, False)
