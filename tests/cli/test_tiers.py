@@ -72,7 +72,6 @@ def test_a_preset_says_what_is_searched(tiered: Localmed) -> None:
     }
     assert "is 4 g a day" in sides["guidelines"]["quote"]
     assert "should be 3 g a day" in sides["papers"]["quote"]
-    assert {amount["written"] for amount in dose["amounts"]} == {"4 g", "3 g"}
     for citation in sides.values():
         text = by_marker[citation["marker"]]["text"]
         assert text[citation["start"] : citation["end"]] == citation["quote"]
@@ -86,7 +85,7 @@ def test_two_amounts_are_printed_side_by_side(tiered: Localmed, question: str, s
     printed = tiered.ok("ask", question, "--preset", "ebm").out
     above, _, sections = printed.partition("\n 1. [")
     assert sections
-    assert all(part in above for part in says), above
+    assert all(part in " ".join(above.split()) for part in says), above
     assert all(width_of(line) <= 80 for line in printed.splitlines())
 
 

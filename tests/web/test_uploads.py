@@ -176,7 +176,7 @@ def test_before_publishing_a_title_is_asked_for(copied_clients: Clients) -> None
     send(librarian, FALLS, "falls_v2_final.html")
     (upload,) = waiting(copied_clients)
     page, base = librarian.get(f"/library/upload/{upload.id}").text, f"/library/upload/{upload.id}/publish"
-    assert page.index(base) < page.index('value="Falls on the ward"') < page.index("<iframe")
+    assert page.index("<iframe") < page.index(base) < page.index('value="Falls on the ward"')
     wrong = librarian.form(base, title="Falls", review_by="soon")
     assert (wrong.status_code, 'value="Falls"' in wrong.text) == (400, True)
     assert librarian.form(base, title=" ").status_code == 400
