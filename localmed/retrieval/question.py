@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from localmed.domain.findings import ALL, Question, Reading
 from localmed.text import language, medicines, synonyms
-from localmed.text.spelling import errors, is_near
+from localmed.text.spelling import by_shape, errors, is_near, shapes
 from localmed.text.tables import table
 
 MOST = 8  # readings of one question; a longer list nobody reads
@@ -111,6 +112,11 @@ def _names(ingredients: tuple[str, ...], spoken: str) -> str:
     return next(names, " ".join(ingredients) if spoken == "en" else "")
 
 
+@cache
+def _listed() -> Mapping[str, Sequence[str]]:
+    return by_shape(medicines.listed_names())
+
+
 def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[Reading]:
     known, listed = medicines.words(typed, by_ending=False), medicines.listed_names()
     ended = medicines.words(typed) - known  # by its ending a medicine, or one that is spelt wrongly (gentamycin)
@@ -118,7 +124,8 @@ def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[R
         word = match[0].lower()
         if not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
             continue
-        alike = [name for name in listed if is_near(word, name) and errors(word, name) == 1]
+        shaped = sorted({name for shape in shapes(word) for name in _listed().get(shape, ())})
+        alike = [name for name in shaped if is_near(word, name) and errors(word, name) == 1]
         spelt = {name: errors(word, name) for name in (*alike, "" if word in ended else near(word)) if name}
         best = [name for name, count in spelt.items() if count == min(spelt.values())]
         best = [name for name in best if name in listed] or best  # several that are alike: all of them are searched for

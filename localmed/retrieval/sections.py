@@ -20,7 +20,7 @@ from itertools import groupby
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.subjects import Subject, subjects
+from localmed.retrieval.subjects import subjects
 from localmed.retrieval.weights import of_terms
 from localmed.text import medicines
 from localmed.text.furniture import line_spans, states_nothing
@@ -79,15 +79,20 @@ def sections(
 
     def judged(one: Section) -> Section:
         above = " ".join((one.best.passage.title, *one.best.passage.headings))
-        text = " ".join((above, *(line.text for line in one.lines)))
-        held = any(it.is_in(text) for it in named)
-        others = [bool(named) and _is_about_another(line, "" if held else above, named) for line in one.lines]
+        of_lines = [medicines.names(line.text) if named else frozenset[str]() for line in one.lines]
+        held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
+        on = [any(it.is_among(names) for it in named) for names in of_lines]
+        if any(it.is_among(held) for it in named):  # a table's row on another medicine is not on the one asked about
+            others = [not its and _begins_with_a_medicine(line) for line, its in zip(one.lines, on, strict=True)]
+        else:  # nor is any line that names another, or stands below one
+            below = bool(named) and bool(medicines.ingredients(above))
+            others = [
+                below or bool(names and medicines.ingredients(line.text))
+                for line, names in zip(one.lines, of_lines, strict=True)
+            ]
         own = " ".join((above, *(line.text for line, other in zip(one.lines, others, strict=True) if not other)))
-        lacks = tuple(it.written for it in asked if not it.is_in(text if it.ingredients else own))
-        unmarked = [
-            other or (bool(lacking) and not any(it.is_in(line.text) for it in named))
-            for line, other in zip(one.lines, others, strict=True)
-        ]
+        lacks = tuple(it.written for it in asked if not (it.is_among(held) if it.ingredients else it.is_in(own)))
+        unmarked = [other or (bool(lacking) and not its) for other, its in zip(others, on, strict=True)]
         scores = [0.0 if other else score for score, other in zip(scored(one.lines), unmarked, strict=True)]
         return replace(one, lines=_marked(one.lines, scores, bool(near)), lacks=lacks)
 
@@ -145,14 +150,10 @@ def _marked(lines: tuple[Line, ...], scores: Sequence[float], by_meaning: bool) 
     )
 
 
-def _is_about_another(line: Line, above: str, asked: Sequence[Subject]) -> bool:
-    """Whether ``line`` is about other medicines than those ``asked`` about: a table's row that begins with one.
-
-    With the headings ``above``, of a section that has none asked about, any line that names one or stands below one.
-    """
+def _begins_with_a_medicine(line: Line) -> bool:
+    """Whether ``line`` is the row of a medicine in a table."""
     row = _FIRST_CELL.match(line.text)
-    about = f"{above} {line.text}" if above else row[1] if row else ""
-    return bool(medicines.ingredients(about)) and not any(one.is_in(line.text) for one in asked)
+    return bool(row and medicines.ingredients(row[1]))
 
 
 def _states_nothing(line: Line) -> bool:

@@ -8,7 +8,7 @@ authors that their documents answer 2 have such a word, a name and a medicine; o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from localmed.domain.findings import Closeness, Question
@@ -37,9 +37,11 @@ class Subject:
 
     def is_in(self, text: str) -> bool:
         """Whether ``text`` names it."""
-        if self.names:
-            return bool(self.names.matches(fold(text)))
-        return medicines.names(text).issuperset(self.ingredients)
+        return bool(self.names.matches(fold(text))) if self.names else self.is_among(medicines.names(text))
+
+    def is_among(self, named: Set[str]) -> bool:
+        """Whether it is a medicine, and one of those ``named``."""
+        return bool(self.ingredients) and named >= {*self.ingredients}
 
 
 def subjects(read: Question) -> tuple[Subject, ...]:

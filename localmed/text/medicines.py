@@ -47,6 +47,7 @@ class _Table:
     names: Names = field(default_factory=lambda: Names(()))
     salts: Names = field(default_factory=lambda: Names(()))
     unlisted: re.Pattern[str] = re.compile("(?!)")
+    stems: re.Pattern[str] = re.compile("(?!)")  # without which nothing unlisted is there; ten times as fast
 
 
 @cache
@@ -75,6 +76,11 @@ def _table() -> _Table:
         written += names
     made.names, made.salts = Names(written), Names(listed(data["salts"]["english"]))
     made.unlisted = _unlisted(made)
+    ends = "|".join(name for name in made.endings if name.isascii())
+    others = "|".join(
+        (*(rf"(?<![a-z]){name}" for name in made.prefixes), *(it for it in made.endings if not it.isascii()))
+    )
+    made.stems = re.compile(rf"(?:{ends})s?(?![a-z])|{others}")
     return made
 
 
@@ -115,7 +121,7 @@ def _listed(made: _Table, folded: str) -> Iterator[Mention]:
 
 
 def _by_ending(made: _Table, folded: str) -> Iterator[Mention]:
-    for match in made.unlisted.finditer(folded):
+    for match in made.unlisted.finditer(folded) if made.stems.search(folded) else ():
         ending = match["han"] or next(name for name, part in match.groupdict().items() if part)
         written = match[0] if match["han"] or ending.endswith("s") else match[0].removesuffix("s")
         if written in _NO_ENDING:

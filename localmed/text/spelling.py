@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 LEAST, TWO = 6, 9  # letters of a word that may have one typing error, and two
 # What says something else by a letter or two: "hyperthyroidism" is no misspelt "hypothyroidism".
 _PREFIXES = ("hyper", "hypo", "macro", "micro", "intra", "inter", "infra", "ante", "anti", "peri", "pre", "endo", "epi")
@@ -14,9 +16,10 @@ def allowed(word: str) -> int:
 
 def is_near(word: str, other: str) -> bool:
     """Whether ``word`` may be a misspelt ``other``."""
+    if abs(len(word) - len(other)) > allowed(word):
+        return False
     prefixes = [next((one for one in _PREFIXES if it.startswith(one)), "") for it in (word, other)]
-    same = prefixes[0] == prefixes[1] or "" in prefixes
-    if not same or abs(len(word) - len(other)) > allowed(word):
+    if prefixes[0] != prefixes[1] and "" not in prefixes:
         return False
     count = errors(word, other)
     first = word[:count] == other[:count] or word[:2] == other[1::-1]
@@ -34,3 +37,17 @@ def errors(word: str, other: str) -> int:
                 this[-1] = min(this[-1], before[column - 2] + 1)
         before, last = last, this
     return last[-1]
+
+
+def shapes(word: str) -> set[str]:
+    """``word``, and ``word`` without each of its letters: of two words that are one error apart some are the same."""
+    return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))}
+
+
+def by_shape(names: Iterable[str]) -> Mapping[str, list[str]]:
+    """``names`` by their shapes: those that one error may make of a word are found without comparing it with each."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        for shape in shapes(name):
+            found.setdefault(shape, []).append(name)
+    return found

@@ -1,7 +1,7 @@
 """Receipts: the sections that speak of a question, with the sentences nearest to it marked. Nothing judges them.
 
-Every workflow that asks the library begins here; without a chat model this is the whole answer. What two of the first
-sections say otherwise (``retrieval.conflicts``) stands above everything.
+Every workflow that asks the library begins here; without a chat model this is the whole answer. Where two of them say
+otherwise (``retrieval.conflicts``), one folded line above says so.
 """
 
 from __future__ import annotations

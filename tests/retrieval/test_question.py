@@ -71,7 +71,7 @@ def test_a_typing_error_is_read_as_the_librarys_spelling() -> None:
         ("Elliquis dose", "eliquis apixaban"),
         ("Eliqius几片", "eliquis 阿哌沙班"),
         ("Augmentn dose", "augmentin co amoxiclav"),
-        ("prednislone", "prednisone prednisolone"),  # both are as near
+        ("prednislone", "prednisolone prednisone"),  # both are as near
         ("calcium gluconate dose", ""),
         ("hyperthyroidism", ""),
         ("breathing", ""),  # two errors from a brand
