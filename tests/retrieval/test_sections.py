@@ -134,6 +134,15 @@ def test_the_row_of_another_medicine_is_not_marked(
     assert tuple(line.text for line in section.marks) == marked
 
 
+@pytest.mark.parametrize(("typed", "marked"), [("codeine dose", 0), ("daily dose", 1)])
+def test_what_stands_below_the_name_of_another_medicine_is_not_marked(
+    index: LexicalIndex, typed: str, marked: int
+) -> None:
+    below = of_section("Give 40 mg once a day.", "Enoxaparin", "0-")
+    (section,) = made(index, (below,), typed, 0, similar={below.id: (0.9,)})
+    assert len(section.marks) == marked
+
+
 def test_a_section_tells_what_of_the_question_it_does_not_name(index: LexicalIndex) -> None:
     table = of_section("\n".join((*ROWS, "Medicine: Doxycycline; Dose: 100 mg, not in children")), "Doses", "0-")
     asked = "paracetamol or warfarin for a child, she is pregnant and breastfeeding"
