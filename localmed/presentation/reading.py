@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,11 +10,9 @@ from localmed.domain import Passage
 from localmed.messages import joined
 from localmed.presentation.finding import WITHIN, Piece
 from localmed.presentation.neutral import one_line
-from localmed.text.language import sentences
+from localmed.text.furniture import spans
 
 PART = 3_000  # characters of a part: about a printed page
-
-_ROW = re.compile(r"[^\n]+")
 
 Mark = tuple[Passage, int, int]  # characters of a passage
 
@@ -53,8 +50,7 @@ def headed(part: Sequence[Passage], marks: Sequence[Mark], language: str) -> tup
 def _pieces(passage: Passage, marks: Sequence[Mark]) -> Iterator[Piece]:
     text, last = passage.text, 0
     own = [(start, end) for one, start, end in marks if one.id == passage.id]
-    spans = [row.span() for row in _ROW.finditer(text)] if passage.table else sentences(text)
-    for start, end in spans:
+    for start, end in spans(passage):
         marked = any(start < last_one and first < end for first, last_one in own)
         breaks = last == 0 or "\n" in text[last:start]
         yield Piece(one_line(text[start:end]), marked, breaks, passage.table)

@@ -271,7 +271,7 @@ def flagged(text: str) -> Mapping[str, tuple[str, ...]]:
     for name, combinations in _table().flags.items():
         whole = next((one for one in combinations if all(sign in present for sign in one)), ())
         if whole:
-            said = dict.fromkeys(present[sign] for sign in whole)
+            said = dict.fromkeys(filter(None, (present[sign] for sign in whole)))
             made[name] = tuple(one for one in said if not any(one in other for other in said if other != one))
     return made
 
@@ -299,22 +299,22 @@ def signs(text: str) -> Mapping[str, str]:
         ):
             continue
         for name, sign in made.signs.items():
-            if name in present or not (said := _said(clause, read, sign)):
+            if name in present or (said := _said(clause, read, sign)) is None:
                 continue
             if not (sign.unless and _says(read, made.signs[sign.unless].wordings)):
                 present[name] = said
     return present
 
 
-def _said(clause: str, read: Clause, sign: _Sign) -> str:
-    """The first wording of the sign that stands in the clause where nothing denies it, "" if none does."""
+def _said(clause: str, read: Clause, sign: _Sign) -> str | None:
+    """The words of the sign that stand in the clause where nothing denies them, None if none do."""
     for wording in sign.wordings:
         for number, match in enumerate(read.matches(wording)):
             if number == TRIED:
                 break
             if not negation.denied(clause, match.start) and not _cut(clause, match.end):
                 return clause[match.start : match.end].replace(MEDICINE, "").strip()
-    return ""
+    return None
 
 
 @cache

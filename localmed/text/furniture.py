@@ -48,12 +48,15 @@ def furniture(passage: Passage) -> frozenset[int]:
     return frozenset(starts)
 
 
+def spans(passage: Passage) -> list[tuple[int, int]]:
+    """Where the sentences of ``passage`` stand, or the rows of a table."""
+    return [row.span() for row in _ROW.finditer(passage.text)] if passage.table else sentences(passage.text)
+
+
 def line_spans(passage: Passage) -> list[tuple[int, int]]:
-    """Where the sentences of ``passage`` stand, or the rows of a table, without furniture."""
-    if passage.table:
-        return [row.span() for row in _ROW.finditer(passage.text)]
+    """The same without furniture."""
     around = furniture(passage)
-    return [(start, end) for start, end in sentences(passage.text) if start not in around]
+    return [(start, end) for start, end in spans(passage) if start not in around]
 
 
 def states_nothing(text: str, headings: Iterable[str] = ()) -> bool:
