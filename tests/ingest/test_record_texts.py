@@ -142,7 +142,8 @@ def test_a_clear_list_of_medicines(written: str, medicines: tuple[str, ...]) -> 
     [
         ("Problems: asthma, gout; CKD 4", ("asthma", "gout", "CKD 4"), []),
         ("PMH: gout; no diabetes, asthma", ("gout",), ["no diabetes, asthma"]),
-        ("PMH: asthma. No diabetes.", ("asthma",), []),
+        ("PMH: asthma. No diabetes.", ("asthma",), ["No diabetes"]),
+        ("PMH: HTN: no; asthma: yes", (), ["HTN: no", "asthma: yes"]),
         ("Problems:\n- asthma\n- gout\n(both ruled out)", (), ["- asthma", "- gout", "(both ruled out)"]),
         ("Problems: family history of breast cancer", (), ["family history of breast cancer"]),
         ("Problems: atrial fibrillation, on warfarin", ("atrial fibrillation",), []),
@@ -167,6 +168,12 @@ def test_a_list_of_problems(written: str, problems: tuple[str, ...], quoted: lis
     assert of_kind(record, EntryKind.UNREAD) == quoted
 
 
+def test_what_follows_an_allergy_on_its_line_is_quoted() -> None:
+    record = record_of("Allergies: penicillin. Sulfa. Latex. PMH: gout.\nLives alone.")
+    assert (record.allergies, record.problems) == (("penicillin",), ("gout",))
+    assert of_kind(record, EntryKind.UNREAD) == ["Sulfa", "Latex"]
+
+
 def test_a_list_is_quoted_with_its_heading() -> None:
     (entry,) = record_of("Allergies: penicillin (rash, 2 years)").entries
     assert (entry.text, entry.words) == ("penicillin (rash, 2 years)", "Allergies: penicillin (rash, 2 years)")
@@ -181,6 +188,7 @@ def test_a_list_is_quoted_with_its_heading() -> None:
         ("Allergies: NKDA", True),
         ("过敏史：否认药物及食物过敏史。", True),
         ("Allergies: none known.\nGets a rash with penicillin.", False),
+        ("Allergies: no\npenicillin", False),
         ("sumatriptan gave chest tightness -> not allergy\nPropranolol no (asthma as a teen).", False),
         ("过敏：左氧本次不算。碘造影剂休克", False),
         ("Allergies: not asked.", False),

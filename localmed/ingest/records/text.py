@@ -55,6 +55,7 @@ _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # of a list that stands behind its he
 _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
+_ON_ITS_LINE = re.compile(r"(?:[^.。;；\n]|\.(?=\S))*[^.。;；\s](?:[^.。;；\n]|\.(?=\S))*")
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
@@ -131,6 +132,7 @@ def from_prose(text: str) -> PatientRecord:
     once = tuple({(entry.kind, fold(entry.text), entry.words): entry for entry in reversed(read)}.values())[::-1]
     lists = {name: entries((entry.text for entry in once if entry.kind is kind), name) for name, kind in _KINDS.items()}
     empty = {one.name for one in prose.lists if _SAYS_NONE.fullmatch(text, one.start, one.end)}
+    empty -= {one.name for one in prose.lists if medicines.mentions(_behind(prose, one))}  # "Allergies: no\npenicillin"
     filled = {name for name, (texts, _) in lists.items() if texts}
     filled |= {"results", *["medications"][: len(named)], *["allergies"][: len(quoted)]}  # or it may stand elsewhere
     notes: list[Message] = [note for _, cut in lists.values() for note in cut]
@@ -200,6 +202,11 @@ class _Prose:
         """The sentence that holds ``place``."""
         return self.sentences[max(0, bisect_right(self._starts, place) - 1)]
 
+    def line_end(self, place: int) -> int:
+        """Where the line of ``place`` ends, or the next headed list begins."""
+        begins = (self._headings[one.start] for one in self.lists if one.start > place)
+        return min(_LINE_END.search(self.text, place).start(), *begins, len(self.text))  # type: ignore[union-attr]  # there is an end
+
     @cached_property
     def stopped(self) -> frozenset[str]:
         """The ingredients of which a sentence, or a heading that none is known by, may say that they are not taken."""
@@ -251,6 +258,11 @@ def _items(prose: _Prose, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield first, first + len(text)
 
 
+def _behind(prose: _Prose, one: _List) -> str:
+    """The line behind a list, in its section."""
+    return prose.text[one.end : one.until].lstrip(" \t.。;；\n").split("\n", 1)[0]
+
+
 def _others(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     """Problems or allergies. A list of lines is in doubt as a whole, one in a line from semicolon to semicolon."""
     text = prose.text[one.start : one.end]
@@ -274,7 +286,7 @@ def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     has a name or an amount, and no word of the list, or of a line behind it that names none, leaves it in doubt, nor
     any sentence of the record that names the same medicine.
     """
-    behind = prose.text[one.end : one.until].lstrip(" \t.。;；\n").split("\n", 1)[0]
+    behind = _behind(prose, one)
     around = prose.text[one.start : one.end] + ("" if medicines.mentions(behind) else f"\n{behind}")
     items = [(span, *_beside(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
     sure = not any(cue.search(around) for cue in (*_DOUBT, _HARM, _YEAR))
@@ -397,3 +409,8 @@ def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntr
     for start, end in sorted(chain(items, outside)):
         if start not in covered and _QUOTED.search(prose.text, start, end):
             yield prose.entry(EntryKind.UNREAD, start, end)
+    for one in lists:  # "Allergies: penicillin. Sulfa. Latex", "PMH: HTN: no; asthma: yes": the line may go on with it
+        if one.name != "medications" and not _NEW_LINE.match(prose.text, one.start):
+            for rest in _ON_ITS_LINE.finditer(prose.text, one.end, prose.line_end(one.end)):
+                if rest.start() not in covered and _is_short(rest[0].strip()):
+                    yield prose.entry(EntryKind.UNREAD, *rest.span())
