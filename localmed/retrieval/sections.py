@@ -2,18 +2,19 @@
 
 A section is the passages of one heading of one document in reading order; its place is that of its best passage. What
 only stands around the text (running heads, foot lines) is left out. The sentences nearest to the question are marked,
-by meaning and by the question's rare words; the marks may be wrong and hide nothing. What states nothing by itself (a
-number, a bullet, a lone heading) is never marked, nor a row of a table that was not read with certainty, nor what is
-about another medicine than the one asked about. Where the library lacks something of the question, only lines that name
-a medicine asked about are marked. A section tells what of the question neither it nor its headings name. A section of a
-study has the sentences that say whom the study is about, where a heading of the document says that they do.
+by meaning and by the question's rare words; the marks may be wrong and hide nothing. Never marked: what states nothing
+by itself (a number, a bullet, a lone heading); a row of a table that was not read with certainty, or of a range without
+a number of the question; what is about another medicine than the one asked about; and what does not name the child or
+the pregnancy asked about. Where the library lacks something of the question, only lines that name a medicine asked
+about are marked. A section tells what of the question neither it nor its headings name. A section of a study has the
+sentences that say whom the study is about, where a heading of the document says that they do.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -22,7 +23,7 @@ from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import subjects
 from localmed.retrieval.weights import of_terms
-from localmed.text import medicines
+from localmed.text import measures, medicines
 from localmed.text.furniture import line_spans, states_nothing
 from localmed.text.tables import cues
 
@@ -69,6 +70,7 @@ def sections(
     weights = of_terms(f"{read.typed} {read.further}", index)
     asked = [one for one in subjects(read) if one.written not in lacking]
     named = [one for one in asked if one.ingredients]
+    values = [float(number.replace(",", "")) for number in re.findall(measures.NUMBER, read.typed)]
 
     def scored(lines: tuple[Line, ...]) -> list[float]:
         counts = Counter(line.passage.id for line in lines)  # lines cut otherwise than when they were encoded: no marks
@@ -92,7 +94,11 @@ def sections(
             ]
         own = " ".join((above, *(line.text for line, other in zip(one.lines, others, strict=True) if not other)))
         lacks = tuple(it.written for it in asked if not (it.is_among(held) if it.ingredients else it.is_in(own)))
-        unmarked = [other or (bool(lacking) and not its) for other, its in zip(others, on, strict=True)]
+        other_people = any(it.written in lacks for it in asked if not it.ingredients)
+        unmarked = [
+            other_people or other or (bool(lacking) and not its) or _of_other_values(line, values)
+            for line, other, its in zip(one.lines, others, on, strict=True)
+        ]
         scores = [0.0 if other else score for score, other in zip(scored(one.lines), unmarked, strict=True)]
         return replace(one, lines=_marked(one.lines, scores, bool(near)), lacks=lacks)
 
@@ -154,6 +160,12 @@ def _begins_with_a_medicine(line: Line) -> bool:
     """Whether ``line`` is the row of a medicine in a table."""
     row = _FIRST_CELL.match(line.text)
     return bool(row and medicines.ingredients(row[1]))
+
+
+def _of_other_values(line: Line, values: Collection[float]) -> bool:
+    """Whether ``line`` is the row of a table for a range that holds none of the question's ``values``."""
+    row = _FIRST_CELL.match(line.text) if line.passage.table else None
+    return bool(row and measures.holds(row[1], values) is False)
 
 
 def _states_nothing(line: Line) -> bool:

@@ -153,6 +153,34 @@ def test_a_section_tells_what_of_the_question_it_does_not_name(index: LexicalInd
     assert section.lacks == (), "by any name"
 
 
+BANDS = (
+    "Clearance: 30 mL/min or more; Dose: 40 mg",
+    "Clearance: 15 to 29; Dose: 20 mg",
+    "Clearance: Not known; Dose: ask",
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "marked"),
+    [("dose in bad kidneys", BANDS[2:]), ("dose, clearance 20", BANDS[1:]), ("her clearance is 1,030", BANDS[::2])],
+)
+def test_of_rows_for_ranges_those_with_a_number_of_the_question_are_marked(
+    index: LexicalIndex, typed: str, marked: tuple[str, ...]
+) -> None:
+    table = replace(of_section("\n".join(BANDS), "Doses", "0-"), table=True)
+    (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9, 0.9, 0.9)})
+    assert tuple(line.text for line in section.marks) == marked
+
+
+@pytest.mark.parametrize(("heading", "marked"), [("Doses", 0), ("Doses in pregnancy", 1)])
+def test_what_does_not_name_the_people_asked_about_is_not_marked(
+    index: LexicalIndex, heading: str, marked: int
+) -> None:
+    dose = of_section("Enoxaparin 40 mg once a day.", heading, "0-")
+    (section,) = made(index, (dose,), "enoxaparin, 20 weeks pregnant", 0, similar={dose.id: (0.9,)})
+    assert len(section.marks) == marked
+
+
 def test_where_the_library_lacks_something_only_lines_that_name_what_it_has_are_marked(index: LexicalIndex) -> None:
     table = of_section("\n".join(ROWS), "Doses", "0-")
     for asked, lacking, marked in (

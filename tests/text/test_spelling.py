@@ -27,6 +27,7 @@ def test_typing_errors_are_counted(word: str, other: str, count: int) -> None:
     [
         ("eliqius", "eliquis", True),
         ("leiquis", "eliquis", True),  # the first two letters in the other order
+        ("lexane", "clexane", True),  # without its first letter
         ("dosse", "dose", False),  # too short to tell
         ("elliqis", "eliquis", False),  # two errors in seven letters
         ("spironlacton", "spironolactone", True),

@@ -271,8 +271,10 @@ def _others(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
         doubt = whole or _doubtful(clause[0])
         for start, end in [clause.span()] if doubt else _items(prose, *clause.span()):
             item = prose.text[start:end]
-            if _LETTER.search(item) and not (one.name == "problems" and not doubt and medicines.mentions(item)):
-                yield prose.entry(EntryKind.UNREAD if doubt or not _is_short(item) else _KINDS[one.name], start, end)
+            treated = one.name == "problems" and bool(medicines.mentions(item))  # "AF (on apixaban)"
+            if _LETTER.search(item) and (doubt or not treated or _beside(item)[2]):
+                unsure = doubt or treated or not _is_short(item)
+                yield prose.entry(EntryKind.UNREAD if unsure else _KINDS[one.name], start, end)
 
 
 def _is_short(item: str) -> bool:
