@@ -98,7 +98,7 @@ def shown(
     part: int = 0,
 ) -> Response:
     """A source on its page."""
-    return _page(visit, part, values_of(visit, source, base, (start, end), page, zoom, bool(part), answer))
+    return _page(visit, part, values_of(visit, source, base, (start, end), page, zoom, part == 1, answer))
 
 
 def _page(visit: Visit, part: int, values: dict[str, Any]) -> Response:
@@ -185,7 +185,7 @@ def found(visit: Asking, evidence: Source, base: Base, words: Typed = "", part: 
     """Where the document of a source holds ``words``, above the source's page."""
     sought = clean(words).strip()[:TYPED]
     places = lookups.places_in(visit.session, evidence.passage.document_id, sought) if sought else []
-    values = values_of(visit, evidence, base, beside=bool(part))
+    values = values_of(visit, evidence, base, beside=part == 1)
     values |= {"sought": sought, "places": [_place(*one) for one in places[:PLACES]]}
     values["more"] = len(places) - len(values["places"])
     return _page(visit, part, values)

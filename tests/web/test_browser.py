@@ -125,6 +125,73 @@ def test_with_the_keyboard_alone(client: Clients, browser: OpenWindow) -> None:
 
 
 @pytest.mark.slow
+def test_the_focus_is_never_lost(client: Clients, browser: OpenWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    window = browser(client, viewport=WIDE, locale="en-GB")
+    window.sign_in("reader")
+    page, keys = window.page, window.page.keyboard
+
+    def at(selector: str) -> bool:
+        return bool(page.evaluate("(selector) => document.activeElement.matches(selector)", selector))
+
+    keys.type(QUESTION)
+    keys.press("Enter")
+    page.wait_for_selector("[data-answer] .card", timeout=60_000)
+    answer = page.url
+    keys.press("ArrowDown")
+    assert at("article:nth-of-type(1) h3 a")
+    keys.press("Tab")
+    assert at("article:nth-of-type(1) [data-copy-section]"), "what is copied is the section whose heading had the focus"
+    keys.press("ArrowDown")
+    assert at("article:nth-of-type(2) h3 a")
+    tab_in(window, "[data-pane] [name=words]")
+    keys.press("Escape")
+    assert page.is_hidden("[data-pane]")
+    assert at("article:nth-of-type(1) h3 a"), "the page beside, which nobody opened, is that of the first section"
+
+    for opener, pressed, then in (("", ".who [name=language]", ".who [name=language]"),
+                                  (".menu summary", ".menu [value=dark]", ".menu summary")):  # fmt: skip
+        if opener:
+            tab_in(window, opener)
+            keys.press("Enter")
+        tab_in(window, pressed)
+        page.evaluate("document.querySelector('main').dataset.old = ''")
+        keys.press("Enter")
+        page.wait_for_selector("main:not([data-old])")
+        page.wait_for_selector(f"{then}:focus")
+
+    page.set_viewport_size({"width": 420, "height": 800})
+    page.goto(answer)
+    page.wait_for_selector("[data-focus]:focus")
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    page.wait_for_selector(".whole [data-focus]:focus")
+    tab_in(window, "[data-key=larger]")
+    keys.press("Enter")
+    page.wait_for_selector(".whole .zoom2")
+    assert at("[data-key=larger]"), "the same button once more"
+    tab_in(window, ".whole [name=words]")
+    keys.type("dose")
+    keys.press("Enter")
+    page.wait_for_selector(".whole .places")
+    assert at(".whole [name=words]")
+    keys.press("Escape")
+    page.wait_for_url(answer)
+
+    monkeypatch.setattr(Session, "ask", lambda *_, **__: time.sleep(2))
+    page.goto(window.url)
+    keys.type(QUESTION)
+    tab_in(window, "form[data-ask] button")
+    keys.press("Enter")
+    page.wait_for_selector("[data-cancel]:visible")
+    keys.press("Escape")
+    page.wait_for_selector("[data-failure]:visible")
+    assert at("#question"), "a question that is stopped can be asked anew"
+    page.goto(window.url + "/guide")
+    keys.press("Escape")
+    page.wait_for_url(window.url + "/")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [True, False])
 def test_a_reading_is_left_out_and_brought_back_by_keyboard(client: Clients, browser: OpenWindow, script: bool) -> None:
     window = browser(client, locale="zh-CN", java_script_enabled=script)

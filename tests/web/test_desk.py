@@ -228,7 +228,7 @@ def test_a_text_is_read_to_its_end_and_marked_only_where_it_was_found(copied_cli
             break
         page = reader.get(after[1].replace("&amp;", "&")).text
     assert len(seen) > 1
-    assert [name for page in seen for name in dict.fromkeys(re.findall(r"<h3>(.*?)</h3>", page))][-1] == "Dose"
+    assert [name for page in seen for name in dict.fromkeys(re.findall(r"<h2>(.*?)</h2>", page))][-1] == "Dose"
     assert '<td data-column="First choice">Zolicillin 500 mg</td>' in seen[-1]
     found = source_links(reader.form("/ask", question="Zolicillin").text)[0]
     assert "<mark>Zolicillin 500 mg</mark>" in reader.get(found).text, "at the part where it stands"

@@ -103,7 +103,7 @@ def test_a_withdrawal_holds_at_once_and_asks_why(copied_clients: Clients) -> Non
     copied_clients("reader").form("/ask", question="Antibiotics within one hour in septic shock?")
     page = librarian.form(f"/library/documents/{sepsis}/withdraw", reason="recalled").text
     assert " · librarian · recalled</p>" in page
-    assert f"<p>{said('web.documents.answers_why', count=1)}</p>" in page
+    assert f"<dt>{said('web.documents.answers')}</dt><dd>1</dd>" in page
     assert "reader" not in page, "who asked is for the safety officer"
     assert said("web.notice.withdrawn") in page
     assert "Reinstate" in page

@@ -58,6 +58,7 @@
     const page = new DOMParser().parseFromString(policy.createHTML(await reply.text()), "text/html");
     const fields = () => [...document.querySelectorAll("main :is(textarea, select, input:not([type=hidden], [type=file]))")];
     const typed = fields().map(({ name, value, checked }) => ({ name, value, checked }));
+    const open = document.getElementById("menu").checked;
     for (const [name, value] of Object.entries(page.documentElement.dataset)) document.documentElement.dataset[name] = value;
     document.documentElement.lang = page.documentElement.lang;
     document.title = page.title;
@@ -68,6 +69,8 @@
       if (!["checkbox", "radio"].includes(field.type)) field.value = was.value;
       else if (was.value === field.value) field.checked = was.checked; // the list may have changed meanwhile
     });
+    document.getElementById("menu").checked = open;
+    document.querySelector(event.submitter.name === "language" ? ".who [name=language]" : ".menu summary").focus();
   });
 
   // A form is sent once, however often somebody clicks.
@@ -112,19 +115,20 @@
     }
   });
 
-  // A source opens in the pane beside the answer where there is room for it; else its link leads to its own page.
+  // A source opens in the pane beside the answer where there is room for it; else its link leads to its own page. There its
+  // pages are turned in place: the button keeps the focus, and Esc leads back to the answer.
   const WIDE = 1120;
   let opener = null;
   const close = (pane) => {
     pane.hidden = true;
     for (const link of document.querySelectorAll("[data-source][aria-current]")) link.removeAttribute("aria-current");
-    if (opener && opener.isConnected) opener.focus();
+    (opener?.isConnected ? opener : pane.closest(".beside").querySelector("a[data-source]")).focus();
     opener = null;
   };
   const openSource = async (link, pane, sent) => {
     const url = new URL(link.href || link.action);
-    if (!sent) url.searchParams.set("part", "1");
-    const beside = !pane.contains(link);
+    const beside = !pane.contains(link), whole = pane.matches(".whole");
+    if (!sent) url.searchParams.set("part", whole ? "2" : "1");
     if (beside) opener = link;
     const reply = await fetch(url, { ...sent, headers: { accept: "text/html" } });
     if (reply.redirected) return window.location.replace("/login?notice=signed_out");
@@ -135,6 +139,7 @@
       link.setAttribute("aria-current", "true");
     }
     if (!reply.ok) return sent ? link.submit() : window.location.assign(link.href);
+    if (whole && !sent) history.replaceState(null, "", link.href);
     pane.hidden = false;
     pane.classList.remove("first");
     pane.scrollTop = 0; // before: a picture that the browser has already is scrolled to its mark as it is put
@@ -144,26 +149,31 @@
   };
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-source]");
-    const pane = link && (link.closest(".beside") || document.querySelector(".answer")?.parentElement)?.querySelector("[data-pane]");
+    const whole = link?.closest(".whole"), pane = whole ?? link?.closest(".beside")?.querySelector("[data-pane]");
     const asking = pane && pane.closest("[data-progress]"); // to leave the page would cancel the question
-    if (!pane || (window.innerWidth < WIDE && !asking) || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (!pane || (window.innerWidth < WIDE && !asking && !whole) || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     openSource(link, pane);
   });
   document.addEventListener("submit", (event) => { // what is looked for in a document is shown in the pane
-    const form = event.target.closest("form[data-find]"), pane = form?.closest("[data-pane]");
+    const form = event.target.closest("form[data-find]"), pane = form?.closest("[data-pane], .whole");
     if (!pane) return;
     event.preventDefault();
     const body = new URLSearchParams(new FormData(form));
-    body.set("part", "1");
+    body.set("part", pane.matches(".whole") ? "2" : "1");
     openSource(form, pane, { method: "POST", body });
   });
-  document.addEventListener("keydown", (event) => { // Esc closes the page beside, goes back from a page by itself, then to the box
+  // Esc closes what was opened, the page beside or the menu, and stops a question; from a page by itself it leads back, else to the box.
+  const box = () => [...document.querySelectorAll("#question, #follow-up")].find((one) => one.offsetParent);
+  document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+    const menu = document.querySelector(".menu[open]"), cancel = document.querySelector("[data-progress]:not([hidden]) [data-cancel]");
+    if (menu) { menu.open = false; return menu.firstElementChild.focus(); }
     const pane = [...document.querySelectorAll("[data-pane]:not([hidden])")].find((one) => one.offsetParent);
     if (pane && (opener || pane.contains(document.activeElement) || !pane.matches(".first"))) return close(pane);
-    if (document.querySelector(".whole .source")) return history.back();
-    document.querySelector("#question")?.focus();
+    if (cancel) return cancel.click();
+    if (document.querySelector(".whole")) return history.back();
+    box()?.focus();
   });
   // What is copied of a section, by its button or by hand, carries where it stands and what was asked.
   const cited = (card, text) => [text.trim(), card.dataset.cited, card.closest("[data-state]")?.dataset.state].filter(Boolean).join("\n\n");
@@ -208,6 +218,15 @@
       if (reply && (reply.status === 410 || reply.status === 401 || reply.status === 404)) window.location.replace(article.dataset.path);
     }
   }, 5000);
+
+  // How far a job is is put in its place, so that the focus stays; what has ended leads to the page after it.
+  const watch = async () => {
+    const job = document.querySelector("[data-job]");
+    const reply = job && await fetch("?watch=1", { headers: { accept: "text/html" } }).catch(() => null);
+    if (reply && (reply.redirected || !reply.ok)) return window.location.replace(reply.url);
+    if (reply) localmed.put(job, new DOMParser().parseFromString(policy.createHTML(await reply.text()), "text/html").querySelector("[data-job]").innerHTML);
+  };
+  setInterval(watch, 2000);
 
   // Where the server is away the page says so, and nothing on it leads to the browser's own error page.
   const lives = () => fetch("/health/live").then((reply) => reply.ok, () => false), away = () => document.querySelector("[data-away]");
@@ -279,6 +298,7 @@
       if (error.name !== "AbortError") fail(failure.dataset.lost);
     } finally {
       for (const button of form.querySelectorAll("button")) button.disabled = false;
+      if (!failure.hidden) (form.querySelector("textarea") ?? button)?.focus({ preventScroll: true });
     }
   };
   localmed.wirings.push((root) => {
@@ -343,12 +363,12 @@
 
   // Keys: "/" leads to the box; from the heading of an answer, or a section, up and down lead to the next section.
   document.addEventListener("keydown", (event) => {
-    const field = event.target.closest("input, textarea, select"), box = [...document.querySelectorAll("#question, #follow-up")].find((one) => one.offsetParent);
-    if (field || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "/" && box) { event.preventDefault(); box.focus(); return box.select(); }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/" && box()) { event.preventDefault(); box().focus(); return box().select(); }
     if (event.key === "?") return window.location.assign("/guide");
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], links = [...document.querySelectorAll(".card h3 a[data-source]")];
-    const at = links.indexOf(event.target);
+    const links = [...document.querySelectorAll(".card h3 a[data-source]")];
+    const at = links.findIndex((link) => link.closest(".card").contains(event.target));
     if (!step || (at < 0 && !event.target.matches("[data-focus]"))) return;
     const next = links[at + step];
     if (!next) return;
@@ -387,7 +407,7 @@
     for (const form of root.querySelectorAll("form[data-upload]")) form.addEventListener("submit", (event) => {
       event.preventDefault();
       const find = (selector) => form.querySelector(selector), failure = find("[role=alert]"), bar = find("progress"), abort = find("[data-abort]");
-      const show = (words, busy) => { failure.textContent = words; failure.hidden = !words; bar.hidden = abort.hidden = !busy; find("button").disabled = busy; };
+      const show = (words, busy) => { failure.textContent = words; failure.hidden = !words; bar.hidden = abort.hidden = !busy; find("button").disabled = busy; (busy ? abort : find("button")).focus(); };
       const size = [...find("[type=file]").files].reduce((sum, file) => sum + file.size, 0);
       if (size > Number(form.dataset.upload)) return show(form.dataset.large, false);
       const request = new XMLHttpRequest();
