@@ -5,7 +5,7 @@ A section longer than ``OPEN`` characters is open around its marks; the rest of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -94,7 +94,7 @@ class SectionView:
 
     ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the source ``marker``, which
     is the passage ``passage_id`` of ``document``. ``whole``: it is one of the first, which are shown with their text.
-    ``pictures`` stand in the place of tables that may be torn. ``paged``: its document has pages.
+    ``pictures`` stand in the place of tables that may be torn. ``pages`` hold its marks, without any its first line.
     """
 
     title: str
@@ -113,7 +113,7 @@ class SectionView:
     cut: str
     whole: bool
     pictures: tuple[Picture, ...] = ()
-    paged: bool = False
+    pages: tuple[int, ...] = ()
 
     @property
     def sentence(self) -> Piece:
@@ -252,8 +252,13 @@ def _section(
         words(message("finding.cut"), language) if section.cut else "",
         whole,
         tuple(Picture(one.marker, one.passage.id, len(one.passage.text)) for one in _doubtful(section, known)),
-        bool(known[marker].passage.spans),
+        tuple(sorted(_pages_of(section.marks or section.lines[:1], known))),
     )
+
+
+def _pages_of(lines: Iterable[ShownLine], known: dict[str, Evidence]) -> set[int]:
+    """The pages on which ``lines`` begin; none in a document without pages."""
+    return {box.page for line in lines for box in known[line.marker].passage.boxes(line.start, line.end)[:1]}
 
 
 def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidence]:

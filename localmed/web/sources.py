@@ -144,6 +144,7 @@ def values_of(
         "spoken": passage.language if passage.language in LANGUAGES else visit.language,
         "governed": document.governance if document else Governance(),
         "base": base,
+        "marked": sorted({box.page for one, *place in marks for box in one.boxes(*place)[:1]}),
         "query": f"start={marked[0]}&end={marked[1]}" if marked else "start=0",
         "zoom": zoom if zoom in ZOOMS else ZOOMS[0],
         "zooms": ZOOMS,
@@ -181,11 +182,11 @@ def document(visit: Asking, document_id: str) -> Response:
 
 @router.post(ANSWER + "/find")
 @router.post(LIBRARY + "/find")
-def found(visit: Asking, evidence: Source, base: Base, words: Typed = "", part: Part = 0) -> Response:
+def found(visit: Asking, evidence: Source, base: Base, words: Typed = "", page: Part = 0, part: Part = 0) -> Response:
     """Where the document of a source holds ``words``, above the source's page."""
     sought = clean(words).strip()[:TYPED]
     places = lookups.places_in(visit.session, evidence.passage.document_id, sought) if sought else []
-    values = values_of(visit, evidence, base, beside=part == 1)
+    values = values_of(visit, evidence, base, page=page, beside=part == 1)
     values |= {"sought": sought, "places": [_place(*one) for one in places[:PLACES]]}
     values["more"] = len(places) - len(values["places"])
     return _page(visit, part, values)

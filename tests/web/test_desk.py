@@ -10,7 +10,7 @@ import pytest
 
 from localmed.domain import Collection, Receipts, SearchFilter, ShownLine
 from localmed.ingest.manifest import Manifest
-from localmed.presentation.finding import Piece, blocks
+from localmed.presentation.finding import Piece, blocks, view
 from localmed.site import changes, importing, lookups, page_images
 from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
@@ -106,6 +106,19 @@ def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clie
     assert text == SENTENCE
     assert source.startswith("Vancomycin leaflet")
     assert PDF_QUESTION in asked
+    copied = window.page.evaluate(
+        """async () => {
+            const card = document.querySelector(".card"), table = document.createElement("table"), kept = [];
+            for (const cells of [["Clearance", "Dose"], ["15 to 29", "20 mg"]])
+                { const row = table.insertRow(); for (const cell of cells) row.insertCell().append(cell); }
+            card.querySelector(".section").replaceChildren(table);
+            navigator.clipboard.writeText = async (text) => { kept.push(text); };
+            card.querySelector("[data-copy-section]").click();
+            await new Promise((done) => setTimeout(done));
+            return kept[0];
+        }"""
+    )
+    assert copied.split("\n\n")[0] == "Clearance | Dose\n15 to 29 | 20 mg", "cells stay apart"
 
 
 def source_of(reader: Client) -> str:
@@ -206,7 +219,7 @@ def test_words_are_found_in_the_document_beside_the_page(client: Clients) -> Non
     assert found
     assert reader.get(found[1].replace("&amp;", "&")).status_code == 200
     assert "nowhere: 0 passages" in reader.form(f"{base}/find", words="nowhere").text
-    beside = reader.form(f"{base}/find", words="loading", part="1").text
+    beside = reader.form(f"{base}/find", words="loading", part="1", page="1").text
     assert "<mark>loading</mark>" in beside
     assert "<html" not in beside, "of the pane alone"
 
@@ -245,6 +258,11 @@ def test_all_marks_of_a_section_are_marked_where_it_opens(client: Clients) -> No
     receipts = replace(answer.receipts or Receipts(), sections=(replace(section, lines=lines),))
     both = replace(answer, receipts=receipts, evidence=(*answer.evidence, row))
     assert [name for name, *_ in both.marks_of(*both.sections[0].link)][-1] == "row"
+    next_page = tuple(replace(span, box=replace(span.box, page=span.box.page + 1)) for span in passage.spans)
+    later = replace(both, evidence=(*answer.evidence, replace(row, passage=replace(row.passage, spans=next_page))))
+    shown = view(later, "en")
+    assert shown
+    assert shown.sections[0].pages == (2, 3), "both are printed"
     boxes = page_images.beside(both, known[marker], both.sections[0].link[1:])
     assert {box.y0 for box in boxes} == {700}
     assert page_images.beside(both, known[marker], (start, end - 1)) == (), "a citation marks itself"

@@ -188,7 +188,9 @@
       button.hidden = !navigator.clipboard;
       button.addEventListener("click", async () => {
         const card = button.closest("article");
-        await navigator.clipboard.writeText(cited(card, card.querySelector(".section").textContent.replace(/[ \t]*\n\s*/g, "\n")));
+        const section = card.querySelector(".section").cloneNode(true);
+        for (const cell of section.querySelectorAll("th, td")) cell.append(cell.nextElementSibling ? " | " : "\n");
+        await navigator.clipboard.writeText(cited(card, section.textContent.replace(/[ \t]*\n\s*/g, "\n")));
         button.textContent = button.dataset.done;
       });
     }
