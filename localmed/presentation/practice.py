@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from localmed.domain import Message, Statement, message
@@ -39,24 +40,26 @@ def pico(part: PicoPart, language: str) -> PartView:
 
 
 def record(part: RecordPart, language: str) -> PartView:
-    """Every entry with the words that it was read from, by kind."""
+    """Every entry by kind; those that were read from the same words stand before them."""
     rows: list[Row] = []
     for kind in EntryKind:
         label = words(Message(f"record.{kind.value}"), language)
         entries = [entry for entry in part.entries if entry.kind is kind]
-        rows += [Row(label, _entry(entry, language)) for entry in entries]
+        of_words = groupby(entries, key=lambda entry: entry.words)
+        rows += [Row(label, _read(tuple(of), language)) for _, of in of_words]
         if not entries and kind in ALWAYS:
             rows.append(Row(label, words(message("record.none_read"), language)))
     return PartView(words(message("record.title"), language), tuple(rows))
 
 
-def _entry(entry: RecordEntry, language: str) -> str:
-    text: str | Message = entry.text
-    if entry.kind in CODED:
-        text = Message(f"record.{CODED[entry.kind]}_{entry.text}")
-    if entry.words == entry.text:
-        return words(text, language) if isinstance(text, Message) else one_line(text)
-    return words(message("record.read_from", text=text, words=entry.words), language)
+def _read(entries: Sequence[RecordEntry], language: str) -> str:
+    first = entries[0]
+    texts = tuple(one_line(entry.text) for entry in entries)
+    if first.kind in CODED:
+        texts = tuple(words(Message(f"record.{CODED[first.kind]}_{text}"), language) for text in texts)
+    if (first.words,) == texts:
+        return texts[0]
+    return words(message("record.read_from", text=texts, words=first.words), language)
 
 
 def allergy(part: AllergyPart, language: str) -> PartView:
