@@ -23,7 +23,7 @@ from localmed.messages import LANGUAGES
 from localmed.presentation.preview import PreviewPage
 from localmed.process.files import replace
 from localmed.process.hooks import Hooks
-from localmed.site import importing, lookups, uploads
+from localmed.site import importing, jobs, lookups, uploads
 from localmed.site.session import Session
 from localmed.site.uploads import Upload
 from localmed.web import documents, pages
@@ -41,7 +41,10 @@ def form(visit: Librarian, collection: str = "") -> Response:
     """The form, and what waits."""
     names, waiting = sorted(lookups.collection_names(visit.session)), uploads.listing(visit.session)
     most, ready = visit.site.settings.read.file_bytes, Counter(one.collection for one in _ready(visit.session))
-    return pages.page(visit, "upload.html", names=names, chosen=collection, waiting=waiting, most=most, ready=ready)
+    running = [job for job in jobs.jobs(visit.session) if job.kind == "import" and job.outcome is None]
+    return pages.page(
+        visit, "upload.html", names=names, chosen=collection, waiting=waiting, most=most, ready=ready, running=running
+    )
 
 
 @router.post("")

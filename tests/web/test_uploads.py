@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 import time
 import zipfile
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
+from localmed.domain import message
 from localmed.domain.errors import Cancelled, UnknownName, UsageError
 from localmed.process.hooks import Cancel, Hooks
 from localmed.site import importing, jobs, lookups, uploads
@@ -222,7 +224,13 @@ def test_all_that_were_read_are_published_as_one_change(copied_clients: Clients)
     send(librarian, FALLS, "falls.html")
     waited(copied_clients)
     assert "/library/upload/publish" in librarian.get("/library/upload").text
-    before = lookups.generation_numbers(session)[-1]
+    before, end = lookups.generation_numbers(session)[-1], threading.Event()
+    job = jobs.start(session, "import", lambda _: message("job.changed") if end.wait(60) else message("job.interrupted"))
+    page = librarian.get("/library/upload").text
+    assert f"/jobs/{job}" in page, "what is being published is told"
+    assert "/library/upload/publish" not in page
+    end.set()
+    waited(copied_clients)
     librarian.form("/library/upload/publish", collection="ward")
     assert waiting(copied_clients) == []
     names = {Path(one.source).name for one in lookups.documents(session)}
