@@ -225,7 +225,7 @@ def test_all_that_were_read_are_published_as_one_change(copied_clients: Clients)
     waited(copied_clients)
     assert "/library/upload/publish" in librarian.get("/library/upload").text
     before, end = lookups.generation_numbers(session)[-1], threading.Event()
-    job = jobs.start(session, "import", lambda _: message("job.changed") if end.wait(60) else message("job.interrupted"))
+    job = jobs.start(session, "import", lambda _: message("job.changed") if end.wait(60) else message("job.unknown"))
     page = librarian.get("/library/upload").text
     assert f"/jobs/{job}" in page, "what is being published is told"
     assert "/library/upload/publish" not in page
