@@ -96,8 +96,8 @@ def sections(
         lacks = tuple(it.written for it in asked if not (it.is_among(held) if it.ingredients else it.is_in(own)))
         other_people = any(it.written in lacks for it in asked if not it.ingredients)
         unmarked = [
-            other_people or other or (bool(lacking) and not its) or _of_other_values(line, values)
-            for line, other, its in zip(one.lines, others, on, strict=True)
+            other_people or other or row or (bool(lacking) and not its)
+            for other, row, its in zip(others, _of_other_values(one.lines, values), on, strict=True)
         ]
         scores = [0.0 if other else score for score, other in zip(scored(one.lines), unmarked, strict=True)]
         return replace(one, lines=_marked(one.lines, scores, bool(near)), lacks=lacks)
@@ -162,10 +162,20 @@ def _begins_with_a_medicine(line: Line) -> bool:
     return bool(row and medicines.ingredients(row[1]))
 
 
-def _of_other_values(line: Line, values: Collection[float]) -> bool:
-    """Whether ``line`` is the row of a table for a range that holds none of the question's ``values``."""
-    row = _FIRST_CELL.match(line.text) if line.passage.table else None
-    return bool(row and measures.holds(row[1], values) is False)
+def _of_other_values(lines: Sequence[Line], values: Collection[float]) -> list[bool]:
+    """Which lines are rows of tables for ranges that hold none of the question's ``values``.
+
+    A lone number is such a range where others of its table are ranges.
+    """
+    rows = [_FIRST_CELL.match(line.text) if line.passage.table else None for line in lines]
+    cells = [row[1].strip() if row else "" for row in rows]
+    ranges = [measures.within(measures.ANY, "", cell) for cell in cells]
+    banded = {line.passage.id for line, holds in zip(lines, ranges, strict=True) if holds}
+    alone = [cell.isdecimal() and line.passage.id in banded for line, cell in zip(lines, cells, strict=True)]
+    return [
+        bool(holds and not any(map(holds, values))) or (one and int(cell) not in values)
+        for holds, one, cell in zip(ranges, alone, cells, strict=True)
+    ]
 
 
 def _states_nothing(line: Line) -> bool:

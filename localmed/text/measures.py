@@ -9,10 +9,9 @@ LOINC's.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import inf
 from typing import Any
 
 from localmed.domain.patient import Measured
@@ -159,35 +158,40 @@ def _shown(written: str) -> str:
 
 # --- ranges -----------------------------------------------------------------------------------------------------------
 
-_FROM = r"[>≥]=?|at least|from|above|over|more than|greater than|大于等于|大于|高于|超过|不低于|至少"
-_TO = r"[<≤]=?|at most|up to|below|under|less than|lower than|小于等于|小于|低于|不足|不超过|至多"
-_OR_MORE, _OR_LESS = (
-    r"(?:or|and) (?:more|above|over|higher|greater)|[或及]?以上|\+",
-    r"(?:or|and) (?:less|below|under|lower|fewer)|[或及]?以下",
-)
-_UNIT = r"\s*(?:%|[^\W\d_][^\s–—~～-]{0,24}?(?:\s?m[²2])?)?\s*"
-_RANGE = re.compile(
-    rf"(?:(?P<from>{_FROM})|(?P<to>{_TO}))?\s*(?P<low>{NUMBER}){_UNIT}"
-    rf"(?:(?:-|–|—|~|～|to|至|到)\s*(?P<high>{NUMBER}){_UNIT}|(?P<more>{_OR_MORE})|(?P<less>{_OR_LESS}))?"
-)
-_STRICT = re.compile(
-    r">(?!=)|above|over|more|greater|大于(?!等于)|高于|超过|<(?!=)|below|under|less|lower|小于(?!等于)|低于|不足"
-)
+_FROM = r"(?:[>≥]=?|at least|from|above|over|more than|greater than|大于等于|大于|高于|超过|不低于|至少)"
+_TO = r"(?:[<≤]=?|at most|up to|below|under|less than|lower than|小于等于|小于|低于|不足|不超过|至多)"
+_OPEN_FROM = re.compile(r"^(?:>(?!=)|above|over|more than|greater than|大于(?!等于)|高于|超过)")
+_OPEN_TO = re.compile(r"^(?:<(?!=)|below|under|less than|lower than|小于(?!等于)|低于|不足)")
+_OR_MORE = r"(?:(?:or|and) (?:more|above|over|higher|greater)|[或及]?以上|\+)"
+_OR_LESS = r"(?:(?:or|and) (?:less|below|under|lower|fewer)|[或及]?以下)"
+_TO_NEXT = r"(?:-|–|—|~|～|to|至|到)"
 
 
-def holds(cell: str, values: Collection[float]) -> bool | None:
-    """Whether one of ``values`` is in the range that ``cell`` is ("15 to 29 mL/min", "below 15"); None: it is none."""
-    match = _RANGE.fullmatch(fold(cell).strip(" .。"))
-    if not match:
-        return None
-    low = high = float(match["low"].replace(",", ""))
-    strict = bool(_STRICT.match(match["from"] or match["to"] or ""))
-    if match["high"]:
-        high = float(match["high"].replace(",", ""))
-    elif match["from"] or match["more"]:
-        high = inf
-    elif match["to"] or match["less"]:
-        low = -inf
-    else:
-        return None
-    return any(low < value < high if strict else low <= value <= high for value in values)
+_ANY_UNIT = r"%|[^\W\d_][^\s–—~～-]{0,24}?(?: ?m[²2])?"
+ANY = Measure("", "", "", "", (0, 0), ((_ANY_UNIT, 1.0, 0.0),), bare=True)  # a number as it stands, whatever its unit
+
+
+def within(measure: Measure, header: str, cell: str) -> Callable[[float], bool] | None:
+    """Whether a value is in the range of ``measure`` that ``cell`` is; None for what is no such range.
+
+    A unit may stand in the ``header`` alone.
+    """
+    folded, named = fold(cell).strip(" .。"), "|".join(f"(?:{unit})" for unit, _, _ in measure.units) or "(?!)"
+    inside = re.search(rf"[(（,，/]\s*({named})\s*[)）]?\s*$", fold(header))
+    number, unit = rf"({NUMBER})", rf"\s*({named})?\s*"
+
+    def read(digits: str, *units: str | None) -> float | None:
+        return converted(measure, digits, next(filter(None, units), inside[1] if inside else ""))
+
+    if match := re.fullmatch(rf"{number}{unit}{_TO_NEXT}\s*{number}{unit}", folded):
+        low, high = read(match[1], match[2], match[4]), read(match[3], match[4], match[2])
+        return None if low is None or high is None else lambda value: low <= value <= high
+    if match := re.fullmatch(rf"{_FROM}\s*{number}{unit}", folded) or re.fullmatch(
+        rf"{number}{unit}{_OR_MORE}", folded
+    ):
+        least, above = read(match[1], match[2]), bool(_OPEN_FROM.match(folded))
+        return None if least is None else lambda value: least < value or (least == value and not above)
+    if match := re.fullmatch(rf"{_TO}\s*{number}{unit}", folded) or re.fullmatch(rf"{number}{unit}{_OR_LESS}", folded):
+        most, below = read(match[1], match[2]), bool(_OPEN_TO.match(folded))
+        return None if most is None else lambda value: value < most or (value == most and not below)
+    return None

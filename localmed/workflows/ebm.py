@@ -269,7 +269,9 @@ def _is_row_of(measure: measures.Measure, row: str, value: float) -> bool:
     """Whether one cell of ``row`` ("Header: cell; Header: cell") gives a range of ``measure`` that holds ``value``."""
     cells = (_CELL.match(cell) for cell in _BETWEEN.split(row))
     return any(
-        measures.mentioned(cell["header"]) == [measure] and measures.holds(measure, cell["header"], cell["text"], value)
+        measures.mentioned(cell["header"]) == [measure]
+        and (holds := measures.within(measure, cell["header"], cell["text"]))
+        and holds(value)
         for cell in cells
         if cell
     )

@@ -156,19 +156,25 @@ def test_a_section_tells_what_of_the_question_it_does_not_name(index: LexicalInd
 BANDS = (
     "Clearance: 30 mL/min or more; Dose: 40 mg",
     "Clearance: 15 to 29; Dose: 20 mg",
+    "Clearance: 14; Dose: 5 mg",
     "Clearance: Not known; Dose: ask",
 )
 
 
 @pytest.mark.parametrize(
     ("typed", "marked"),
-    [("dose in bad kidneys", BANDS[2:]), ("dose, clearance 20", BANDS[1:]), ("her clearance is 1,030", BANDS[::2])],
+    [
+        ("dose in bad kidneys", BANDS[3:]),
+        ("dose, clearance 20", BANDS[1::2]),
+        ("her clearance is 1,030", BANDS[::3]),
+        ("clearance 14", BANDS[2:]),
+    ],
 )
 def test_of_rows_for_ranges_those_with_a_number_of_the_question_are_marked(
     index: LexicalIndex, typed: str, marked: tuple[str, ...]
 ) -> None:
     table = replace(of_section("\n".join(BANDS), "Doses", "0-"), table=True)
-    (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9, 0.9, 0.9)})
+    (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9,) * 4})
     assert tuple(line.text for line in section.marks) == marked
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.text.measures import holds
+from localmed.text.measures import ANY, within
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,5 @@ from localmed.text.measures import holds
     ],
 )
 def test_whether_a_cell_is_a_range_that_holds_a_value(cell: str, value: float, held: bool | None) -> None:
-    assert holds(cell, [value]) is held
-    assert holds(cell, []) is (None if held is None else False)
+    holds = within(ANY, "", cell)
+    assert (holds and holds(value)) is held

@@ -33,7 +33,7 @@ from localmed.presentation.answer import view
 from localmed.process.hooks import Hooks
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
-from localmed.text.measures import by_name, holds
+from localmed.text.measures import by_name, within
 from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
@@ -263,11 +263,11 @@ def test_a_row_that_gives_no_range_of_the_value_alone_is_not_taken_for_its_row(r
 
 
 def test_a_range_may_have_its_unit_in_the_header() -> None:
-    weight = by_name("weight")
-    assert holds(weight, "Weight (kg)", "50-59", 54)
-    assert holds(weight, "体重（kg）", "50～59", 54)
-    assert not holds(weight, "Weight", "50-59", 54), "of what unit is not said"
-    assert holds(by_name("creatinine clearance"), "肌酐清除率", "30以上", 30)
+    for header, cell in (("Weight (kg)", "50-59"), ("体重（kg）", "50～59")):
+        holds = within(by_name("weight"), header, cell)
+        assert holds
+        assert (holds(54), holds(60)) == (True, False)
+    assert within(by_name("weight"), "Weight", "50-59") is None, "of what unit is not said"
 
 
 def test_an_element_of_the_question_is_never_half_a_sentence() -> None:
