@@ -30,24 +30,16 @@ def chosen(profile: str, uses: Mapping[str, str] | None = None, registered: tupl
     return chosen_models(Settings(Path("data"), profile), uses or {}, registered)
 
 
-def test_the_profiles_own() -> None:
-    assert chosen("starter") == {
-        "chat": "none", "encoder": "e5", "reranker": "none", "entailment": "none", "terms": "none",
-        "planner": "none",
-    }  # fmt: skip
+def test_what_the_profiles_and_what_was_chosen_come_to() -> None:
+    starter = chosen("starter")
+    assert starter == dict.fromkeys(("chat", "reranker", "entailment", "terms", "planner"), "none") | {"encoder": "e5"}
     workstation = chosen("workstation", registered=(NLI,))
     assert {role: workstation[role] for role in PROFILES["workstation"]} == PROFILES["workstation"]
-
-
-def test_the_judge_gives_way_where_it_is_not_registered_but_not_where_it_was_chosen() -> None:
-    assert chosen("workstation")["entailment"] == "none"
+    assert chosen("workstation")["entailment"] == "none", "the judge gives way where it is not registered"
     assert chosen("workstation", {"entailment": "starter-entailment"}, (NLI,))["entailment"] == "none", "what there was"
-    assert chosen("starter", {"entailment": NLI})["entailment"] == NLI
-
-
-def test_what_an_earlier_version_brought_has_a_successor() -> None:
+    assert chosen("starter", {"entailment": NLI})["entailment"] == NLI, "but not where it was chosen"
     before = {"encoder": "minilm", "reranker": "maxsim", "entailment": "starter-entailment"}
-    assert chosen("starter", before) == chosen("starter")
+    assert chosen("starter", before) == starter, "what an earlier version brought has a successor"
     assert chosen("starter", {"encoder": "minilm"}, ("minilm",))["encoder"] == "minilm", "a model registered as that"
     with pytest.raises(BadSettings, match="laptop"):
         chosen("laptop")

@@ -226,18 +226,19 @@ def test_memory_that_runs_out_is_a_clear_error(path: Path) -> None:
     [("print('no json')", "chat.no_message"), ("print('[1]')", "chat.no_message"),
      ("print('[\"done\", 3]')", "chat.no_message"), ("print('x' * 10**6)", "chat.message_too_long"),
      ("time.sleep(60)", "chat.slow"),
-     ("[print('[\"beat\"]', flush=True) or time.sleep(0.1) for _ in range(99)]", "chat.slow")],
+     ("[print('[\"beat\"]', flush=True) or time.sleep(0.1) for _ in range(600)]", "chat.slow")],
 )  # fmt: skip
 def test_a_child_that_speaks_nonsense_or_loads_for_ever_is_ended(path: Path, code: str, problem: str) -> None:
     program = f"import sys, time; sys.stdin.readline(); {code}; sys.stdout.flush(); sys.stdin.read()"
-    settings, began = ChatSettings(context=1024, reply_bytes=1000, load_seconds=2), time.monotonic()
+    seconds = 1.0 if problem == "chat.slow" else 60.0
+    settings, began = ChatSettings(context=1024, reply_bytes=1000, load_seconds=seconds), time.monotonic()
     with closing(chat(path, settings, command=(sys.executable, "-c", program))) as model:
         with pytest.raises(ModelError) as caught:
             model.count(["x"])
         assert caught.value.message.code == problem
         assert caught.value.remedy
         assert model.owner.pid is None
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 50
 
 
 def test_cancelling_comes_through_within_a_micro_batch(path: Path) -> None:
