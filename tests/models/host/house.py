@@ -35,7 +35,6 @@ class Encoder(WeighedWords):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seconds = 0.0  # that each request takes
         self.fault: BaseException = ValueError("jaundice")
         self.go_on, self.reached = threading.Event(), threading.Event()
 
@@ -43,7 +42,6 @@ class Encoder(WeighedWords):
         if WAIT in texts:
             self.reached.set()
             self.go_on.wait(20)
-        time.sleep(self.seconds)
         if "fail" in texts:
             raise self.fault
         return super().encode(texts, kind)

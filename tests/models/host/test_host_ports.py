@@ -56,6 +56,7 @@ def test_what_the_others_say_is_what_the_models_say(house: House, hosted: Hosted
     found = there(hosted.nearest).search("0007", vector, 3, filters)
     assert found == [(str(number), "document", 1 / (3 + number)) for number in range(3)]
     assert house.numbers.asked == [("0007", vector.tolist(), filters)]
+    assert there(hosted.nearest).similarities("0007", vector[None], ["a"]) == {"a": [float(vector.sum())]}
     assert house.numbers.warmed
 
 

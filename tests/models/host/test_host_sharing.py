@@ -19,7 +19,6 @@ from tests.models.host.house import WAIT, House, there, until
 from tests.scripted import ScriptedChat
 from tests.words import pattern
 
-USERS, REQUESTS = 8, 20
 ASK = Request((Message("user", "?"),), 8)
 
 
@@ -42,7 +41,7 @@ class Endless(ScriptedChat):
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(USERS * REQUESTS + 1) as pool:
+    with ThreadPoolExecutor(16) as pool:
         yield pool
 
 
