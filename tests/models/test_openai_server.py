@@ -98,7 +98,7 @@ CHOSEN: list[tuple[Handle, Sequence[str], bool, tuple[float, float], int]] = [
     (well(True), ("supports", "silent"), False, (0.0, 1.0), 1),  # they begin alike
     (offering((" Relevant", 0.95), ("irrelevant", 0.05)), RELEVANCE, True, (0.95, 0.05), 1),
     # A thinking model's first token says nothing of the labels that happen to stand beside it.
-    (offering(("<think>", 0.9999), ("relevant", 2e-5), ("irrelevant", 1e-5)), RELEVANCE, False, (0.0, 1.0), 2),
+    (offering(("<think>", 0.9999), ("relevant", 2e-5)), ("Relevant", "Irrelevant"), False, (0.0, 1.0), 2),
 ]
 
 

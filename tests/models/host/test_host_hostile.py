@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,23 @@ def test_silent_connections_are_closed_and_a_slow_one_waits_alone(start: Start) 
         assert len(there(house.hosted().encoder).encode(["others go on"], "query")) == 1
         assert time.monotonic() - began < 3
         assert silent.recv(1) == slow.recv(1) == b""
+
+
+def test_a_message_that_comes_byte_by_byte_is_given_up_in_time() -> None:
+    ours, theirs = socket.socketpair()
+
+    def drip() -> None:
+        with suppress(OSError):
+            for _ in range(40):
+                theirs.send(b"1")
+                time.sleep(0.05)
+
+    with theirs, closing(Wire(ours, 1000, 0.3)) as wire:
+        threading.Thread(target=drip, daemon=True).start()
+        began = time.monotonic()
+        with pytest.raises(Broken):
+            wire.receive(1)
+        assert time.monotonic() - began < 1.5
 
 
 USER = {"role": "user", "content": "a"}
