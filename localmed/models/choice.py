@@ -52,14 +52,10 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
     if name == NONE:
         return None
     model = _registered(registry, "reranker", name)
-    if model.role == "encoder":
-        return _multi_vector(registry, model, shared)
-    from localmed.models.cross_encoder import CrossEncoder
+    if model.role != "encoder":
+        from localmed.models.cross_encoder import CrossEncoder
 
-    return CrossEncoder(_checkpoint(registry, model))
-
-
-def _multi_vector(registry: Registry, model: Model, shared: Embedder) -> Reranker:
+        return CrossEncoder(_checkpoint(registry, model))
     if model.library != FLAG_EMBEDDING:
         raise UsageError("model.no_token_vectors", name=model.name)
     from localmed.models.flag_embedding import BgeM3, MultiVector
@@ -91,7 +87,7 @@ def judging_chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Re
     name = chosen["entailment"]
     if built_in("entailment", name) or _registered(registry, "entailment", name).library != YES_NO:
         return None
-    return _llama(name, settings, registry)
+    return written_by(name, settings, registry)
 
 
 def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
@@ -182,10 +178,8 @@ def server_name(settings: ChatSettings) -> str:
 
 def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:
     """The registered chat model or planner ``name`` in a child of its own; None for ``NONE``."""
-    return None if name == NONE else _llama(name, settings, registry)
-
-
-def _llama(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat:
+    if name == NONE:
+        return None
     from localmed.models.llama.adapter import ChatFile, LlamaChat
     from localmed.models.registry.registry import Opened
 

@@ -13,8 +13,7 @@ is always 0. A claim that leaves no room for a document is not judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -38,15 +37,9 @@ MINICHECK = "predict: {document}{end}{claim}"
 LETTUCE = "Summarize the following text:\n{document}\noutput:"
 ANSWERS = ("0", "1")  # MiniCheck's: not supported, supported
 
-Spans = tuple[tuple[int, int], ...]  # characters of a claim
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """How far one piece of a document supports a claim, from 0 to 1: as a whole, or each token with its characters."""
-
-    support: float
-    tokens: tuple[tuple[int, int, float], ...] = ()
+# How far, from 0 to 1, one piece of a document supports each token of a claim, after the characters that it begins and
+# ends at; of a claim that is judged as a whole there is one token, without any.
+Read = Sequence[tuple[int, int, float]]
 
 
 class FactChecker(Classifier):
@@ -68,7 +61,7 @@ class FactChecker(Classifier):
         if not pairs:
             return []
         pieces = [(place, piece) for place, pair in enumerate(pairs) for piece in self._pieces(*pair)]
-        read: dict[int, list[_Read]] = {}
+        read: dict[int, list[Read]] = {}
         texts = [(piece, pairs[place][1]) for place, piece in pieces]
         for (place, _), result in zip(pieces, self.read(texts) if texts else [], strict=True):
             read.setdefault(place, []).append(result)
@@ -91,11 +84,13 @@ class FactChecker(Classifier):
         """What it reads beside the document."""
         return [self.prompt("", claim)]
 
-    def read(self, texts: Sequence[tuple[str, str]]) -> list[_Read]:
+    def read(self, texts: Sequence[tuple[str, str]]) -> list[Read]:
         """How far each document, which fits, supports its claim."""
         network = self.network
         rows = network.tokenizer([self.prompt(*text) for text in texts], truncation=True, max_length=network.tokens)
-        return [_Read(share) for share in network.each(rows, self.logits, lambda logits: logits.softmax(dim=-1)[:, 1])]
+        return [
+            [(0, 0, share)] for share in network.each(rows, self.logits, lambda logits: logits.softmax(dim=-1)[:, 1])
+        ]
 
 
 class FactCG(FactChecker):
@@ -150,7 +145,7 @@ class LettuceDetect(FactChecker):
         """See ``FactChecker``."""
         return [self.prompt("", claim), claim]
 
-    def read(self, texts: Sequence[tuple[str, str]]) -> list[_Read]:
+    def read(self, texts: Sequence[tuple[str, str]]) -> list[Read]:
         """See ``FactChecker``."""
         network = self.network
         prompts, claims = [self.prompt(*text) for text in texts], [claim for _, claim in texts]
@@ -158,43 +153,25 @@ class LettuceDetect(FactChecker):
             prompts, claims, truncation="only_first", max_length=network.tokens, return_offsets_mapping=True
         )
         shares = network.each(rows, self.logits, lambda logits: logits.softmax(dim=-1)[..., 0])  # (B, T): supported
-        return [_of_tokens(_claimed(rows, place, share)) for place, share in enumerate(shares)]
+        return [_claimed(rows, place, share) for place, share in enumerate(shares)]
 
 
-def _claimed(rows: Any, place: int, shares: Sequence[float]) -> tuple[tuple[int, int, float], ...]:
-    """The tokens of the claim of the text at ``place``: its characters from and to, and how far it is supported."""
+def _claimed(rows: Any, place: int, shares: Sequence[float]) -> Read:
+    """The tokens of the claim of the text at ``place``."""
     of_text, offsets = rows.sequence_ids(place), rows["offset_mapping"][place]
     tokens = zip(of_text, offsets, shares, strict=False)  # what is padded has a share, but is no token
-    return tuple((start, end, share) for text, (start, end), share in tokens if text == 1 and end > start)
+    return [(start, end, share) for text, (start, end), share in tokens if text == 1 and end > start]
 
 
-def _of_tokens(tokens: tuple[tuple[int, int, float], ...]) -> _Read:
-    return _Read(min((share for *_, share in tokens), default=0.0), tokens)
-
-
-def _stance(read: Sequence[_Read]) -> Stance:
+def _stance(read: Sequence[Read]) -> Stance:
     """Of all pieces of a document; what no piece supports is not said."""
     if not read:
         return NOT_JUDGED
-    if not read[0].tokens:
-        support = max(one.support for one in read)
-        return Stance(support, 1.0 - support, 0.0)
-    together = [(start, end, max(shares)) for (start, end), shares in _by_token(read)]
-    support = min(share for *_, share in together)
-    return Stance(support, 1.0 - support, 0.0, marked=_marked(together))
-
-
-def _by_token(read: Sequence[_Read]) -> Iterator[tuple[tuple[int, int], tuple[float, ...]]]:
-    """The characters of each token of the claim, and how far each piece supports it."""
-    for same in zip(*(one.tokens for one in read), strict=True):
-        yield same[0][:2], tuple(share for *_, share in same)
-
-
-def _marked(tokens: Iterable[tuple[int, int, float]]) -> Spans:
-    """The runs of tokens that are not supported."""
-    runs = groupby(tokens, lambda token: 1.0 - token[2] >= MARKED)
-    kept = [list(run) for marked, run in runs if marked]
-    return tuple((run[0][0], run[-1][1]) for run in kept)
+    together = [(*same[0][:2], max(share for *_, share in same)) for same in zip(*read, strict=True)]
+    support = min((share for *_, share in together), default=0.0)
+    runs = [list(run) for doubted, run in groupby(together, lambda token: 1.0 - token[2] >= MARKED) if doubted]
+    marked = tuple((run[0][0], run[-1][1]) for run in runs if run[-1][1])  # those of no character are the whole claim
+    return Stance(support, 1.0 - support, 0.0, marked=marked)
 
 
 # --- pieces of a document ---------------------------------------------------------------------------------------------

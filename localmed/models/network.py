@@ -44,11 +44,6 @@ def load_torch() -> None:
         import torch  # noqa: F401
 
 
-def device_of(torch: Any) -> str:
-    """Where models run: the first GPU, else the CPU."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def arithmetic(torch: Any, exact: bool) -> Any:
     """The kind of numbers to compute with; ``exact`` forces float32."""
     return torch.float16 if torch.cuda.is_available() and not exact else cpu_arithmetic(torch, exact)
@@ -112,8 +107,8 @@ class Network:
 
     @classmethod
     def placed(cls, torch: Any, tokenizer: Any, model: Any, config: Any, tokens: int, dtype: Any) -> Network:
-        """``model`` on its device; ``config`` is that of its transformer."""
-        device = device_of(torch)
+        """``model`` on the first GPU, else the CPU; ``config`` is that of its transformer."""
+        device = "cuda" if torch.cuda.is_available() else "cpu"
         whole = model.to(device=device, dtype=dtype).eval()
         return cls(torch, tokenizer, whole, device, tokens, Cost.of(config, dtype))
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from functools import partial
 from threading import RLock
 from typing import Any, Generic, TypeVar, cast
@@ -134,27 +133,14 @@ class Worker:
 # not safe to share, and some models are parts of others (a reranker by an encoder's own weights). Who waits may give up
 # meanwhile.
 
-Owner = RLock
 Port = TypeVar("Port", Embedder, Reranker, Entailment)
 LOOK = 0.05  # seconds between two looks at a cancellation
 
 
-@contextmanager
-def turn(owner: Owner) -> Iterator[None]:
-    """Hold ``owner`` within the block; raise ``Cancelled`` if the caller gives up while it waits."""
-    while not owner.acquire(timeout=LOOK):
-        hooks.check()
-    try:
-        hooks.check()
-        yield
-    finally:
-        owner.release()
-
-
 class _Owned:
-    """A model of which each call waits for its turn."""
+    """A model of which each call waits for its turn; it raises ``Cancelled`` if the caller gives up meanwhile."""
 
-    def __init__(self, model: object, owner: Owner) -> None:
+    def __init__(self, model: object, owner: RLock) -> None:
         self._model, self._owner = model, owner
 
     def __getattr__(self, name: str) -> Any:
@@ -162,10 +148,15 @@ class _Owned:
         return partial(self._call, value) if callable(value) else value
 
     def _call(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        with turn(self._owner):
+        while not self._owner.acquire(timeout=LOOK):
+            hooks.check()
+        try:
+            hooks.check()
             return method(*arguments, **named)
+        finally:
+            self._owner.release()
 
 
-def owned(model: Port, owner: Owner) -> Port:
+def owned(model: Port, owner: RLock) -> Port:
     """``model``, whichever port it is, for several threads."""
     return cast("Port", _Owned(model, owner))

@@ -71,4 +71,4 @@ def stored(registry: Registry, name: str = "tiny", file: str = "Tiny-Q8_0.gguf")
 
 
 def leftovers(registry: Registry) -> list[str]:
-    return sorted(path.name for path in registry.folder.iterdir() if path.name.startswith((".adding", ".removing")))
+    return sorted(path.name for pattern in (".adding*", ".removing*") for path in registry.folder.glob(pattern))

@@ -3,55 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from localmed.config import BUILT_IN, PROFILES, Settings, chosen_models
+from localmed.config import BUILT_IN, PROFILES, ChatSettings, Settings, chosen_models
 from localmed.domain.errors import BadSettings, ModelError, UsageError
+from localmed.domain.ports import Message, Request
 from localmed.models import choice
 from localmed.models.e5 import E5
 from localmed.models.flag_embedding import BgeM3, MultiVector
+from localmed.models.llama.adapter import LlamaChat
+from localmed.models.openai_server import OpenAIServer
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
 from localmed.models.sentence_encoder import SentenceEncoder
 from tests.models.tiny import make_bge_m3, make_nli, make_sentence_encoder
+from tests.words import said
 
 NLI = "nli-deberta-v3-base"
+SERVER = ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9", server_model="m", context=1000)
 
 
 def chosen(profile: str, uses: Mapping[str, str] | None = None, registered: tuple[str, ...] = ()) -> dict[str, str]:
     return chosen_models(Settings(Path("data"), profile), uses or {}, registered)
 
 
-def test_the_profiles_own() -> None:
-    assert chosen("starter") == {
-        "chat": "none", "encoder": "e5", "reranker": "none", "entailment": "none", "terms": "none",
-        "planner": "none",
-    }  # fmt: skip
+def test_what_the_profiles_and_what_was_chosen_come_to() -> None:
+    starter = chosen("starter")
+    assert starter == dict.fromkeys(("chat", "reranker", "entailment", "terms", "planner"), "none") | {"encoder": "e5"}
     workstation = chosen("workstation", registered=(NLI,))
     assert {role: workstation[role] for role in PROFILES["workstation"]} == PROFILES["workstation"]
-
-
-def test_the_judge_gives_way_where_it_is_not_registered_but_not_where_it_was_chosen() -> None:
-    assert chosen("workstation")["entailment"] == "none"
+    assert chosen("workstation")["entailment"] == "none", "the judge gives way where it is not registered"
     assert chosen("workstation", {"entailment": "starter-entailment"}, (NLI,))["entailment"] == "none", "what there was"
-    assert chosen("starter", {"entailment": NLI})["entailment"] == NLI
-
-
-def test_what_an_earlier_version_brought_has_a_successor() -> None:
+    assert chosen("starter", {"entailment": NLI})["entailment"] == NLI, "but not where it was chosen"
     before = {"encoder": "minilm", "reranker": "maxsim", "entailment": "starter-entailment"}
-    assert chosen("starter", before) == chosen("starter")
+    assert chosen("starter", before) == starter, "what an earlier version brought has a successor"
     assert chosen("starter", {"encoder": "minilm"}, ("minilm",))["encoder"] == "minilm", "a model registered as that"
-
-
-def test_no_such_profile() -> None:
     with pytest.raises(BadSettings, match="laptop"):
         chosen("laptop")
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Registry:
     root = tmp_path_factory.mktemp("choice")
     registry = Registry(root / "models", FOLDER)
     registry.add(make_bge_m3(root / "bge-m3"), "x")
@@ -61,17 +56,17 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
 
 
 @pytest.mark.slow
-def test_each_by_its_library(registry: Registry) -> None:
-    bge = choice.encoder({"encoder": "bge-m3"}, registry)
+def test_each_by_its_library(filled: Registry) -> None:
+    bge = choice.encoder({"encoder": "bge-m3"}, filled)
     assert isinstance(bge, BgeM3)
     assert bge.identity.languages == ("en", "zh")
-    assert bge.identity.version == registry.model("bge-m3").fingerprint
-    ours = choice.encoder({"encoder": "ours"}, registry)
+    assert bge.identity.version == filled.model("bge-m3").fingerprint
+    ours = choice.encoder({"encoder": "ours"}, filled)
     assert isinstance(ours, SentenceEncoder)
     assert ours.identity.languages == ("en",)  # no manifest says more
-    judge = choice.entailment({"entailment": NLI}, registry)
+    judge = choice.entailment({"entailment": NLI}, filled)
     assert judge is not None
-    assert judge.name == f"{NLI} {registry.model(NLI).fingerprint}"
+    assert judge.name == f"{NLI} {filled.model(NLI).fingerprint}"
 
 
 def test_what_is_built_in_needs_no_registry(tmp_path: Path) -> None:
@@ -83,14 +78,14 @@ def test_what_is_built_in_needs_no_registry(tmp_path: Path) -> None:
     assert not empty.folder.exists()
 
 
-def test_weights_are_shared_where_they_are_the_same(registry: Registry) -> None:
-    shared = choice.encoder({"encoder": "bge-m3"}, registry)
+def test_weights_are_shared_where_they_are_the_same(filled: Registry) -> None:
+    shared = choice.encoder({"encoder": "bge-m3"}, filled)
     for encoder, same in ((shared, True), (E5(), False)):
-        reranker = choice.reranker({"reranker": "bge-m3"}, registry, encoder)
+        reranker = choice.reranker({"reranker": "bge-m3"}, filled, encoder)
         assert isinstance(reranker, MultiVector)
         assert (reranker._encoder is encoder) == same
     with pytest.raises(UsageError, match="no token vectors"):
-        choice.reranker({"reranker": "ours"}, registry, shared)
+        choice.reranker({"reranker": "ours"}, filled, shared)
 
 
 def test_what_is_not_registered_is_told_with_its_folder(tmp_path: Path) -> None:
@@ -108,14 +103,45 @@ def test_what_is_not_registered_is_told_with_its_folder(tmp_path: Path) -> None:
         choice.entailment({"entailment": NLI}, empty)
 
 
-def test_a_model_that_changes_after_it_was_chosen_is_not_loaded(registry: Registry) -> None:
+def test_a_model_that_changes_after_it_was_chosen_is_not_loaded(filled: Registry) -> None:
     """Hours may pass between the choice and the first text."""
-    judge = choice.entailment({"entailment": NLI}, registry)
+    judge = choice.entailment({"entailment": NLI}, filled)
     assert judge is not None
-    path = registry.folder / NLI / "tokenizer.json"
+    path = filled.folder / NLI / "tokenizer.json"
     content = path.read_bytes()
     path.chmod(0o600)
     path.write_bytes(content.replace(b"dose", b"does", 1))
     with pytest.raises(ModelError, match=r"tokenizer\.json has changed"):
         judge.judge([("dose", "dose")])
     path.write_bytes(content)
+
+
+# --- the chat model: none, a registered file, or a listed server; nothing is loaded or dialled ------------------------
+
+
+def test_a_registered_file_is_admitted_before_it_is_loaded(added: Registry) -> None:
+    model = choice.chat(ChatSettings(context=64), {"chat": "tiny"}, added)
+    assert isinstance(model, LlamaChat)
+    assert model.identity.name == "tiny"
+    assert model.identity.context <= 64
+    assert model.identity.sha256 == added.model("tiny").files[0].sha256
+    path: Path = added.folder / "tiny" / added.model("tiny").files[0].name
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes() + b"!")
+    with pytest.raises(ModelError, match="is not loaded"):
+        model.complete(Request((Message("user", "?"),), 8))
+    model.close()
+
+
+def test_a_server_comes_before_a_file_and_must_be_set_up(registry: Registry) -> None:
+    model = choice.chat(SERVER, {"chat": "absent"}, registry)
+    assert isinstance(model, OpenAIServer)
+    assert (model.identity.name, model.identity.context) == ("m at http://127.0.0.1:9", 1000)
+    with pytest.raises(ModelError, match=said("model.not_registered_for.what", name="absent", role="chat")):
+        choice.chat(ChatSettings(), {"chat": "absent"}, registry)
+    for settings, problem in (
+        (replace(SERVER, servers=()), "not listed"),
+        (replace(SERVER, server_model=""), "is not"),
+    ):
+        with pytest.raises(BadSettings, match=problem):
+            choice.chat(settings, {"chat": "none"}, registry)

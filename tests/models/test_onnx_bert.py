@@ -99,9 +99,6 @@ def test_short_texts_do_not_wait_for_a_long_one() -> None:
     assert [len(batch) for batch in batches] == [1, BATCH, 1, 2]
     assert sorted(place for batch in batches for place in batch) == list(range(BATCH + 4))
     assert list(alike([])) == []
-
-
-def test_a_batch_is_bounded_in_tokens() -> None:
     lengths = [512] * 20
     assert all(len(batch) * 512 <= BATCH_TOKENS for batch in alike(lengths))
     assert sum(map(len, alike(lengths))) == 20

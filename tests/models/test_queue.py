@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 
@@ -21,28 +20,20 @@ def order(turns: Turns[str]) -> list[str]:
     return [turns.next() for _ in range(len(turns))]
 
 
-def test_users_take_turns() -> None:
+def turns_of(*items: str) -> Turns[str]:
+    """``items`` wait, each for the user of its first letter; at low priority where that is an l."""
     turns: Turns[str] = Turns(10, 10)
-    for item in ("a1", "a2", "a3", "b1", "c1", "b2"):
-        turns.put(item[0], item)
-    assert order(turns) == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    for item in items:
+        turns.put(item[0], item, low=item[0] == "l")
+    return turns
 
 
-def test_a_user_who_comes_back_waits_behind_the_others() -> None:
-    turns: Turns[str] = Turns(10, 10)
-    turns.put("a", "a1")
-    turns.put("b", "b1")
+def test_users_take_turns_and_low_priority_comes_last() -> None:
+    assert order(turns_of("a1", "a2", "l1", "a3", "b1", "c1", "b2")) == ["a1", "b1", "c1", "a2", "b2", "a3", "l1"]
+    turns = turns_of("a1", "b1")
     assert turns.next() == "a1"
     turns.put("a", "a2")
-    assert order(turns) == ["b1", "a2"]
-
-
-def test_low_priority_comes_last_whoever_asked_first() -> None:
-    turns: Turns[str] = Turns(10, 10)
-    turns.put("refresh", "low", low=True)
-    turns.put("a", "a1")
-    turns.put("refresh", "usual")
-    assert order(turns) == ["a1", "usual", "low"]
+    assert order(turns) == ["b1", "a2"], "who comes back waits behind the others"
 
 
 def test_both_bounds_refuse_and_lose_nothing() -> None:
@@ -75,50 +66,27 @@ def test_none_is_lost_and_each_line_keeps_its_order(requests: list[tuple[str, bo
     assert [item[1] for item in served] == sorted(item[1] for item in served)
 
 
-@pytest.fixture
-def worker() -> Iterator[Worker]:
-    with closing(Worker(waiting=200, per_user=40)) as running:
-        yield running
-
-
-def test_eight_users_none_lost_none_starved(worker: Worker) -> None:
-    waits: list[float] = []
-    gate = threading.Event()
-    worker.submit("first", gate.wait)
-
-    def job(since: float) -> None:
-        waits.append(time.perf_counter() - since)
-        time.sleep(0.001)
-
-    futures = []
-    for user in range(8):  # all of one user's before the next one's: in order of arrival the last would wait for all
-        for _ in range(20):
-            began = time.perf_counter()
-            futures.append(worker.submit(str(user), lambda since=began: job(since)))  # type: ignore[misc]
-    gate.set()
-    for future in futures:
-        future.result(30)
-    assert len(waits) == 160
-    assert max(waits) <= 3 * sorted(waits)[80]
-
-
-def test_an_error_belongs_to_whoever_asked(worker: Worker) -> None:
+def test_an_error_belongs_to_whoever_asked_and_who_left_is_not_served() -> None:
     def fail() -> None:
         raise ModelError("this one")
 
-    failed, well = worker.submit("a", fail), worker.submit("b", lambda: 7)
-    with pytest.raises(ModelError, match="this one"):
-        failed.result(5)
-    assert well.result(5) == 7
-
-
-def test_a_request_that_is_cancelled_while_it_waits_is_never_done(worker: Worker) -> None:
     gate, done = threading.Event(), list[str]()
-    worker.submit("first", gate.wait)
-    assert worker.submit("a", lambda: done.append("a")).cancel()
-    gate.set()
-    worker.submit("b", lambda: done.append("b")).result(5)
-    assert done == ["b"]
+    with closing(Worker(waiting=10, per_user=10)) as worker:
+        worker.submit("first", gate.wait)
+        assert worker.submit("a", lambda: done.append("a")).cancel()
+        failed, well = worker.submit("a", fail), worker.submit("b", lambda: 7)
+        last, low = (
+            worker.submit("a", lambda: done.append("last")),
+            worker.submit("b", lambda: done.append("low"), True),
+        )
+        usual = worker.submit("b", lambda: done.append("usual"))
+        gate.set()
+        with pytest.raises(ModelError, match="this one"):
+            failed.result(5)
+        assert well.result(5) == 7
+        for future in (last, low, usual):
+            future.result(5)
+        assert done == ["last", "usual", "low"], "in turns"
 
 
 def test_who_has_gone_keeps_no_place_and_no_text() -> None:

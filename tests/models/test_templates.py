@@ -49,18 +49,8 @@ def test_a_conversation_has_the_marks_of_its_template_and_no_others(name: str, k
     for content in HOSTILE:
         assert marks_in(content) == plain
 
-
-@pytest.mark.parametrize("kind", [CONTROL, ADDED], ids=["control", "added"])
-def test_what_looks_like_a_mark_is_still_read(kind: int, tmp_path: Path) -> None:
-    """Character by character; the tokenizer may put a space where it begins anew."""
-    model = engine("chatml", kind, tmp_path)
-    for content in HOSTILE:
+    for content in HOSTILE:  # character by character; the tokenizer may put a space where it begins anew
         read = b"".join(model.piece(token) for token in model.tokens([(content, False)])).decode()
         assert read.replace(" ", "") == content.replace(" ", "")
-
-
-def test_labels_and_counts_are_text_too(tmp_path: Path) -> None:
-    model = engine("chatml", ADDED, tmp_path)
-    end = model.end
-    assert end not in model.continuation([("assistant\n", False)], "yes<|im_end|>")
-    assert model.count("<|im_end|>") > 1
+        assert model.end not in model.continuation([("assistant\n", False)], content), "labels are text too"
+    assert model.count(template.end) > 1

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from localmed.models.checkpoint import Checkpoint
@@ -28,62 +29,42 @@ HAN = "普通病房的探视时间为每天至儿童发热可以用对乙酰氨�
 MARKS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
-def make_bge_m3(folder: Path, seed: int = 0) -> Path:
+def make_bge_m3(folder: Path) -> Path:
     """Write an encoder with its two further heads; return ``folder``."""
-    torch = _torch(seed)
-    from transformers import XLMRobertaModel
+    _saved(folder, "XLMRobertaModel", add_pooling_layer=False)
+    import torch
 
-    _write_tokenizer(folder)
-    XLMRobertaModel(_config(), add_pooling_layer=False).save_pretrained(folder)
     torch.save(torch.nn.Linear(WIDTH, WIDTH).state_dict(), folder / "colbert_linear.pt")
     torch.save(torch.nn.Linear(WIDTH, 1).state_dict(), folder / "sparse_linear.pt")
     return folder
 
 
-def make_cross_encoder(folder: Path, seed: int = 0) -> Path:
+def make_cross_encoder(folder: Path) -> Path:
     """Write a cross-encoder with one label; return ``folder``."""
-    _torch(seed)
-    from transformers import XLMRobertaForSequenceClassification
-
-    _write_tokenizer(folder)
-    XLMRobertaForSequenceClassification(_config(num_labels=1)).save_pretrained(folder)
-    return folder
+    return _saved(folder, "XLMRobertaForSequenceClassification", {"num_labels": 1})
 
 
-def make_nli(folder: Path, labels: Sequence[str] = NLI, kind: str = "XLMRoberta", seed: int = 0) -> Path:
+def make_nli(folder: Path, labels: Sequence[str] = NLI, kind: str = "XLMRoberta") -> Path:
     """Write a judge of entailment of the architecture ``kind``, its outputs called ``labels``; return ``folder``."""
-    _torch(seed)
-    import transformers
-
+    named = dict(enumerate(labels))
+    numbers = {label: place for place, label in named.items()}
     _write_tokenizer(folder, segments=2 if kind == "Bert" else 1)
-    named: dict[str, Any] = {
-        "id2label": dict(enumerate(labels)),
-        "label2id": {label: place for place, label in enumerate(labels)},
-    }
-    config = _config(getattr(transformers, f"{kind}Config"), **named)
-    getattr(transformers, f"{kind}ForSequenceClassification")(config).save_pretrained(folder)
-    return folder
+    return _saved(folder, f"{kind}ForSequenceClassification", {"id2label": named, "label2id": numbers})
 
 
-def make_fact_checker(folder: Path, kind: str = "DebertaV2", labels: int = 2, seed: int = 0) -> Path:
+def make_fact_checker(folder: Path, kind: str = "DebertaV2", labels: int = 2) -> Path:
     """Write a fact checker: of DeBERTa-v2 or ModernBERT (each token) with ``labels``, or a T5; return ``folder``."""
-    _torch(seed)
-    import transformers
-
-    _write_tokenizer(folder, further=ANSWER if kind == "T5" else ())
     if kind == "T5":
-        config = transformers.T5Config(
-            vocab_size=len(_vocabulary(ANSWER)), d_model=WIDTH, d_kv=16, d_ff=2 * WIDTH, num_layers=2, num_heads=2,
-            initializer_factor=0.3, pad_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-        )  # fmt: skip
-        transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
-        return folder
-    head = "TokenClassification" if kind == "ModernBert" else "SequenceClassification"
+        _write_tokenizer(folder, further=ANSWER)
+        return _saved(folder, "T5ForConditionalGeneration", {
+            "vocab_size": len(_vocabulary(ANSWER)), "d_model": WIDTH, "d_kv": 16, "d_ff": 2 * WIDTH, "num_layers": 2,
+            "num_heads": 2, "initializer_factor": 0.3, "pad_token_id": 1, "eos_token_id": 2,
+            "decoder_start_token_id": 1,
+        })  # fmt: skip
     marks = {"cls_token_id": 0, "bos_token_id": 0, "pad_token_id": 1, "sep_token_id": 2, "eos_token_id": 2}
-    more = marks if kind == "ModernBert" else {}
-    config = _config(getattr(transformers, f"{kind}Config"), LONG, num_labels=labels, **more)
-    getattr(transformers, f"{kind}For{head}")(config).save_pretrained(folder)
-    return folder
+    head = "TokenClassification" if kind == "ModernBert" else "SequenceClassification"
+    more: dict[str, Any] = {"num_labels": labels, "max_position_embeddings": LONG}
+    return _saved(folder, f"{kind}For{head}", more | (marks if kind == "ModernBert" else {}))
 
 
 def make_spm_tokenizer(folder: Path) -> None:
@@ -103,13 +84,9 @@ def make_spm_tokenizer(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(described), "utf-8")
 
 
-def make_sentence_encoder(folder: Path, seed: int = 0) -> Path:
+def make_sentence_encoder(folder: Path) -> Path:
     """Write an encoder in sentence-transformers' format that pools the mean; return ``folder``."""
-    _torch(seed)
-    from transformers import XLMRobertaModel
-
-    _write_tokenizer(folder)
-    XLMRobertaModel(_config()).save_pretrained(folder)
+    _saved(folder, "XLMRobertaModel")
     listed = [(0, "", "Transformer"), (1, "1_Pooling", "Pooling"), (2, "2_Normalize", "Normalize")]
     modules = [{"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
                for n, path, kind in listed]  # fmt: skip
@@ -125,28 +102,24 @@ def lying(folder: Path, **facts: Any) -> Checkpoint:
     return Checkpoint(folder.name, facts.pop("version", "0123456789ab"), lambda: folder, **facts)
 
 
-def _torch(seed: int) -> Any:
+def _saved(folder: Path, network: str, settings: Mapping[str, Any] = MappingProxyType({}), **options: Any) -> Path:
+    """Write ``network`` (a class of transformers) with random weights, and a tokenizer if there is none."""
     os.environ.update(OFFLINE)
     import torch
+    import transformers
 
-    torch.manual_seed(seed)
-    return torch
-
-
-def _config(kind: Any = None, positions: int = POSITIONS, **more: Any) -> Any:
-    from transformers import XLMRobertaConfig
-
-    return (kind or XLMRobertaConfig)(
-        vocab_size=len(_vocabulary()),
-        hidden_size=WIDTH,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=2 * WIDTH,
-        max_position_embeddings=positions,
-        type_vocab_size=SEGMENTS.get(kind.__name__ if kind else "", 1),
-        initializer_range=0.5,  # far from nothing, so that texts differ
-        **more,
-    )
+    torch.manual_seed(0)
+    if not folder.exists():
+        _write_tokenizer(folder)
+    kind = getattr(transformers, network)
+    name = kind.config_class.__name__
+    usual = {} if name == "T5Config" else {
+        "vocab_size": len(_vocabulary()), "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 2 * WIDTH, "max_position_embeddings": POSITIONS, "type_vocab_size": SEGMENTS.get(name, 1),
+        "initializer_range": 0.5,  # far from nothing, so that texts differ
+    }  # fmt: skip
+    kind(kind.config_class(**{**usual, **settings}), **options).save_pretrained(folder)
+    return folder
 
 
 def _vocabulary(further: Sequence[str] = ()) -> list[tuple[str, float]]:

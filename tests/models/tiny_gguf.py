@@ -9,27 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from localmed.config import ChatSettings
+from localmed.models.llama.adapter import ChatFile, LlamaChat
+
 MARKS = ("<|im_start|>", "<|im_end|>")
-WORDS = (
-    "▁the",
-    "▁dose",
-    "▁is",
-    "yes",
-    "no",
-    "ir",
-    "relevant",
-    '{"',
-    '":',
-    '"}',
-    "label",
-    '▁"',
-    "▁",
-    "user",
-    "assistant",
-)
+WORDS = ("▁the", "▁dose", "▁is", "yes", "no", "ir", "relevant", '{"', '":', '"}', "label", '▁"', "▁", "user",
+         "assistant")  # fmt: skip
 NORMAL, UNKNOWN, CONTROL, ADDED, BYTE = 1, 2, 3, 4, 6  # llama.cpp's kinds of tokens
 
 
@@ -49,6 +38,12 @@ class Shape:
 
 
 TINY = Shape()
+SETTINGS = ChatSettings(context=1024, micro_batch=64, sequences=6, threads=1)
+
+
+def chat(path: Path, settings: ChatSettings = SETTINGS, template: str = "chatml", **more: Any) -> LlamaChat:
+    """The adapter on the file ``path``; nothing is loaded yet."""
+    return LlamaChat(ChatFile("tiny", path, "ab" * 32, template, 2048), settings, **more)
 
 
 def write_gguf(path: Path, seed: int = 0, shape: Shape = TINY, template: str = "") -> Path:
@@ -75,31 +70,31 @@ def write_gguf(path: Path, seed: int = 0, shape: Shape = TINY, template: str = "
     return path
 
 
-def _add_vocabulary(writer: object, shape: Shape) -> int:
+def _add_vocabulary(writer: Any, shape: Shape) -> int:
     tokens = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
     tokens += [(mark, shape.mark_kind) for mark in shape.marks if mark != "</s>"]
     tokens += [(f"<0x{byte:02X}>", BYTE) for byte in range(256)]
     # The tokenizer joins two tokens at a time, so that a word is found if all its beginnings are tokens too.
     beginnings = {piece[:end] for piece in shape.pieces for end in range(1, len(piece) + 1)}
     tokens += [(piece, NORMAL) for piece in sorted(beginnings)]
-    writer.add_tokenizer_model("llama")  # type: ignore[attr-defined]
-    writer.add_token_list([text for text, _ in tokens])  # type: ignore[attr-defined]
-    writer.add_token_scores([float(len(text)) if kind == NORMAL else 0.0 for text, kind in tokens])  # type: ignore[attr-defined]
-    writer.add_token_types([kind for _, kind in tokens])  # type: ignore[attr-defined]
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([text for text, _ in tokens])
+    writer.add_token_scores([float(len(text)) if kind == NORMAL else 0.0 for text, kind in tokens])
+    writer.add_token_types([kind for _, kind in tokens])
     for name, token in (("bos", 1), ("eos", 2), ("unk", 0)):
         getattr(writer, f"add_{name}_token_id")(token)
     return len(tokens)
 
 
-def _add_weights(writer: object, seed: int, shape: Shape, size: int) -> None:
+def _add_weights(writer: Any, seed: int, shape: Shape, size: int) -> None:
     random = np.random.default_rng(seed)
 
     def add(name: str, *dimensions: int) -> None:
         values = random.standard_normal(dimensions, np.float32) * (2.0 / np.sqrt(dimensions[-1]))
-        writer.add_tensor(name, values.astype(np.float16 if shape.half else np.float32))  # type: ignore[attr-defined]
+        writer.add_tensor(name, values.astype(np.float16 if shape.half else np.float32))
 
     def ones(name: str) -> None:
-        writer.add_tensor(name, np.ones(shape.width, np.float32))  # type: ignore[attr-defined]
+        writer.add_tensor(name, np.ones(shape.width, np.float32))
 
     add("token_embd.weight", size, shape.width)
     add("output.weight", size, shape.width)

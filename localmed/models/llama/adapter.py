@@ -1,8 +1,9 @@
 """A ``ChatModel`` on a GGUF file, and the parent's side of its child: start it, ask it, replace it when it fails.
 
 Rules: one request at a time, whoever calls; silence for longer than a named bound is a hang and ends the child, as do a
-crash and a message that is none; the caller gets a ``ModelError`` that says which, and the next request starts a new
-child. What the child sends is checked before it is believed, and nothing that it was sent or sends is kept or logged.
+load that takes longer than its own bound, a crash and a message that is none; the caller gets a ``ModelError`` that
+says which, and the next request starts a new child. What the child sends is checked before it is believed, and nothing
+that it was sent or sends is kept or logged.
 """
 
 from __future__ import annotations
@@ -67,9 +68,11 @@ class LlamaChat:
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
         """See ``ChatModel``."""
+        if request.max_tokens < 1:
+            raise UsageError("chat.no_tokens")
         values = {
             "parts": render(self._template, request.messages),
-            "max_tokens": _positive(request.max_tokens),
+            "max_tokens": request.max_tokens,
             "schema": json.dumps(request.schema) if request.schema is not None else "",
             "temperature": request.temperature,
             "seed": request.seed,
@@ -142,12 +145,6 @@ def _reply(answer: Mapping[str, Any]) -> Reply:
         return Reply(str(answer["text"]), int(answer["prompt_tokens"]), int(answer["reply_tokens"]), answer["finish"])
     except (KeyError, TypeError, ValueError):
         raise ModelError("chat.answered_else") from None
-
-
-def _positive(most: int) -> int:
-    if most < 1:
-        raise UsageError("chat.no_tokens")
-    return most
 
 
 class Owner:
@@ -260,9 +257,10 @@ class Owner:
     ) -> dict[str, Any] | LocalmedError:
         """The answer to ``request``, or the error that the child reports; its tokens are passed on as they come.
 
-        Without ``request`` what the child says of itself once the model is there.
+        Without ``request`` what the child says of itself once the model is there, within ``bound`` seconds whatever
+        signs of life come before.
         """
-        silent_since, cancelled = time.monotonic(), False
+        deadline, cancelled = time.monotonic() + bound, False
         while True:
             if not cancelled and watch.cancelled():
                 if not request:
@@ -270,11 +268,12 @@ class Owner:
                 cancelled = True
                 self._send(child, ["cancel", request], bound)
             message = self._message(child)
+            if message and request:
+                deadline = time.monotonic() + bound
+            if time.monotonic() > deadline:
+                raise ModelError("chat.silent" if request else "chat.slow", bound=bound)
             if message is None:
-                if time.monotonic() - silent_since > bound:
-                    raise ModelError("chat.silent" if request else "chat.slow", bound=bound)
                 continue
-            silent_since = time.monotonic()
             kind, *values = message
             if kind == "token" and not cancelled:
                 watch.token(values[0])

@@ -19,7 +19,7 @@ import codecs
 import ctypes
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -71,28 +71,6 @@ class Sampler:
         return rows
 
 
-@contextmanager
-def sampler(api: Any, vocabulary: Any, size: int, grammar: str, temperature: float, seed: int) -> Iterator[Sampler]:
-    """The best token at temperature 0, else drawn with ``seed``; ``ModelError`` for a grammar that cannot be read."""
-    draw = api.llama_sampler_chain_init(api.llama_sampler_chain_default_params())
-    constraint = None
-    try:
-        if grammar:
-            constraint = api.llama_sampler_init_grammar(vocabulary, grammar.encode(), b"root")
-            if not constraint:
-                raise ModelError("chat.grammar_refused")
-        if temperature > 0:
-            api.llama_sampler_chain_add(draw, api.llama_sampler_init_temp(temperature))
-            api.llama_sampler_chain_add(draw, api.llama_sampler_init_dist(seed))
-        else:
-            api.llama_sampler_chain_add(draw, api.llama_sampler_init_greedy())
-        yield Sampler(api, size, draw, constraint)
-    finally:
-        api.llama_sampler_free(draw)
-        if constraint:
-            api.llama_sampler_free(constraint)
-
-
 Parts = Sequence[Sequence[Any]]  # (text, whether it is markup)
 Row = npt.NDArray[np.float32]  # logits of one position, shape (vocabulary,)
 
@@ -130,7 +108,8 @@ class Engine:
         import llama_cpp
 
         self._api: Any = llama_cpp.llama_cpp
-        self._silence()
+        self._api.llama_log_set(_mute(), ctypes.c_void_p(0))  # it may print what it was given: nothing of it is kept
+        self._api.llama_backend_init()
         self._model = self._load(setup)
         self._vocabulary = self._api.llama_model_get_vocab(self._model)
         self._context = self._open(setup)
@@ -142,11 +121,6 @@ class Engine:
         self._marks, self._mark = frozenset[int](), re.compile("")  # until they are known
         self._marks, self.end = self._known_marks(setup)
         self._mark = re.compile(f"(?={'|'.join(map(re.escape, setup.marks))})")
-
-    def _silence(self) -> None:
-        """llama.cpp may print what it was given; nothing that it prints is kept."""
-        self._api.llama_log_set(_mute(), ctypes.c_void_p(0))
-        self._api.llama_backend_init()
 
     def _load(self, setup: Setup) -> Any:
         params = self._api.llama_model_default_params()
@@ -307,9 +281,26 @@ class Engine:
         if outcome:
             raise ModelError("chat.continue", outcome=outcome)
 
-    def sampler(self, grammar: str, temperature: float, seed: int) -> AbstractContextManager[Sampler]:
-        """What takes the tokens of a reply; see ``sampler``."""
-        return sampler(self._api, self._vocabulary, self.size, grammar, temperature, seed)
+    @contextmanager
+    def sampler(self, grammar: str, temperature: float, seed: int) -> Iterator[Sampler]:
+        """The best token at temperature 0, else drawn with ``seed``; ``ModelError`` for a grammar that is none."""
+        api, constraint = self._api, None
+        draw = api.llama_sampler_chain_init(api.llama_sampler_chain_default_params())
+        try:
+            if grammar:
+                constraint = api.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
+                if not constraint:
+                    raise ModelError("chat.grammar_refused")
+            if temperature > 0:
+                api.llama_sampler_chain_add(draw, api.llama_sampler_init_temp(temperature))
+                api.llama_sampler_chain_add(draw, api.llama_sampler_init_dist(seed))
+            else:
+                api.llama_sampler_chain_add(draw, api.llama_sampler_init_greedy())
+            yield Sampler(api, self.size, draw, constraint)
+        finally:
+            api.llama_sampler_free(draw)
+            if constraint:
+                api.llama_sampler_free(constraint)
 
 
 @cache

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from localmed.domain import errors, message
+from localmed.domain.codec import Codec
 from localmed.domain.errors import InputError, LimitExceeded, reason
 from localmed.process import children, confined
 
@@ -55,7 +56,6 @@ BLOCKS = {  # type of a tensor: (weights in a block, bytes of a block); newer ve
 UNKNOWN_TYPE = (1, 0)
 
 Value = int | float | bytes | tuple[int, ...] | None
-_KINDS = {"int": int, "str": str}
 _ANSWER_BYTES = 2**20  # a header as it is sent has a few hundred
 
 
@@ -79,7 +79,8 @@ def inspect(path: Path, command: Sequence[str] = COMMAND, seconds: float = SECON
         answer = children.answer([*command, str(path.absolute())], b"", seconds, _ANSWER_BYTES)
         kind, *values = json.loads(answer)
         if kind == "header":
-            return _header(*values)
+            header: Header = Codec(()).decode(values[0], Header)
+            return header
         error = errors.from_json(values[0], InputError)
     except TimeoutError:
         error = LimitExceeded("model.header_slow", seconds=seconds)
@@ -88,15 +89,6 @@ def inspect(path: Path, command: Sequence[str] = COMMAND, seconds: float = SECON
     except (ValueError, TypeError, LookupError, RecursionError):
         error = InputError("model.header_crash", how=message("process.nonsense"))
     raise error.within(path.name)
-
-
-def _header(values: dict[str, Any]) -> Header:
-    """The child's header; raise ``TypeError`` where it is none."""
-    header = Header(**values)
-    for item in dataclasses.fields(header):
-        if type(getattr(header, item.name)) is not _KINDS[str(item.type)]:
-            raise TypeError
-    return header
 
 
 # --- in the child -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import digest
+from localmed.domain.codec import Codec
 from localmed.domain.errors import ModelError, reason
 from localmed.models.registry.header import Header
 from localmed.models.registry.manifests import KV_BYTES, Footprint
@@ -131,8 +132,7 @@ def _digest(content: Any) -> str:
 
 
 def _model(values: dict[str, Any]) -> Model:
-    files = tuple(StoredFile(**{**stored, "stamp": Stamp(**stored["stamp"])}) for stored in values["files"])
     said = values["header"]  # an earlier version kept more of it
-    header = Header(**{item.name: said[item.name] for item in fields(Header)}) if said else None
-    languages = tuple(values.get("languages", ()))
-    return Model(**{**values, "files": files, "header": header, "languages": languages})
+    header = said and {item.name: said[item.name] for item in fields(Header)}
+    model: Model = Codec(()).decode({**values, "header": header}, Model)
+    return model

@@ -190,11 +190,10 @@ class Registry:
         for file in model.files:
             path = self.folder / name / file.name
             problem = self._changed_size(path, file)
-            if problem:
-                wrong.append(problem)
-            elif full or Stamp.of(path) != file.stamp:
-                changed = hashed(path, file.name, progress).sha256 != file.sha256
-                wrong += [message("file.changed", file=file.name)] if changed else []
+            looked_at = not problem and (full or Stamp.of(path) != file.stamp)
+            if looked_at and hashed(path, file.name, progress).sha256 != file.sha256:
+                problem = message("file.changed", file=file.name)
+            wrong += [problem] if problem else []
         return wrong
 
     def _stranger(self, model: Model) -> str:
@@ -255,13 +254,11 @@ class Registry:
         paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if not path.is_dir()}
         if paths.keys() != choice.files.keys() or any(path.is_symlink() for path in paths.values()):
             return ()
-        files = tuple(hashed(path, name) for name, path in sorted(paths.items()))
+        files = self._hashed(replace(choice, files=paths))
         same = all(file.sha256 == hashed(choice.files[file.name], file.name).sha256 for file in files)
-        for file in files:
-            check_hash(file, choice.manifest)
         return files if same and not folder.is_symlink() else ()
 
-    def _hashed(self, choice: Choice, progress: Progress) -> tuple[StoredFile, ...]:
+    def _hashed(self, choice: Choice, progress: Progress = silent) -> tuple[StoredFile, ...]:
         files = tuple(hashed(path, name, progress) for name, path in sorted(choice.files.items()))
         for file in files:
             check_hash(file, choice.manifest)
@@ -341,16 +338,8 @@ def _described(choice: Choice, files: tuple[StoredFile, ...], by: str, template:
         usual = LIBRARIES["entailment"][-1]  # a GGUF
     marked = _fingerprint(files, manifest)
     model = Model(choice.name, choice.role, manifest is not None, files, now, by, marked, None, template, library=usual)
-    if manifest is None:
-        return model
-    return replace(
-        model,
-        context=manifest.context,
-        library=manifest.library,
-        languages=manifest.languages,
-        query_prefix=manifest.query_prefix,
-        passage_prefix=manifest.passage_prefix,
-    )
+    kept = ("context", "library", "languages", "query_prefix", "passage_prefix") if manifest else ()
+    return replace(model, **{name: getattr(manifest, name) for name in kept})
 
 
 def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) -> str:
@@ -514,30 +503,35 @@ def _admit(name: str, path: Path) -> None:
 
 def hashed(path: Path, name: str, progress: Progress = silent) -> StoredFile:
     """``path`` with its hash, to be called ``name``; raise ``InputError`` if it changes meanwhile."""
-    stamp, sha256, crc = Stamp.of(path), hashlib.sha256(), 0
-    for piece in _pieces(path, stamp.bytes, progress):
-        sha256.update(piece)
-        crc = zlib.crc32(piece, crc)
-    _unchanged(path, stamp)
-    return StoredFile(name, sha256.hexdigest(), stamp, crc)
+    stamp = Stamp.of(path)
+    sha256, crc = _read_once(path, stamp, progress)
+    return StoredFile(name, sha256, stamp, crc)
 
 
 def copied(source: Path, target: Path, name: str, progress: Progress = silent) -> StoredFile:
     """Copy ``source`` to ``target`` (readable by its owner only, not to be written to); return the copy as hashed."""
-    before, sha256, crc = Stamp.of(source), hashlib.sha256(), 0
+    before = Stamp.of(source)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = target.with_name(f"{target.name}.part")
     with part.open("wb") as stream:
-        for piece in _pieces(source, before.bytes, progress):
-            sha256.update(piece)
-            crc = zlib.crc32(piece, crc)
-            stream.write(piece)
+        sha256, crc = _read_once(source, before, progress, stream.write)
         stream.flush()
         os.fchmod(stream.fileno(), 0o400)
         os.fsync(stream.fileno())
-    _unchanged(source, before)
     part.replace(target)
-    return StoredFile(name, sha256.hexdigest(), Stamp.of(target), crc)
+    return StoredFile(name, sha256, Stamp.of(target), crc)
+
+
+def _read_once(path: Path, stamp: Stamp, progress: Progress, write: Callable[[bytes], object] = len) -> tuple[str, int]:
+    """SHA-256 and CRC-32 of ``path``, whose pieces go to ``write``; raise ``InputError`` if it changes meanwhile."""
+    sha256, crc = hashlib.sha256(), 0
+    for piece in _pieces(path, stamp.bytes, progress):
+        sha256.update(piece)
+        crc = zlib.crc32(piece, crc)
+        write(piece)
+    if Stamp.of(path) != stamp:
+        raise InputError("model.file_changed", name=path.name)
+    return sha256.hexdigest(), crc
 
 
 def _crc(path: Path) -> int:
@@ -555,8 +549,3 @@ def _pieces(path: Path, size: int, progress: Progress) -> Iterator[bytes]:
             size -= len(piece)
             yield piece
             progress(len(piece), path.name)
-
-
-def _unchanged(path: Path, stamp: Stamp) -> None:
-    if Stamp.of(path) != stamp:
-        raise InputError("model.file_changed", name=path.name)

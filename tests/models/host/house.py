@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,20 +31,19 @@ WAIT = "wait"  # a text at which the encoder waits until the test lets it go on
 
 
 class Encoder(WeighedWords):
-    """``WeighedWords`` that can be held up, and that fails at "fail" with a message that holds the text."""
+    """``WeighedWords`` that can be held up, and that fails at "fail" with ``fault``."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seconds = 0.0  # that each request takes
+        self.fault: BaseException = ValueError("jaundice")
         self.go_on, self.reached = threading.Event(), threading.Event()
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> npt.NDArray[np.float32]:
         if WAIT in texts:
             self.reached.set()
             self.go_on.wait(20)
-        time.sleep(self.seconds)
         if "fail" in texts:
-            raise ValueError("jaundice")
+            raise self.fault
         return super().encode(texts, kind)
 
 
@@ -100,6 +99,15 @@ class Speaker(ScriptedChat):
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
         answer = "one two three" if request.schema is None else '{ "label": "yes" }'
         return ScriptedChat([answer], context=2000).complete(request, watch)
+
+
+Served = TypeVar("Served")
+
+
+def there(model: Served | None) -> Served:
+    """``model``, which the host serves."""
+    assert model is not None
+    return model
 
 
 def until(condition: Callable[[], bool]) -> None:

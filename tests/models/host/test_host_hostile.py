@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from localmed.domain.ports import encode_both
 from localmed.models.host.client import NOTHING, Client, Hosted, connect, listens, status
 from localmed.models.host.protocol import FOLDER, SOCKET, Broken, Call, Welcome, Wire
 from tests.models.host.conftest import Start
-from tests.models.host.house import CHOICES, House, until
+from tests.models.host.house import CHOICES, House, there, until
 
 SHORT = HostSettings(connect_seconds=0.5, silent_seconds=0.6)
 
@@ -62,14 +62,13 @@ def patient(start: Start) -> House:
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_ends_its_own_connection_only(patient: House, name: str) -> None:
-    hosted = patient.hosted()
+    encoder = there(patient.hosted().encoder)
     with patient.dialled() as bad:
         bad.sendall(GARBAGE[name])
         if name.endswith("gone"):
             bad.shutdown(socket.SHUT_WR)
         ended(bad)
-    assert hosted.encoder is not None
-    assert len(hosted.encoder.encode(["others go on"], "query")) == 1
+    assert len(encoder.encode(["others go on"], "query")) == 1
     until(lambda: not patient.host.status().connections)
 
 
@@ -85,11 +84,26 @@ def test_silent_connections_are_closed_and_a_slow_one_waits_alone(start: Start) 
     with house.dialled() as silent, house.dialled() as slow:
         slow.sendall(line()[:3])
         began = time.monotonic()
-        hosted = house.hosted()
-        assert hosted.encoder is not None
-        assert len(hosted.encoder.encode(["others go on"], "query")) == 1
+        assert len(there(house.hosted().encoder).encode(["others go on"], "query")) == 1
         assert time.monotonic() - began < 3
         assert silent.recv(1) == slow.recv(1) == b""
+
+
+def test_a_message_that_comes_byte_by_byte_is_given_up_in_time() -> None:
+    ours, theirs = socket.socketpair()
+
+    def drip() -> None:
+        with suppress(OSError):
+            for _ in range(40):
+                theirs.send(b"1")
+                time.sleep(0.05)
+
+    with theirs, closing(Wire(ours, 1000, 0.3)) as wire:
+        threading.Thread(target=drip, daemon=True).start()
+        began = time.monotonic()
+        with pytest.raises(Broken):
+            wire.receive(1)
+        assert time.monotonic() - began < 1.5
 
 
 USER = {"role": "user", "content": "a"}
@@ -131,7 +145,6 @@ def test_connections_are_bounded(start: Start) -> None:
         with pytest.raises(Busy, match=r"host\.connections"):
             Client(running.data / FOLDER, running.settings, "").greet()
         assert connect(running.data, running.settings, CHOICES).encoder is None  # the command loads its own
-    running.stop()
 
 
 def test_a_client_that_asks_while_it_is_answered_is_dropped(house: House) -> None:
@@ -147,10 +160,9 @@ def test_a_client_that_asks_while_it_is_answered_is_dropped(house: House) -> Non
 def test_a_client_that_never_reads_harms_nobody(start: Start) -> None:
     patient = start(settings=HostSettings(message_seconds=0.3))
     wire = patient.asked("encoder", "encode_both", {"texts": ["many different words here"] * 1000, "kind": "query"})
-    hosted = patient.hosted()
-    assert hosted.encoder is not None
+    encoder = there(patient.hosted().encoder)
     for number in range(5):
-        assert len(hosted.encoder.encode([f"others go on {number}"], "query")) == 1
+        assert len(encoder.encode([f"others go on {number}"], "query")) == 1
     wire.close()
 
 
@@ -218,49 +230,30 @@ def impostor(data: Path, behave: Callable[[Wire], object]) -> Iterator[Hosted]:
         thread.join(10)
 
 
-@pytest.mark.parametrize("behave", [lambda wire: wire.receive(10), lambda _: None], ids=["hangs", "ends"])
-def test_a_host_that_does_not_answer_is_an_error_in_time(tmp_path: Path, behave: Callable[[Wire], object]) -> None:
+ONE = {"shape": [1, 2], "float32": "AAAAAAAAAAA="}
+ANSWERS: list[Any] = [
+    ["done", [{"shape": [1, 2], "float32": "AAAA"}, [{}]]], ["done", [{**ONE, "shape": [2, 2]}, [{}]]],
+    ["done", [{"shape": [1, 2], "float32": "?"}, [{}]]], ["done", [ONE, [{}, {}]]], ["done", [ONE, [{"a": 1.0}]]],
+    ["done", [1.0]], ["done"], ["error", {}], ["dance"], {}, 7,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", ["hangs", "ends", ["other"], *ANSWERS], ids=str)
+def test_a_host_that_hangs_ends_or_lies_is_an_error_in_time(tmp_path: Path, answer: Any) -> None:
+    def behave(wire: Wire) -> None:
+        if answer == "hangs":
+            wire.receive(10)
+        elif answer != "ends":
+            wire.send(answer)
+
+    codes = {"hangs": "host.silent", "ends": "host.ended", "['other']": "host.restarted"}
     began = time.monotonic()
     with impostor(tmp_path / "data", behave) as hosted:
-        assert hosted.encoder is not None
-        with pytest.raises(ModelError, match=r"no activity|in the middle"):
-            hosted.encoder.encode(["a"], "query")
+        with pytest.raises(ModelError) as caught:
+            encode_both(there(hosted.encoder), ["a"], "query")
+        assert caught.value.message.code == codes.get(str(answer), "host.answered_else")
+        assert hosted.lost == (answer == ["other"]), "one that came back with other models"
     assert time.monotonic() - began < 5
-
-
-ONE = {"shape": [1, 2], "float32": "AAAAAAAAAAA="}
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        ["done", [{"shape": [1, 2], "float32": "AAAA"}, [{}]]],
-        ["done", [{"shape": [2, 2], "float32": "AAAAAAAAAAA="}, [{}]]],
-        ["done", [{"shape": [1, 2], "float32": "?"}, [{}]]],
-        ["done", [ONE, [{}, {}]]],
-        ["done", [ONE, [{"a": 1.0}]]],
-        ["done", [1.0]],
-        ["done"],
-        ["error", {}],
-        ["dance"],
-        {},
-        7,
-    ],
-    ids=str,
-)
-def test_an_answer_that_is_none_is_an_error(tmp_path: Path, answer: Any) -> None:
-    with impostor(tmp_path / "data", lambda wire: wire.send(answer)) as hosted:
-        assert hosted.encoder is not None
-        with pytest.raises(ModelError, match="unexpected reply"):
-            encode_both(hosted.encoder, ["a"], "query")
-
-
-def test_a_host_that_came_back_with_other_models_is_lost(tmp_path: Path) -> None:
-    with impostor(tmp_path / "data", lambda wire: wire.send(["other"])) as hosted:
-        assert hosted.encoder is not None
-        with pytest.raises(ModelError, match=r"host\.restarted|other models"):
-            hosted.encoder.encode(["a"], "query")
-        assert hosted.lost
 
 
 def test_a_host_that_never_greets_is_not_used(tmp_path: Path) -> None:
@@ -282,28 +275,9 @@ def test_a_host_that_never_greets_is_not_used(tmp_path: Path) -> None:
 
 def test_a_path_too_long_for_a_socket(tmp_path: Path, start: Start) -> None:
     running = start(tmp_path / ("long" * 30) / "data")
-    hosted: Hosted = running.hosted()
-    assert hosted.encoder is not None
-    assert len(hosted.encoder.encode(["well"], "query")) == 1
+    assert len(there(running.hosted().encoder).encode(["well"], "query")) == 1
     running.stop()
     assert not (running.data / FOLDER / SOCKET).exists()
-
-
-class Panic(BaseException):
-    """What a library in Rust raises."""
-
-
-def test_a_panic_of_a_library_is_told_without_its_words(house: House, capfd: pytest.CaptureFixture[str]) -> None:
-    def panics(**_: object) -> None:
-        raise Panic("jaundice")
-
-    house.encoder.encode = panics  # type: ignore[assignment,method-assign]
-    encoder = house.hosted().encoder
-    assert encoder is not None
-    with pytest.raises(ModelError) as told:
-        encoder.encode(["jaundice"], "query")
-    assert told.value.message.code.startswith("host.failed")
-    assert "jaundice" not in str(told.value) + capfd.readouterr().err
 
 
 def test_a_full_backlog_is_waited_for(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

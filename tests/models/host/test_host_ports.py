@@ -18,7 +18,7 @@ from localmed.models.registry.registration import Model, Registrations
 from tests.fakes import HashedWords, WeighedWords
 from tests.models.chat_contract import ChatContract
 from tests.models.host.conftest import Start
-from tests.models.host.house import CHOICES, House, Overlap, Same, Speaker
+from tests.models.host.house import CHOICES, House, Overlap, Same, Speaker, there
 from tests.scripted import ScriptedChat
 
 TEXTS = ["the dose of the day", "剂量是多少", "", "\ud800 half a character", "the dose " * 40]
@@ -39,39 +39,31 @@ def test_vectors_are_those_of_the_model_bit_for_bit(hosted: Hosted, count: int) 
         assert weights == expected[1]
 
 
-def test_an_encoder_that_rules_were_fitted_on_is_the_hosts_too(hosted: Hosted) -> None:
-    encoder = hosted.fitted
-    assert encoder is not None
-    assert encoder.identity == HashedWords().identity != WeighedWords().identity
-    for one in (encoder, unhurried(encoder)):
+def test_what_the_others_say_is_what_the_models_say(house: House, hosted: Hosted) -> None:
+    """The encoder that rules were fitted on, reranker, judge and index."""
+    fitted = there(hosted.fitted)
+    assert fitted.identity == HashedWords().identity != WeighedWords().identity
+    for one in (fitted, unhurried(fitted)):
         assert np.array_equal(one.encode(TEXTS, "query"), HashedWords().encode(TEXTS, "query"))
-
-
-def test_scores_and_stances_are_those_of_the_model(hosted: Hosted) -> None:
-    assert hosted.reranker is not None
-    assert hosted.reranker.name == Overlap.name
-    assert hosted.reranker.score("the dose", TEXTS) == Overlap().score("the dose", TEXTS)
-    assert hosted.reranker.score("the dose", []) == []
-    assert hosted.entailment is not None
-    assert (hosted.entailment.name, hosted.entailment.languages) == (Same.name, Same.languages)
+    reranker, judge = there(hosted.reranker), there(hosted.entailment)
+    assert (reranker.name, judge.name, judge.languages) == (Overlap.name, Same.name, Same.languages)
+    assert reranker.score("the dose", TEXTS) == Overlap().score("the dose", TEXTS)
+    assert reranker.score("the dose", []) == []
     pairs = [(one, other) for one in TEXTS for other in TEXTS] * 20
-    assert hosted.entailment.judge(pairs) == Same().judge(pairs)
-
-
-def test_the_index_is_searched_at_the_host(house: House, hosted: Hosted) -> None:
+    assert judge.judge(pairs) == Same().judge(pairs)
     filters = SearchFilter(("a", "b"), "en", "2020", "2024-05", documents=("x",))
     vector = np.array([1 / 3, 0.5], np.float32)
-    assert hosted.nearest is not None
-    assert hosted.nearest.search("0007", vector, 3, filters) == [(str(n), "document", 1 / (3 + n)) for n in range(3)]
+    found = there(hosted.nearest).search("0007", vector, 3, filters)
+    assert found == [(str(number), "document", 1 / (3 + number)) for number in range(3)]
     assert house.numbers.asked == [("0007", vector.tolist(), filters)]
+    assert there(hosted.nearest).similarities("0007", vector[None], ["a"]) == {"a": [float(vector.sum())]}
     assert house.numbers.warmed
 
 
 class TestChat(ChatContract):
     @pytest.fixture
     def model(self, hosted: Hosted) -> CountingChat:
-        assert hosted.chat is not None
-        return hosted.chat
+        return there(hosted.chat)
 
     def test_tokens_come_one_by_one(self, model: CountingChat) -> None:
         tokens: list[str] = []
@@ -89,17 +81,15 @@ def test_tokens_that_nobody_hears_are_not_sent(start: Start) -> None:
             watched.append(watch)
             return super().complete(request, watch)
 
-    chat = start(chat=Watched(["one two", "one two"], "scripted")).hosted().chat
-    assert chat is not None
+    chat = there(start(chat=Watched(["one two", "one two"], "scripted")).hosted().chat)
     for watch in (Watch(cancelled=lambda: False), Watch(lambda _: None)):
         chat.complete(Request((Message("user", "words"),), 8), watch)
     assert [watch.token is UNWATCHED.token for watch in watched] == [True, False]
 
 
-def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
-    assert hosted.chat is not None
+def test_errors_arrive_as_what_they_are(hosted: Hosted) -> None:
     with pytest.raises(UsageError, match=r"at least two different labels\. Name each label once"):
-        hosted.chat.choose([Message("user", "?")], ["?"], ["yes"])
+        there(hosted.chat).choose([Message("user", "?")], ["?"], ["yes"])
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, LocalmedError) and kind is not LocalmedError:
             told = protocol.failure(kind("host.none_answers"))[1]
@@ -107,27 +97,36 @@ def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
             assert (type(heard).__name__, str(heard)) == (name, str(kind("host.none_answers")))
 
 
-def test_an_unexpected_failure_is_told_without_its_text(hosted: Hosted, capfd: pytest.CaptureFixture[str]) -> None:
-    assert hosted.encoder is not None
-    with pytest.raises(ModelError, match="ValueError") as caught:
-        hosted.encoder.encode(["fail"], "query")
+class Panic(BaseException):
+    """What a library in Rust raises."""
+
+
+@pytest.mark.parametrize("kind", [ValueError, Panic])
+def test_an_unexpected_failure_is_told_without_its_text(
+    house: House, kind: type[BaseException], capfd: pytest.CaptureFixture[str]
+) -> None:
+    house.encoder.fault = kind("jaundice")
+    encoder = there(house.hosted().encoder)
+    with pytest.raises(ModelError, match=kind.__name__) as caught:
+        encoder.encode(["fail"], "query")
     printed = capfd.readouterr()
     assert "jaundice" not in str(caught.value) + printed.out + printed.err
-    assert "ValueError" in printed.err
-    assert len(hosted.encoder.encode(["well"], "query")) == 1
+    assert kind.__name__ in printed.err
+    assert len(encoder.encode(["well"], "query")) == 1
 
 
-def test_models_that_were_chosen_otherwise_are_not_used(house: House) -> None:
+def test_a_host_is_not_used_where_it_has_something_else(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that were chosen otherwise, another folder, another version; or where the settings say so."""
     connected = connect(house.data, house.settings, CHOICES | {"encoder": "another", "chat": "none"})
-    assert connected.encoder is None
-    assert connected.chat is None
+    assert (connected.encoder, connected.chat) == (None, None)
     assert connected.reranker is not None
     assert connected.others == ("chat", "encoder")
-
-
-def test_a_host_is_not_used_where_the_settings_say_so(house: House) -> None:
     assert connect(house.data, HostSettings(use=False), CHOICES) is NOTHING
     assert connect(house.data / "elsewhere", house.settings, CHOICES) is NOTHING
+    monkeypatch.setattr("localmed.models.host.client.__version__", "0.0.9")
+    assert connect(house.data, house.settings, CHOICES).encoder is None
+    with pytest.raises(ModelError, match="another version"):
+        Client(house.data / protocol.FOLDER, house.settings, "").greet()
 
 
 def test_choices_tell_trainings_and_settings_apart() -> None:
@@ -142,20 +141,8 @@ def test_choices_tell_trainings_and_settings_apart() -> None:
 
 
 def test_a_message_too_large_is_refused_and_the_next_one_goes_on(house: House) -> None:
-    small = HostSettings(message_bytes=2000)
-    connected = connect(house.data, small, CHOICES)
-    assert connected.encoder is not None
-    with pytest.raises(ModelError, match=r"host\.message_bytes"):
-        connected.encoder.encode(["x" * 2000], "query")
-    with pytest.raises(
-        ModelError, match="from the model host is larger than 2000"
-    ):  # its vectors are more than this client takes
-        connected.encoder.encode(["x"] * 50, "query")
-    assert len(connected.encoder.encode(["x"], "query")) == 1
-
-
-def test_another_version_is_not_used(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localmed.models.host.client.__version__", "0.0.9")
-    assert connect(house.data, house.settings, CHOICES).encoder is None
-    with pytest.raises(ModelError, match="another version"):
-        Client(house.data / protocol.FOLDER, house.settings, "").greet()
+    encoder = there(connect(house.data, HostSettings(message_bytes=2000), CHOICES).encoder)
+    for texts in (["x" * 2000], ["x"] * 50):  # whose vectors are more than this client takes
+        with pytest.raises(ModelError, match=r"host\.message_bytes"):
+            encoder.encode(texts, "query")
+    assert len(encoder.encode(["x"], "query")) == 1

@@ -11,15 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from localmed.domain.errors import Busy, Cancelled, ModelError
-from localmed.domain.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
-from localmed.models.host.client import Hosted, Remote, unhurried
+from localmed.domain.ports import UNWATCHED, Message, Reply, Request, Watch
+from localmed.models.host.client import Hosted, unhurried
 from localmed.process import hooks
 from tests.models.host.conftest import Start
-from tests.models.host.house import WAIT, House, until
+from tests.models.host.house import WAIT, House, there, until
 from tests.scripted import ScriptedChat
 from tests.words import pattern
 
-USERS, REQUESTS = 8, 20
 ASK = Request((Message("user", "?"),), 8)
 
 
@@ -42,25 +41,20 @@ class Endless(ScriptedChat):
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(USERS * REQUESTS + 1) as pool:
+    with ThreadPoolExecutor(16) as pool:
         yield pool
-
-
-def encoder_of(hosted: Hosted) -> Remote:
-    assert isinstance(hosted.encoder, Remote)
-    return hosted.encoder
 
 
 def held(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> Future[object]:
     """The encoder at work until the test lets it go on."""
-    waiting: Future[object] = threads.submit(encoder_of(hosted).encode, [WAIT], "query")
+    waiting: Future[object] = threads.submit(there(hosted.encoder).encode, [WAIT], "query")
     assert house.encoder.reached.wait(10)
     return waiting
 
 
 def test_low_priority_waits_for_everybody_else(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> None:
     first = held(house, hosted, threads)
-    encoder: Embedder = encoder_of(hosted)
+    encoder = there(hosted.encoder)
     low = threads.submit(unhurried(encoder).encode, [f"low {number}" for number in range(70)], "passage")
     until(lambda: house.host.status().waiting["small"] == 1)  # the first of three pieces
     usual = [threads.submit(encoder.encode, [f"usual {number}"], "query") for number in range(3)]
@@ -77,56 +71,40 @@ def test_too_many_are_refused_and_the_others_served(start: Start, threads: Threa
     running = start(waiting=3, per_user=2)
     mine, other = running.hosted("mine"), running.hosted("other")
     first = held(running, mine, threads)
-    waiting = [threads.submit(encoder_of(mine).encode, ["mine"], "query") for _ in range(2)]
+    waiting = [threads.submit(there(mine.encoder).encode, ["mine"], "query") for _ in range(2)]
     until(lambda: running.host.status().waiting["small"] == 2)
     with pytest.raises(Busy, match="this user"):
-        encoder_of(mine).encode(["refused"], "query")
-    waiting.append(threads.submit(encoder_of(other).encode, ["other"], "query"))
+        there(mine.encoder).encode(["refused"], "query")
+    waiting.append(threads.submit(there(other.encoder).encode, ["other"], "query"))
     until(lambda: running.host.status().waiting["small"] == 3)
     with pytest.raises(Busy, match=pattern("model.waiting.what")):
-        encoder_of(other).encode(["refused"], "query")
+        there(other.encoder).encode(["refused"], "query")
     running.encoder.go_on.set()
     assert all(len(future.result(10)) == 1 for future in waiting)
     assert first.result(10) is not None
     assert "refused" not in running.encoder.encoded
-    running.stop()
 
 
-def test_cancelling_frees_the_model(start: Start) -> None:
-    chat = Endless()
-    running = start(chat=chat)
-    hosted = running.hosted()
-    assert hosted.chat is not None
-    tokens: list[str] = []
-    with pytest.raises(Cancelled):
-        hosted.chat.complete(ASK, Watch(tokens.append, lambda: len(tokens) > 3))
-    assert chat.cancelled.wait(5)
-    assert hosted.chat.count(["the queue goes on"]) == [4]
-    running.stop()
+@pytest.mark.parametrize("how", [Cancelled, InterruptedError])  # who leaves as Ctrl-C does, in the middle of a token
+def test_who_cancels_or_goes_away_frees_the_model(start: Start, how: type[Exception]) -> None:
+    endless = Endless()
+    chat, tokens = there(start(chat=endless).hosted().chat), list[str]()
 
+    def hear(token: str) -> None:
+        tokens.append(token)
+        if how is InterruptedError:
+            raise InterruptedError
 
-def test_who_goes_away_frees_the_model(start: Start, threads: ThreadPoolExecutor) -> None:
-    chat = Endless()
-    running = start(chat=chat)
-    hosted = running.hosted()
-    assert hosted.chat is not None
-
-    def leave(_: str) -> None:
-        raise InterruptedError  # as Ctrl-C does in the middle of a request
-
-    with pytest.raises(InterruptedError):
-        hosted.chat.complete(ASK, Watch(leave))
-    assert chat.cancelled.wait(5)
-    running.stop()
+    with pytest.raises(how):
+        chat.complete(ASK, Watch(hear, lambda: len(tokens) > 3))
+    assert endless.cancelled.wait(5)
+    assert chat.count(["the queue goes on"]) == [4]
 
 
 def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadPoolExecutor) -> None:
-    chat = Endless()
-    running = start(chat=chat)
-    hosted = running.hosted()
-    assert hosted.chat is not None
-    talking = threads.submit(hosted.chat.complete, ASK)
-    waiting = threads.submit(hosted.chat.complete, ASK)
+    running = start(chat=Endless())
+    chat = there(running.hosted().chat)
+    talking, waiting = threads.submit(chat.complete, ASK), threads.submit(chat.complete, ASK)
     until(lambda: running.host.status().waiting["chat"] == 1)
     began = time.monotonic()
     running.stop()
@@ -135,7 +113,7 @@ def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadP
         with pytest.raises(ModelError):
             future.result(10)
     with pytest.raises(ModelError, match=pattern("host.has_ended.what")):
-        hosted.chat.complete(ASK)
+        chat.complete(ASK)
 
 
 def test_a_host_whose_folder_is_gone_leaves_the_next_ones_socket(start: Start) -> None:
@@ -143,20 +121,18 @@ def test_a_host_whose_folder_is_gone_leaves_the_next_ones_socket(start: Start) -
     shutil.rmtree(first.data)
     second = start()  # nobody else is there, as far as the folder tells
     first.stop()
-    assert encoder_of(second.hosted()).identity == second.encoder.identity
+    assert there(second.hosted().encoder).identity == second.encoder.identity
     shutil.rmtree(second.data)
-    second.stop()
 
 
 def test_a_host_that_was_started_again_is_used_without_a_word(start: Start) -> None:
     running = start()
     hosted = running.hosted()
-    assert len(encoder_of(hosted).encode(["once"], "query")) == 1
+    assert len(there(hosted.encoder).encode(["once"], "query")) == 1
     running.stop()
     running.start()
-    assert len(encoder_of(hosted).encode(["again"], "query")) == 1
+    assert len(there(hosted.encoder).encode(["again"], "query")) == 1
     assert running.host.status().served == {"encode": 1}
-    running.stop()
 
 
 def test_an_encoder_is_told_that_whoever_asked_has_gone(start: Start) -> None:

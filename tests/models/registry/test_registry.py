@@ -9,12 +9,12 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from localmed.domain.errors import BadSettings, Busy, InputError, LimitExceeded, UnknownName, UsageError
+from localmed.domain.errors import BadSettings, Busy, InputError, UnknownName, UsageError
 from localmed.models.registry import registration
 from localmed.models.registry import registry as module
 from localmed.models.registry.registry import PIECE, Registry
@@ -28,13 +28,8 @@ def test_a_file_is_copied_hashed_and_recorded(registry: Registry, tiny: Path) ->
     seen: list[float] = []
     totals: list[int] = []
     model = registry.add(tiny, "librarian", progress=lambda done, _: seen.append(done), started=totals.append)
-    assert (model.name, model.role, model.listed, model.by, model.template) == (
-        "tiny",
-        "chat",
-        True,
-        "librarian",
-        "chatml",
-    )
+    named = ("tiny", "chat", True, "librarian", "chatml")
+    assert (model.name, model.role, model.listed, model.by, model.template) == named
     assert model.files[0].sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert totals == [len(CONTENT)] == [sum(seen)]
     assert model.header is not None
@@ -55,13 +50,12 @@ def test_a_copy_that_was_not_recorded_is_taken_if_it_is_the_same(registry: Regis
     added = registry.add(tiny, "x")
     inode = registry.opened("tiny").paths[0].stat().st_ino
     registration.write(registry.folder, registry.registrations.without("tiny"))
-    again = Registry(registry.folder, tiny.parents[1] / "manifests")
-    assert again.add(tiny, "x").files[0].sha256 == added.files[0].sha256
-    assert again.opened("tiny").paths[0].stat().st_ino == inode, "it is not copied again"
-    registration.write(again.folder, again.registrations.without("tiny"))
+    assert registry.add(tiny, "x").files[0].sha256 == added.files[0].sha256
+    assert registry.opened("tiny").paths[0].stat().st_ino == inode, "it is not copied again"
+    registration.write(registry.folder, registry.registrations.without("tiny"))
     tiny.write_bytes(CONTENT[:-1] + b"?")
     with pytest.raises(UsageError) as raised:
-        Registry(registry.folder, tiny.parents[1] / "manifests").add(tiny, "x")
+        registry.add(tiny, "x")
     assert raised.value.message.code == "model.folder_there"
 
 
@@ -79,23 +73,19 @@ def test_a_folder_that_lies_in_its_place_is_not_copied(registry: Registry) -> No
     assert "onnx/model.onnx" in [file.name for file in registry.model("small-encoder").files]  # it might be loaded
 
 
-def test_a_model_that_no_manifest_lists(registry: Registry, tmp_path: Path) -> None:
+def test_a_model_that_no_manifest_lists_needs_a_role_and_a_template(registry: Registry, tmp_path: Path) -> None:
     path = make(tmp_path / "Some Model v2.gguf", CONTENT)
     with pytest.raises(UsageError, match="--role"):
         registry.add(path, "x")
-    model = registry.add(path, "x", role="chat", template="llama3")
-    assert (model.name, model.listed, model.template, model.role) == ("some-model-v2", False, "llama3", "chat")
-
-
-def test_a_chat_model_without_a_template_that_there_is_is_refused(registry: Registry, tmp_path: Path) -> None:
-    path = make(tmp_path / "other.gguf", CONTENT)
-    with pytest.raises(UsageError, match=r"the chat template of other\. Give --template, one of: chatml"):
+    with pytest.raises(UsageError, match=r"the chat template of some-model-v2\. Give --template, one of: chatml"):
         registry.add(path, "x", role="chat")
     with pytest.raises(BadSettings, match="no chat template 'poem'"):
         registry.add(path, "x", role="chat", template="poem")
     assert not registry.registrations.models
-    assert not (registry.folder / "other").exists()
-    assert registry.add(path, "x", role="encoder", template="poem").template == ""
+    assert not (registry.folder / "some-model-v2").exists()
+    assert registry.add(path, "x", "other", role="encoder", template="poem").template == ""
+    model = registry.add(path, "x", role="chat", template="llama3")
+    assert (model.name, model.listed, model.template, model.role) == ("some-model-v2", False, "llama3", "chat")
 
 
 def test_a_split_model_is_described_by_its_first_file(registry: Registry, tmp_path: Path) -> None:
@@ -107,9 +97,14 @@ def test_a_split_model_is_described_by_its_first_file(registry: Registry, tmp_pa
     assert registry.opened("big").gguf.name == "big-00001-of-00002.gguf"
 
 
-@pytest.mark.parametrize("hashed", ['sha256 = "00ff"', "bytes = 7"])
+@pytest.mark.parametrize("hashed", ['sha256 = "00ff"', "bytes = 7", ""])
 def test_a_file_that_is_not_the_manifests_is_refused(tmp_path: Path, tiny: Path, hashed: str) -> None:
-    registry = Registry(tmp_path / "models", write_manifests(tmp_path / "manifests", hashed))
+    known = hashed or f'sha256 = "{hashlib.sha256(CONTENT).hexdigest()}"\nbytes = {len(CONTENT)}'
+    registry = Registry(tmp_path / "models", write_manifests(tmp_path / "manifests", known))
+    if not hashed:  # it is the manifest's
+        assert registry.add(tiny, "x").listed
+        assert registry.manifests["tiny"].hashed
+        return
     with pytest.raises(InputError, match="its manifest"):
         registry.add(tiny, "x")
     assert not registry.registrations.models
@@ -117,52 +112,33 @@ def test_a_file_that_is_not_the_manifests_is_refused(tmp_path: Path, tiny: Path,
     assert not (registry.folder / "tiny").exists()
 
 
-def test_a_file_that_is_the_manifests_is_taken(tmp_path: Path, tiny: Path) -> None:
-    known = f'sha256 = "{hashlib.sha256(CONTENT).hexdigest()}"\nbytes = {len(CONTENT)}'
-    registry = Registry(tmp_path / "models", write_manifests(tmp_path / "manifests", known))
-    assert registry.add(tiny, "x").listed
-    assert registry.manifests["tiny"].hashed
+LLAMA = files.gguf([("general.architecture", files.STRING, "llama"), *files.ENTRIES[1:]])
+REFUSED: dict[str, Callable[[Path], object]] = {  # what is wrong with a file or folder called small-encoder or Tiny-Q4
+    "empty": lambda root: make(root / "Tiny-Q4.gguf", b""),
+    "version": lambda root: make(root / "Tiny-Q4.gguf", b"GGUF" + bytes(45)),
+    "early": lambda root: make(root / "Tiny-Q4.gguf", CONTENT[:-1]),
+    "architecture": lambda root: make(root / "Tiny-Q4.gguf", LLAMA),
+    r"no \.gguf": lambda root: make(root / "Tiny-Q4.bin", b"x"),
+    "not a regular file": lambda root: os.mkfifo(root / "Tiny-Q4"),
+    pattern("model.no_files.what"): lambda root: (root / "Tiny-Q4").mkdir(),
+    "is missing": lambda root: (encoder_folder(root / "small-encoder") / "model.safetensors").unlink(),
+    "more than 3": lambda root: encoder_folder(root / "small-encoder"),
+}
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "empty"),
-        (b"GGUF" + bytes(45), "version"),
-        (CONTENT[:-1], "early"),
-        (files.gguf([("general.architecture", files.STRING, "llama"), *files.ENTRIES[1:]]), "architecture"),
-    ],
-)
-def test_a_bad_file_is_refused_before_it_is_copied(
-    registry: Registry, tmp_path: Path, content: bytes, problem: str
+@pytest.mark.parametrize("problem", REFUSED)
+def test_what_cannot_be_a_model_is_refused_before_it_is_copied(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
+    root = tmp_path / "stick"
+    root.mkdir()
+    REFUSED[problem](root)
+    monkeypatch.setattr(module, "MOST_FILES", 3)
+    [source] = root.iterdir()
     with pytest.raises(InputError, match=problem):
-        registry.add(make(tmp_path / "Tiny-Q4.gguf", content), "x")
+        registry.add(source, "x", role="encoder" if source.name == "small-encoder" else "chat")
     assert not registry.registrations.models
-
-
-def test_chat_needs_a_gguf(registry: Registry, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no \.gguf"):
-        registry.add(make(tmp_path / "a.bin", b"x"), "x", role="chat")
-
-
-def test_what_is_no_file_is_refused(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="not a regular file"):
-        registry.add(tmp_path / "pipe", "x", role="chat")
-    (tmp_path / "none").mkdir()
-    with pytest.raises(InputError, match=pattern("model.no_files.what")):
-        registry.add(tmp_path / "none", "x", role="chat")
-    monkeypatch.setattr(module, "MOST_FILES", 2)
-    with pytest.raises(LimitExceeded, match="more than 2"):
-        registry.add(encoder_folder(tmp_path / "small-encoder"), "x")
-
-
-def test_an_incomplete_folder_is_refused(registry: Registry, tmp_path: Path) -> None:
-    folder = encoder_folder(tmp_path / "small-encoder")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="is missing"):
-        registry.add(folder, "x")
+    assert not leftovers(registry)
 
 
 @pytest.mark.parametrize("name", ["../up", "/abs", "Ünï", "a" * 61, ".hidden", "a b"])
@@ -193,25 +169,24 @@ def test_one_change_at_a_time(added: Registry, tiny: Path) -> None:
         assert added.opened("tiny")  # reading goes on
 
 
-def test_ctrl_c_leaves_nothing(registry: Registry, tiny: Path) -> None:
+def test_what_happens_while_it_is_copied_leaves_nothing(registry: Registry, tiny: Path) -> None:
+    """Ctrl-C, and a file that grows."""
+
     def interrupted(done: float, doing: str) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        registry.add(tiny, "x", progress=interrupted)
-    assert not leftovers(registry)
-    assert not registry.registrations.models
-    assert registry.add(tiny, "x")
-
-
-def test_a_file_that_grows_while_it_is_copied(registry: Registry, tiny: Path) -> None:
     def grow(done: float, doing: str) -> None:
         with tiny.open("ab") as stream:
             stream.write(b"more")
 
+    with pytest.raises(KeyboardInterrupt):
+        registry.add(tiny, "x", progress=interrupted)
+    assert not leftovers(registry)
     with pytest.raises(InputError, match=pattern("model.file_changed.what")):
         registry.add(tiny, "x", progress=grow)
     assert not leftovers(registry)
+    assert not registry.registrations.models
+    assert registry.add(tiny, "x")
 
 
 KILLED = """
