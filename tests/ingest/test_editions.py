@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection
-from localmed.ingest.manifest import Manifest
 from localmed.ingest.reading import stated_edition
-from localmed.site import importing
-from tests.fakes import HashedWords, opened
+from tests.fakes import documents, import_into, write
 
 
 @pytest.mark.parametrize(
@@ -30,10 +27,7 @@ def test_the_date_beside_a_word_of_editions(line: str, date: str) -> None:
     assert stated_edition(("Title", line)) == date
 
 
-def test_a_document_gets_the_date_that_it_states(tmp_path: Path) -> None:
-    (tmp_path / "guide.md").write_text("# Gout\n\nWard guide. Version 2025-03-01.\n\n## Dose\n\nGive 5 mg.\n", "utf-8")
-    with opened(Settings(tmp_path / "data"), HashedWords()) as session:
-        importing.import_paths(session, [tmp_path / "guide.md"], Manifest(Collection("ward", "Ward")))
-        with session.workspace() as workspace:
-            (document,) = workspace.library.catalogue.documents("ward")
-    assert document.edition == "2025-03-01"
+def test_a_document_gets_the_date_that_it_states(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"guide.md": "# Gout\n\nWard guide. Version 2025-03-01.\n\n## Dose\n\nGive 5 mg.\n"})
+    import_into(settings, corpus)
+    assert documents(settings)["guide.md"].edition == "2025-03-01"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import ReadBounds, Settings
-from localmed.domain import Status
+from localmed.domain import Document, Status
 from localmed.domain.errors import BadSettings, InputError
 from localmed.ingest import manifest as manifests
 from localmed.ingest.graph_import import GraphImporter
@@ -77,6 +77,8 @@ def test_the_disease_ontology_by_its_manifest(settings: Settings, ontology: Path
         dated = {(relation.object, relation.source.edition) for relation in terms.relations(["DOID:3"])}
         assert dated == {("DOID:2", "2025-02-03"), ("SYMP:1", "2025-02-03"), ("long-lasting disease, any", "")}
         assert terms.counts() == {"doid": 3}
+    assert run(settings, ontology / "symp.obo").counts["read"] == 1, "named by itself it needs no pattern"
+    assert ids(settings, "tiredness") == ["SYMP:1"]
     stored = documents(settings)["DO_small_slim.obo"]
     assert (words(stored.notes), stored.edition, stored.passages) == (("3 terms, 3 relations",), "2025-02-03", 0)
 
@@ -113,46 +115,41 @@ def test_umls_tables_meet_the_disease_ontology(settings: Settings, ontology: Pat
 # --- in step -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_unchanged_is_not_read_again(settings: Settings, ontology: Path) -> None:
-    run(settings, ontology)
-    before = generations.current(settings.data)
-    report = run(settings, ontology)
-    assert (report.counts["unchanged"], report.counts["read"], report.generation) == (3, 0, 0)
-    assert generations.current(settings.data) == before
-
-
-def test_a_changed_file_replaces_its_terms_and_leaves_the_published_generation(
-    settings: Settings, ontology: Path
+def test_the_graph_is_in_step_with_its_files_and_the_published_generation_is_left(
+    settings: Settings, ontology: Path, tmp_path: Path
 ) -> None:
     run(settings, ontology)
     before = generations.current(settings.data)
     kept = hashes(before)
+    report = run(settings, ontology)
+    assert (report.counts["unchanged"], report.counts["read"], report.generation) == (3, 0, 0)
+    assert generations.current(settings.data) == before
     write(ontology, {"DO_small_slim.obo": OBO.format(id="DOID:8", name="mumps")})
+
+    def interrupt(done: float, doing: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GraphImporter(settings, manifest("doid"), HashedWords(), interrupt).run([ontology])
+    assert (generations.current(settings.data), ids(settings, "CKD")) == (before, ["DOID:3"])
     report = run(settings, ontology)
     assert (report.counts["read"], report.counts["unchanged"]) == (1, 2)
-    assert ids(settings, "mumps") == ["DOID:8"]
-    assert ids(settings, "nephropathy") == []
-    assert ids(settings, "kidney disease") == ["DOID:2"]  # the table still has it
     assert hashes(before) == kept
-
-
-def test_files_that_are_gone_are_removed(settings: Settings, ontology: Path) -> None:
-    run(settings, ontology)
+    assert (ids(settings, "mumps"), ids(settings, "nephropathy")) == (["DOID:8"], [])
+    assert ids(settings, "kidney disease") == ["DOID:2"]  # the table still has it
     (ontology / "DO_small_slim.obo").unlink()
-    report = run(settings, ontology)
-    assert report.counts["removed"] == 1
-    assert ids(settings, "nephropathy") == []
+    assert run(settings, ontology).counts["removed"] == 1
+    assert ids(settings, "mumps") == []
     assert set(documents(settings)) == {"HumanDO.tsv", "ICD10inDO.tsv"}
-
-
-def test_a_graph_outlives_an_import_of_documents_unshared(settings: Settings, ontology: Path, tmp_path: Path) -> None:
-    run(settings, ontology)
-    before = generations.current(settings.data)
+    graph = generations.current(settings.data) / FILE
     import_into(settings, write(tmp_path / "ward", {"a.txt": "Wash your hands before and after every patient."}))
-    after = generations.current(settings.data)
-    assert after != before
-    assert (after / FILE).samefile(before / FILE)
-    assert ids(settings, "CKD") == ["DOID:3"]
+    after = generations.current(settings.data) / FILE
+    assert after != graph
+    assert after.samefile(graph), "it outlives an import of documents unshared"
+
+
+def slim(session: Session) -> Document:
+    return next(document for document in lookups.documents(session, "doid") if document.source.endswith(".obo"))
 
 
 def named(session: Session) -> list[tuple[str, Name]]:
@@ -164,15 +161,15 @@ def named(session: Session) -> list[tuple[str, Name]]:
 def test_removed_superseded_and_withdrawn_files_do_not_answer(settings: Settings, ontology: Path) -> None:
     run(settings, ontology)
     with opened(settings, HashedWords()) as session:
-        slim = next(document for document in lookups.documents(session, "doid") if document.source.endswith(".obo"))
-        changes.mark(session, slim, Status.SUPERSEDED)
+        obo = slim(session)
+        changes.mark(session, obo, Status.SUPERSEDED)
         assert named(session) == []
-        changes.mark(session, slim, Status.CURRENT)
+        changes.mark(session, obo, Status.CURRENT)
         assert named(session)
-        changes.withdraw(session, slim, True, "test")
+        changes.withdraw(session, obo, True, "test")
         assert named(session) == []
-        changes.withdraw(session, slim, False, "test")
-        changes.remove(session, [slim])
+        changes.withdraw(session, obo, False, "test")
+        changes.remove(session, [obo])
         assert named(session) == []
         with session.workspace() as workspace:
             assert len(workspace.library.graph.documents()) == 2
@@ -182,11 +179,7 @@ def test_removed_superseded_and_withdrawn_files_do_not_answer(settings: Settings
 def test_a_superseded_file_that_is_renamed_stays_so(settings: Settings, ontology: Path, by_name: bool) -> None:
     run(settings, ontology)
     with opened(settings, HashedWords()) as session:
-        changes.mark(
-            session,
-            next(document for document in lookups.documents(session, "doid") if document.source.endswith(".obo")),
-            Status.SUPERSEDED,
-        )
+        changes.mark(session, slim(session), Status.SUPERSEDED)
     renamed = (ontology / "DO_small_slim.obo").rename(ontology / "DO_other.obo")
     report = run(settings, renamed if by_name else ontology)
     assert ids(settings, "CKD") == []
@@ -199,26 +192,10 @@ def test_a_superseded_file_that_is_renamed_stays_so(settings: Settings, ontology
     assert ids(settings, "CKD") == ["DOID:3"]
 
 
-def test_an_interrupted_import_leaves_the_old_generation(settings: Settings, ontology: Path) -> None:
-    run(settings, ontology)
-    before = generations.current(settings.data)
-    kept = hashes(before)
-    write(ontology, {"DO_small_slim.obo": OBO.format(id="DOID:8", name="mumps")})
-
-    def interrupt(done: float, doing: str) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        GraphImporter(settings, manifest("doid"), HashedWords(), interrupt).run([ontology])
-    assert generations.current(settings.data) == before
-    assert hashes(before) == kept
-    assert ids(settings, "CKD") == ["DOID:3"]
-
-
 # --- bad input -----------------------------------------------------------------------------------------------------
 
 
-def test_bad_lines_are_listed_and_the_good_ones_served(settings: Settings, corpus: Path) -> None:
+def test_bad_lines_are_listed_up_to_a_bound_and_the_good_ones_served(settings: Settings, corpus: Path) -> None:
     shutil.copy(FIXTURES / "broken.obo", corpus / "doid.obo")
     report = run(settings, corpus)
     assert (report.counts["read"], report.counts["quarantined"]) == (1, 8)
@@ -229,12 +206,8 @@ def test_bad_lines_are_listed_and_the_good_ones_served(settings: Settings, corpu
     run(settings, corpus)
     with State(settings.data) as state:
         assert state.quarantined("doid") == []
-
-
-def test_faults_are_listed_up_to_their_bound(settings: Settings, corpus: Path) -> None:
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first") + "no tag\n" * 50})
-    bounded = replace(settings, read=ReadBounds(faults=3))
-    report = run(bounded, corpus)
+    report = run(replace(settings, read=ReadBounds(faults=3)), corpus)
     details = [words(line.detail) for line in report.lines if line.outcome == "quarantined"]
     assert len(details) == 4
     assert details[-1] == "the whole file: 47 more refused parts are not listed (read.faults)"
@@ -265,14 +238,12 @@ def test_a_file_without_terms_is_quarantined_and_leaves_what_was_there(
     assert "as before" in next(words(line.detail) for line in again.lines if line.outcome == "quarantined")
 
 
-def test_more_terms_than_allowed_end_the_file(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"doid.obo": "".join(OBO.format(id=f"DOID:{n}", name=f"n{n}") for n in range(9))})
-    report = run(replace(settings, read=ReadBounds(records=5)), corpus)
-    assert "more than 5 records" in words(report.lines[0].detail)
-
-
-def test_a_file_that_could_not_be_copied_is_tried_again(settings: Settings, ontology: Path) -> None:
-    run(replace(settings, read=ReadBounds(file_bytes=5)), ontology)
+def test_a_file_over_a_bound_is_refused_and_tried_again(settings: Settings, ontology: Path) -> None:
+    report = run(replace(settings, read=ReadBounds(records=1)), ontology)
+    details = [words(line.detail) for line in report.lines if line.outcome == "quarantined"]
+    assert details
+    assert all("read.records" in detail for detail in details)
+    run(replace(settings, read=ReadBounds(file_bytes=5)), ontology, retry=True)
     with State(settings.data) as state:
         assert {entry.sha256 for entry in state.quarantined("doid")} == {""}
     assert run(settings, ontology).counts["quarantined"] == 0
@@ -285,9 +256,6 @@ def test_a_reader_of_documents_is_refused(settings: Settings, ontology: Path) ->
     odd.mapping.options["files"]["symp*.obo"]["reader"] = "pdf"
     report = run(settings, ontology, of=odd)
     assert "no graph reader pdf" in next(words(x.detail) for x in report.lines if x.outcome == "quarantined")
-
-
-def test_terms_are_refused_by_a_collection_of_documents(settings: Settings, ontology: Path) -> None:
     report = import_into(settings, ontology / "symp.obo", manifest=described(reader="obo"))
     assert phrase("import.terms.remedy") in words(report.lines[0].detail)
 
@@ -314,9 +282,3 @@ def test_what_a_child_sends_is_checked(tmp_path: Path, sent: str) -> None:
         pytest.raises(InputError, match=pattern("import.no_record.what")),
     ):
         list(parser.terms(write(tmp_path, {"a": "x"}) / "a", "obo", FieldMapping(), ReadBounds(), "a"))
-
-
-def test_a_file_named_by_itself_needs_no_pattern(settings: Settings, ontology: Path) -> None:
-    report = run(settings, ontology / "symp.obo")
-    assert report.counts["read"] == 1
-    assert ids(settings, "tiredness") == ["SYMP:1"]

@@ -47,14 +47,8 @@ def test_an_obo_term() -> None:
     assert ckd.xrefs == ("MESH:D051436", "SNOMEDCT_US:709044004", "C1561643")
     assert ckd.edition == "2025-02-03"
     assert terms[1].definition == 'A disease of the kidney, said "renal" in Latin.'
-
-
-def test_what_was_replaced_leads_to_what_replaced_it() -> None:
-    terms, _ = parts("obo", FIXTURES / "small.obo")
-    assert {(term.name, term.replaced_by) for term in terms if term.replaced_by} == {
-        ("DOID:33", "DOID:3"),
-        ("Bright's disease", "DOID:2"),
-    }
+    replaced = {(term.name, term.replaced_by) for term in terms if term.replaced_by}
+    assert replaced == {("DOID:33", "DOID:3"), ("Bright's disease", "DOID:2")}
 
 
 def test_a_bad_line_of_a_stanza_is_a_fault_and_the_rest_is_read() -> None:
@@ -76,6 +70,7 @@ def test_a_bad_line_of_a_stanza_is_a_fault_and_the_rest_is_read() -> None:
         (b"name: \x00\n", said("graph.nul")),
         ("name: naïve\n".encode("latin-1"), "is not UTF-8"),
         (b"def: " + b"x" * LINE_BYTES + b"\n", f"is longer than {LINE_BYTES} bytes"),
+        (b"def: " + b"x" * (3 * LINE_BYTES) + b"\n", f"is longer than {LINE_BYTES} bytes"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_one_fault(tmp_path: Path, bad: bytes, reason: str) -> None:
@@ -86,15 +81,17 @@ def test_a_line_that_cannot_be_read_is_one_fault(tmp_path: Path, bad: bytes, rea
     assert terms[-1].end == path.stat().st_size
 
 
-def test_an_over_long_last_line_without_an_end(tmp_path: Path) -> None:
-    terms, faults = parts("obo", written(tmp_path, b"[Term]\nid: A:1\nname: one\n" + b"y" * (3 * LINE_BYTES)))
-    assert [term.id for term in terms] == ["A:1"]
-    assert len(faults) == 1
-
-
-def test_utf16_is_refused_whole(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=pattern("graph.utf16.what")):
-        parts("obo", written(tmp_path, "[Term]\nid: A:1\nname: one\n".encode("utf-16")))
+@pytest.mark.parametrize(
+    ("reader", "content", "why"),
+    [
+        ("obo", "[Term]\nid: A:1\nname: one\n".encode("utf-16"), pattern("graph.utf16.what")),
+        ("crossrefs", b"code,text\n1,2\n", "lacks the columns id and label"),
+        ("umls", b"C0000001|T047|B2.2.1.2.1|Disease or Syndrome|AT1||\n", pattern("graph.umls.what")),
+    ],
+)
+def test_what_is_refused_whole(tmp_path: Path, reader: str, content: bytes, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        parts(reader, written(tmp_path, content))
 
 
 @pytest.mark.parametrize("reader", readers.GRAPHS)
@@ -128,9 +125,6 @@ def test_parents_by_name_become_ids_where_the_table_knows_them() -> None:
         ("DOID:3", "is_a", "DOID:2", ""),
         ("DOID:3", "is_a", "long-lasting disease, any", ""),
     ]
-
-
-def test_cross_references_of_one_cell() -> None:
     terms, _ = parts("crossrefs", FIXTURES / "ICD10inDO.tsv")
     assert [term.xrefs for term in terms] == [("ICD10CM:N08", "ICD10CM:N28.9"), ("ICD10CM:N18",)]
 
@@ -141,11 +135,6 @@ def test_bad_rows_of_a_table(tmp_path: Path) -> None:
     terms, faults = parts("crossrefs", written(tmp_path, "\n".join(["id\tlabel\txrefs", *rows])))
     assert [term.id for term in terms] == ["A:1", "A:7"]
     assert [words(fault.where) for fault in faults] == [f"line {number}" for number in (3, 4, 5, 6, 7)]
-
-
-def test_a_table_without_its_columns_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="lacks the columns id and label"):
-        parts("crossrefs", written(tmp_path, "code,text\n1,2\n"))
 
 
 def test_columns_may_be_called_otherwise_and_parted_by_commas(tmp_path: Path) -> None:
@@ -190,21 +179,16 @@ def test_names_of_umls() -> None:
         ("慢性肾功能不全", "zh", "exact"),
     )  # fmt: skip
     assert terms[0].xrefs == ("MESH:D051436", "NCI:C80078")
-
-
-def test_languages_of_umls_can_be_chosen() -> None:
     terms, _ = parts("umls", FIXTURES / "MRCONSO.RRF", languages=["GER"])
     assert [name for term in terms for name in term.names] == [("Nierenversagen, chronisches", "", "exact")]
 
 
-def test_of_several_definitions_the_longest_and_none_that_is_suppressed() -> None:
+def test_definitions_and_relations_of_umls() -> None:
+    """Of several definitions the longest and none that is suppressed, each relation once."""
     terms, _ = parts("umls", FIXTURES / "MRDEF.RRF")
     assert [(term.id, term.definition) for term in terms] == [
         ("C1561643", "Kidneys that have worked too little for three months or longer.")
     ]
-
-
-def test_each_relation_of_umls_once() -> None:
     terms, faults = parts("umls", FIXTURES / "MRREL.RRF")
     assert not faults
     assert {relation for term in terms for relation in term.relations} == {
@@ -220,11 +204,6 @@ def test_bad_rows_of_umls(tmp_path: Path) -> None:
     terms, faults = parts("umls", written(tmp_path, "\n".join(rows)))
     assert len(terms) == 1
     assert [words(fault.where) for fault in faults] == ["line 2", "line 3", "line 4", "line 6"]
-
-
-def test_another_table_of_umls_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=pattern("graph.umls.what")):
-        parts("umls", written(tmp_path, "C0000001|T047|B2.2.1.2.1|Disease or Syndrome|AT1||\n"))
 
 
 # --- names and codes -----------------------------------------------------------------------------------------
@@ -247,21 +226,16 @@ def test_codes_have_one_spelling(code: str, spelled: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("one", "other", "same"),
     [
-        ("Type-2 Diabetes", "type 2 diabetes"),
-        ("Sjögren's syndrome", "sjogren syndrome"),
-        ("KIDNEY DISEASES", "kidney disease"),
-        ("beta‑blocker", "Beta blockers"),
-        ("ＣＫＤ", "ckd"),
+        ("Type-2 Diabetes", "type 2 diabetes", True),
+        ("Sjögren's syndrome", "sjogren syndrome", True),
+        ("KIDNEY DISEASES", "kidney disease", True),
+        ("beta‑blocker", "Beta blockers", True),
+        ("ＣＫＤ", "ckd", True),
+        *((one, other, False) for one, other in (("lupus", "lupu"), ("hepatitis A", "hepatitis B"), ("肾炎", "肾病"))),
+        ("+", "-", False),
     ],
 )
-def test_spellings_that_are_one_name(one: str, other: str) -> None:
-    assert folded(one) == folded(other)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("lupus", "lupu"), ("hepatitis A", "hepatitis B"), ("+", "-"), ("肾炎", "肾病")]
-)
-def test_names_that_stay_apart(one: str, other: str) -> None:
-    assert folded(one) != folded(other)
+def test_spellings_that_are_one_name(one: str, other: str, same: bool) -> None:
+    assert (folded(one) == folded(other)) is same

@@ -11,9 +11,10 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain.errors import Busy
+from localmed.ingest.pipeline import Importer
 from localmed.library.library import Library
 from localmed.library.state import State
-from tests.fakes import HashedWords, answers, import_into, titles, verify, write
+from tests.fakes import HashedWords, answers, described, import_into, titles, verify, write
 
 ROOT = Path(__file__).parents[2]
 # An import that stops while it encodes, until it is steps to go on.
@@ -72,17 +73,17 @@ def test_the_lock_goes_with_the_process(settings: Settings, corpus: Path) -> Non
 
 
 @pytest.mark.slow
-def test_no_file_stays_open(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
-    import_into(settings, corpus)
-    answers(settings, "antibiotics")
-    before, threads = _open_files(settings.data), threading.active_count()
+def test_no_file_stays_open_and_every_run_is_recorded(settings: Settings, corpus: Path) -> None:
+    seen = []
     for number in range(4):
-        write(corpus, {"a.txt": f"Sepsis\n\nGive antibiotics {number}.\n"})
-        import_into(settings, corpus)
+        import_into(settings, write(corpus, {"a.txt": f"Sepsis\n\nGive antibiotics {number}.\n"}))
         answers(settings, "antibiotics")
-    assert _open_files(settings.data) <= before
-    assert threading.active_count() == threads
+        seen.append((_open_files(settings.data), threading.active_count()))
+    assert all(files <= seen[0][0] and threads == seen[0][1] for files, threads in seen)
+    import_into(settings, corpus)
+    with State(settings.data) as state:
+        rows = state._database.execute("SELECT outcome, generation, finished <> '' FROM imports ORDER BY id").fetchall()
+    assert rows == [("finished", number, 1) for number in (1, 2, 3, 4, 0)]
 
 
 def _open_files(data: Path) -> int:
@@ -90,20 +91,8 @@ def _open_files(data: Path) -> int:
     return sum(link.is_symlink() and str(link.readlink()).startswith(str(data)) for link in links)
 
 
-def test_every_run_is_recorded(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
-    import_into(settings, corpus)
-    import_into(settings, corpus)
-    with State(settings.data) as state:
-        rows = state._database.execute("SELECT outcome, generation, finished <> '' FROM imports ORDER BY id").fetchall()
-    assert rows == [("finished", 1, 1), ("finished", 0, 1)]
-
-
 @pytest.mark.slow
 def test_progress_adds_up(settings: Settings, corpus: Path) -> None:
-    from localmed.ingest.pipeline import Importer
-    from tests.fakes import described
-
     write(corpus, {"a.txt": "One\n\nText one.\n", "b.txt": "", "c.txt": "One\n\nText one.\n", "d.pdf": "%PDF-1"})
     steps: list[float] = []
     expected: list[int] = []

@@ -24,8 +24,6 @@ from tests.fakes import HashedWords, answers, documents, import_into, jsonl, ver
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
 from tests.words import phrase, words
 
-BROKEN_JSON = '[{"id": "1", "title": "Whole", "text": "Text of the first."}, {"id": "2", "te'
-
 
 def quarantine(settings: Settings) -> list[Quarantined]:
     with State(settings.data) as state:
@@ -50,39 +48,24 @@ def test_a_bad_file_does_not_stop_the_others(settings: Settings, corpus: Path) -
 
 
 def test_a_quarantined_file_is_read_again_only_if_asked_or_changed(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": "", "b.txt": FEVER})
+    write(corpus, {"a.txt": SEPSIS, "b.txt": FEVER, "c.txt": ""})
     import_into(settings, corpus)
-    time_of = quarantine(settings)[0].time
+    write(corpus, {"a.txt": ""})
+    assert (import_into(settings, corpus).generation, answers(settings, "antibiotics")) == (0, {"Sepsis"})
+    times = {entry.path: entry.time for entry in quarantine(settings)}
     again = import_into(settings, corpus)
-    assert next(words(line.detail) for line in again.lines if line.outcome == "quarantined").endswith(
-        "--retry reads it again)"
-    )
-    assert quarantine(settings)[0].time == time_of
+    details = [words(line.detail) for line in again.lines if line.outcome == "quarantined"]
+    assert len(details) == 2
+    assert all(detail.endswith("--retry reads it again)") for detail in details)
+    assert {entry.path: entry.time for entry in quarantine(settings)} == times
     assert "as before" not in str(import_into(settings, corpus, retry=True).lines)
-    write(corpus, {"a.txt": SEPSIS})
+    write(corpus, {"a.txt": SEPSIS, "b.txt": ""})  # the good one again: it is not read
+    (corpus / "c.txt").unlink()
+    assert import_into(settings, corpus).count("unchanged") == 1
+    assert {Path(entry.path).name for entry in quarantine(settings)} == {"b.txt"}, "what is gone is forgotten"
+    write(corpus, {"b.txt": STROKE})
     import_into(settings, corpus)
     assert (set(documents(settings)), quarantine(settings)) == ({"a.txt", "b.txt"}, [])
-
-
-def test_a_file_that_goes_bad_keeps_what_was_stored_of_it(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": SEPSIS, "b.jsonl": jsonl({"id": "1", "text": "Insulin is cooled."})})
-    import_into(settings, corpus)
-    write(corpus, {"a.txt": "", "b.jsonl": "no json\nat all\n"})
-    report = import_into(settings, corpus)
-    assert (report.counts["quarantined"], report.generation) == (2, 0)
-    assert answers(settings, "antibiotics") == {"Sepsis"}
-    assert set(documents(settings)) == {"a.txt", "b.jsonl#1"}
-    write(corpus, {"a.txt": SEPSIS})
-    assert import_into(settings, corpus).count("unchanged") == 1
-    assert {Path(entry.path).name for entry in quarantine(settings)} == {"b.jsonl"}
-
-
-def test_a_file_that_fails_in_the_middle_is_not_half_imported(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.json": BROKEN_JSON, "z.json": '[{"id": "9", "title": "Whole", "text": "Text of the first."}]'})
-    report = import_into(settings, corpus)
-    assert report.counts["quarantined"] == 1
-    assert set(documents(settings)) == {"z.json#9"}, "what the refused file held is nobody's copy"
-    verify(settings.data)
 
 
 def test_lines_that_are_no_json_are_left_out_and_named(settings: Settings, corpus: Path) -> None:
@@ -109,30 +92,13 @@ def test_odd_characters_go_through(settings: Settings, corpus: Path) -> None:
     verify(settings.data)
 
 
-def test_a_copy_of_a_file_that_goes_bad_takes_its_place_or_waits(settings: Settings, corpus: Path) -> None:
-    """Both known, both changed: the one takes over the text of the other, which then cannot be read."""
-    write(corpus, {"a.txt": STROKE, "b.txt": SEPSIS})
-    import_into(settings, corpus)
-    write(corpus, {"a.txt": SEPSIS, "b.txt": ""})
-    import_into(settings, corpus)
-    assert {name: document.title for name, document in documents(settings).items()} == {"a.txt": "Sepsis"}
-    verify(settings.data)
-
-
-def test_quarantine_forgets_files_that_are_gone(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": "", "b.txt": FEVER})
-    import_into(settings, corpus)
-    (corpus / "a.txt").unlink()
-    import_into(settings, corpus)
-    assert quarantine(settings) == []
-
-
-def test_a_file_over_the_limit_is_not_even_copied(settings: Settings, corpus: Path) -> None:
+def test_a_file_over_the_limit_is_not_copied_and_read_once_it_is_raised(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": "x " * 5000, "b.txt": FEVER})
-    small = Settings(settings.data, read=ReadBounds(file_bytes=5000), library=settings.library)
-    assert import_into(small, corpus).counts["quarantined"] == 1
+    assert import_into(replace(settings, read=ReadBounds(file_bytes=5000)), corpus).counts["quarantined"] == 1
     assert "read.file_bytes" in words(quarantine(settings)[0].reason)
     assert len(list((settings.data / "files").iterdir())) == 1
+    import_into(settings, corpus)
+    assert (set(documents(settings)), quarantine(settings)) == ({"a.txt", "b.txt"}, [])
 
 
 def test_a_file_that_vanishes_or_cannot_be_read_is_quarantined(settings: Settings, corpus: Path) -> None:
@@ -163,14 +129,6 @@ def test_a_file_that_was_being_written_is_read_by_the_next_import(
         meanwhile.setattr(originals, "_pieces", while_it_is_written)
         import_into(settings, corpus)
     assert phrase("library.source_changed.what") in words(quarantine(settings)[0].reason)
-    import_into(settings, corpus)
-    assert (set(documents(settings)), quarantine(settings)) == ({"a.txt"}, [])
-
-
-def test_a_file_over_the_limit_is_read_once_the_limit_is_raised(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": SEPSIS})
-    import_into(replace(settings, read=ReadBounds(file_bytes=5)), corpus)
-    assert "read.file_bytes" in words(quarantine(settings)[0].reason)
     import_into(settings, corpus)
     assert (set(documents(settings)), quarantine(settings)) == ({"a.txt"}, [])
 
@@ -234,11 +192,3 @@ class _Interrupting(HashedWords):
             threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
             time.sleep(60)  # until it comes, however busy the machine
         return super().encode(texts, kind)
-
-
-def test_json_lines_whose_first_line_is_broken(settings: Settings, corpus: Path) -> None:
-    """The stored copy has no suffix: what the file was called still decides how it is read."""
-    write(corpus, {"a.jsonl": jsonl('{"id": "1", ', {"id": "2", "text": "Second."})})
-    import_into(settings, corpus)
-    assert set(documents(settings)) == {"a.jsonl#2"}
-    assert [words(entry.place) for entry in quarantine(settings)] == ["line 1"]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pymupdf
+import pytest
 
 from localmed.ingest.chunking import text_of
 from localmed.ingest.parsed import FieldMapping, SourceRecord
@@ -46,29 +47,15 @@ def rows(path: Path) -> list[str]:
     return [text_of(block.lines)[0] for block in record.blocks if block.kind == "row"]
 
 
-def in_words(row: tuple[str, ...]) -> str:
-    return "; ".join(f"{name}: {text}" for name, text in zip(ROWS[0], row, strict=True))
-
-
-def test_a_table_without_borders_and_bold_headers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shaded", [False, True])
+def test_a_table_without_borders_and_bold_headers(tmp_path: Path, shaded: bool) -> None:
+    """The model that sees it leaves the search for drawn borders as it is."""
     document = pymupdf.open()
-    sheet(document)
-    document.save(tmp_path / "plain.pdf")
-    assert rows(tmp_path / "plain.pdf") == [in_words(row) for row in ROWS[1:]]
-
-
-def test_shaded_rows_are_rows_of_one_table(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    sheet(document, shaded=True)
-    document.save(tmp_path / "shaded.pdf")
-    assert rows(tmp_path / "shaded.pdf") == [in_words(row) for row in ROWS[1:]]
-
-
-def test_the_model_leaves_the_search_for_drawn_borders_as_it_is(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    first = find_ruled(sheet(document, shaded=True))
-    document.save(tmp_path / "shaded.pdf")
-    rows(tmp_path / "shaded.pdf")  # loads the model
+    first = find_ruled(sheet(document, shaded))
+    document.save(tmp_path / "table.pdf")
+    assert rows(tmp_path / "table.pdf") == [
+        "; ".join(f"{name}: {text}" for name, text in zip(ROWS[0], row, strict=True)) for row in ROWS[1:]
+    ]
     assert find_ruled(document[0]) == first
     assert pymupdf._get_layout is None  # hooked in, it changes that search from the second page on
 
