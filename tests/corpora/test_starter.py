@@ -17,6 +17,8 @@ from typing import Any
 import pymupdf
 import pytest
 
+from localmed.domain import Kind
+from localmed.ingest import readers
 from localmed.ingest.manifest import load
 
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -184,3 +186,30 @@ def test_questions_are_answered_where_they_say_or_nowhere() -> None:
             assert question["document"] == ""
             assert question["absent"]
             assert not [word for word in question["absent"] if word.lower() in library], question["text"]
+
+
+# --- every manifest that comes with the project ----------------------------------------------------------------------
+
+
+EVERY = [path for path in CORPORA.glob("*.toml") if path.stem not in ("starter_questions", "demo_model")]
+KINDS = {
+    "omim": Kind.BOOK,
+    "oncokb": Kind.BOOK,
+    "medqa_textbooks": Kind.BOOK,
+    "wikipedia": Kind.WIKI,
+    "pubmed": Kind.LITERATURE,
+    "medquad": Kind.LEAFLET,
+}
+
+
+def test_each_manifest_says_what_it_is_and_all_of_the_papers_databases_are_there() -> None:
+    assert set(KINDS) <= {path.stem for path in EVERY}
+    for path in EVERY:
+        manifest = load(path)
+        collection = manifest.collection
+        assert collection.name == path.stem
+        assert collection.kind is KINDS.get(path.stem, collection.kind)
+        assert collection.kind is not Kind.OTHER
+        assert collection.licence
+        assert collection.source
+        assert manifest.reader in ("", *readers.MODULES)

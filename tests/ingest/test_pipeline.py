@@ -4,18 +4,49 @@ from __future__ import annotations
 
 import cProfile
 import json
-from collections.abc import Mapping
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import pymupdf
 import pytest
 
-from localmed.config import Settings
-from localmed.domain import Collection, SearchFilter, Status, message
-from localmed.domain.errors import UsageError
+from localmed.config import ReadBounds, Settings
+from localmed.domain import Collection, Document, SearchFilter, Status, message
+from localmed.domain.errors import Busy, InputError, UsageError
+from localmed.ingest import sources
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
+from localmed.ingest.pipeline import Importer
+from localmed.ingest.reading import UNFINISHED, Reading, refusal, unmarked
+from localmed.library import originals
+from localmed.library.catalogue import ImportedFile
+from localmed.library.in_force import in_force
 from localmed.library.library import Library, build
-from tests.fakes import HashedWords, answers, described, documents, encoded, import_into, jsonl, verify, write
+from localmed.library.state import Quarantined, State
+from localmed.process.files import Opener
+from tests.fakes import (
+    HashedWords,
+    answers,
+    described,
+    documents,
+    encoded,
+    import_into,
+    jsonl,
+    titles,
+    verify,
+    withdraw,
+    write,
+)
+from tests.ingest.readers.pdf import fixtures as make
 from tests.words import phrase, words
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
@@ -236,3 +267,338 @@ def test_four_times_the_records_of_a_file_take_no_sixteen_times_the_calls(tmp_pa
             import_into(Settings(tmp_path / f"data{count}"), folder)
         calls.append(sum(entry.callcount for entry in profile.getstats()))
     assert calls[2] < 6 * calls[1]
+
+
+# --- a bad file harms nobody else, and is read again only when that could help ---------------------------------------
+
+
+def quarantine(settings: Settings) -> list[Quarantined]:
+    with State(settings.data) as state:
+        return state.quarantined()
+
+
+@pytest.mark.slow
+def test_a_bad_file_does_not_stop_the_others(settings: Settings, corpus: Path) -> None:
+    write(
+        corpus, {"a.txt": "", "b.txt": FEVER, "c.pdf": "%PDF-1.7 no", "d.xml": "<odd/>", "e.txt": SEPSIS, "f.doc": ""}
+    )
+    report = import_into(settings, corpus)
+    assert report.counts["quarantined"] == 3
+    assert report.counts["skipped"] == 1
+    assert set(documents(settings)) == {"b.txt", "e.txt"}
+    assert {Path(entry.path).name for entry in quarantine(settings)} == {"a.txt", "c.pdf", "d.xml"}
+    assert all(entry.reason for entry in quarantine(settings))
+    hashes = {Path(entry.path).name: entry.sha256 for entry in quarantine(settings)}
+    assert [bool(hashes[name]) for name in ("a.txt", "c.pdf", "d.xml")] == [True, True, False], "no reader, no copy"
+    assert all(entry.sha256 not in words(entry.reason) for entry in quarantine(settings) if entry.sha256)
+    verify(settings.data)
+
+
+def test_a_quarantined_file_is_read_again_only_if_asked_or_changed(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": SEPSIS, "b.txt": FEVER, "c.txt": ""})
+    import_into(settings, corpus)
+    write(corpus, {"a.txt": ""})
+    assert (import_into(settings, corpus).generation, answers(settings, "antibiotics")) == (0, {"Sepsis"})
+    times = {entry.path: entry.time for entry in quarantine(settings)}
+    again = import_into(settings, corpus)
+    details = [words(line.detail) for line in again.lines if line.outcome == "quarantined"]
+    assert len(details) == 2
+    assert all(detail.endswith("--retry reads it again)") for detail in details)
+    assert {entry.path: entry.time for entry in quarantine(settings)} == times
+    assert "as before" not in str(import_into(settings, corpus, retry=True).lines)
+    write(corpus, {"a.txt": SEPSIS, "b.txt": ""})  # the good one again: it is not read
+    (corpus / "c.txt").unlink()
+    assert import_into(settings, corpus).count("unchanged") == 1
+    assert {Path(entry.path).name for entry in quarantine(settings)} == {"b.txt"}, "what is gone is forgotten"
+    write(corpus, {"b.txt": STROKE})
+    import_into(settings, corpus)
+    assert (set(documents(settings)), quarantine(settings)) == ({"a.txt", "b.txt"}, [])
+
+
+def test_lines_that_are_no_json_are_left_out_and_named(settings: Settings, corpus: Path) -> None:
+    lines = jsonl({"id": "1", "text": "First."}, '{"id": "2", ', "[]", {"id": "4", "text": "Fourth."}, {"id": "5"})
+    write(corpus, {"a.jsonl": lines})
+    report = import_into(settings, corpus)
+    assert set(documents(settings)) == {"a.jsonl#1", "a.jsonl#4"}
+    assert sorted(words(entry.place) for entry in quarantine(settings)) == ["line 2", "line 3", "line 5"]
+    assert report.counts["quarantined"] == 3
+    assert import_into(settings, corpus).generation == 0
+    write(corpus, {"a.jsonl": jsonl({"id": "1", "text": "First."})})
+    import_into(settings, corpus)
+    assert quarantine(settings) == []
+
+
+def test_odd_characters_go_through(settings: Settings, corpus: Path) -> None:
+    text = '{"id": "\\ud800", "title": "A\\u0000\\ud83d", "text": "Before\\ud800after \\u2028 \\u0085 text \\ufdd0."}\n'
+    write(corpus, {"a.jsonl": text})
+    import_into(settings, corpus)
+    assert len(documents(settings)) == 1
+    document = next(iter(documents(settings).values()))
+    withdraw(settings.data, document, reason="line one\u2028line two\u0085")
+    assert in_force(settings.data).withdrawn()[0] == {document.id}
+    verify(settings.data)
+
+
+def test_a_file_over_the_limit_is_not_copied_and_read_once_it_is_raised(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": "x " * 5000, "b.txt": FEVER})
+    assert import_into(replace(settings, read=ReadBounds(file_bytes=5000)), corpus).counts["quarantined"] == 1
+    assert "read.file_bytes" in words(quarantine(settings)[0].reason)
+    assert len(list((settings.data / "files").iterdir())) == 1
+    import_into(settings, corpus)
+    assert (set(documents(settings)), quarantine(settings)) == ({"a.txt", "b.txt"}, [])
+
+
+def test_a_file_that_vanishes_or_cannot_be_read_is_quarantined(settings: Settings, corpus: Path) -> None:
+    """A link to a kernel file that exists and refuses to be read stands for a bad disk."""
+    write(corpus, {"b.txt": FEVER})
+    (link := corpus.parent / "a.txt").symlink_to("/proc/self/mem")
+    report = import_into(settings, corpus, link)
+    assert report.counts["quarantined"] == 1
+    assert set(documents(settings)) == {"b.txt"}
+    assert "cannot be read (" in words(quarantine(settings)[0].reason)
+    import_into(settings, corpus, link)
+    verify(settings.data)
+
+
+def test_a_file_that_was_being_written_is_read_by_the_next_import(
+    settings: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its text is whole when the import looks again, and it has the same bytes as when it was refused."""
+    write(corpus, {"a.txt": SEPSIS})
+    pieces = originals._pieces
+
+    def while_it_is_written(source: Path, opened: Opener) -> Iterator[bytes]:
+        for piece in pieces(source, opened):
+            os.utime(source, ns=(0, time.monotonic_ns()))
+            yield piece
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(originals, "_pieces", while_it_is_written)
+        import_into(settings, corpus)
+    assert phrase("library.source_changed.what") in words(quarantine(settings)[0].reason)
+    import_into(settings, corpus)
+    assert (set(documents(settings)), quarantine(settings)) == ({"a.txt"}, [])
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="changes its user")
+def test_a_folder_that_cannot_be_listed_is_not_an_empty_one() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name), {"closed/a.txt": SEPSIS, "b.txt": FEVER})
+        Path(name).chmod(0o755)
+        (Path(name) / "closed").chmod(0)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(UsageError, match=r"cannot be listed \(permission denied\)"):
+                sources.find([Path(name)])
+        finally:
+            os.seteuid(0)
+
+
+def test_hidden_and_odd_names_are_found_or_passed_over(corpus: Path) -> None:
+    write(
+        corpus,
+        {".hidden.txt": "x", ".git/a.txt": "x", "~$word.txt": "x", "A.TXT": "x", "指南 1.md": "x", "b.doc": "x"},
+    )
+    os.mkfifo(corpus / "pipe.txt")
+    (corpus / "loop").symlink_to(corpus)
+    (corpus / "dangling.txt").symlink_to(corpus / "nothing")
+    sources_found, skipped = sources.find([corpus])
+    assert {source.name for source in sources_found} == {"A.TXT", "指南 1.md"}
+    assert [Path(line.path).name for line in skipped] == ["b.doc", "dangling.txt", "pipe.txt"]
+    with pytest.raises(InputError):
+        sources.find([corpus / "dangling.txt"])
+
+
+def test_ctrl_c_leaves_the_old_generation_and_the_next_import_goes_on(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": SEPSIS})
+    import_into(settings, corpus)
+    write(corpus, {f"{number}.txt": f"Title {number}\n\nText {number}.\n" for number in range(40)})
+    fresh = Settings(settings.data, library=type(settings.library)(batch=1, writer_memory_bytes=15_000_000))
+    encoder = _Interrupting(after=20)
+    with pytest.raises(KeyboardInterrupt):
+        import_into(fresh, corpus, encoder=encoder)
+    assert set(documents(settings)) == {"a.txt"}
+    assert not (settings.data / "generations" / "building").exists()
+    with State(settings.data) as state:
+        row = state._database.execute("SELECT outcome FROM imports ORDER BY id DESC").fetchone()
+    assert row == ("interrupted",)
+    report = import_into(settings, corpus)
+    assert report.encoded == 2 * (40 - 10), "each passage and its one sentence"
+    verify(settings.data)
+
+
+class _Interrupting(HashedWords):
+    """Ctrl-C comes while passage number ``after`` is being encoded."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self._after = after
+
+    def encode(self, texts, kind):  # type: ignore[no-untyped-def]
+        if len(self.encoded) >= self._after:
+            threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
+            time.sleep(60)  # until it comes, however busy the machine
+        return super().encode(texts, kind)
+
+
+# --- a file of which OCR failed on pages never replaces what was read before -----------------------------------------
+
+
+needs_engine = pytest.mark.extra("ocr")
+
+
+def stored(passages: int) -> list[Document]:
+    return [Document("i", "c", "k", "T", "en", "s", "", "content", "pdf", passages=passages)]
+
+
+@pytest.mark.parametrize(
+    ("lost", "mark", "sha256", "passages", "refused"),
+    [
+        (0, "", "old", 3, False),
+        (1, "", "old", 3, True),  # other rules or another engine, and fewer pages than before
+        (1, "", "new", 3, True),  # a new edition
+        (1, UNFINISHED, "new", 3, False),  # the one before was not whole either
+        (1, UNFINISHED, "old", 3, True),  # it may have lost less
+        (1, UNFINISHED, "old", 0, False),
+    ],
+)
+def test_a_reading_that_lost_pages_does_not_replace_a_better_one(
+    lost: int, mark: str, sha256: str, passages: int, refused: bool
+) -> None:
+    failed = message("ocr.failed", needs="no text", why="crashed")
+    reading = Reading(
+        lost=lost, notes=[message("pdf.on_pages", pages="page 2", note=failed), message("reader.no_abstract")]
+    )
+    error = refusal(reading, ImportedFile("c", "/a.pdf", "old", mark + "recipe", ""), stored(passages), sha256)
+    assert bool(error) is refused
+    if error:
+        assert "a.pdf: OCR failed on 1 page" in str(error)
+        assert "crashed" in str(error)
+        assert "no abstract" not in str(error)
+
+
+def test_what_was_never_stored_is_taken_as_it_is_and_marked() -> None:
+    reading = Reading(lost=1)
+    assert refusal(reading, None, [], "new") is None
+    assert (reading.mark, unmarked(reading.mark + "recipe")) == (UNFINISHED, "recipe")
+
+
+@needs_engine
+@pytest.mark.slow
+def test_a_page_that_failed_is_read_by_the_next_import_and_stays_when_it_fails_later(
+    settings: Settings, corpus: Path
+) -> None:
+    make_mixed(corpus / "mixed.pdf")
+    failing = replace(settings, read=ReadBounds(ocr_page_seconds=0.01))
+    assert any("OCR failed" in words(line.detail) for line in import_into(failing, corpus).lines)
+    assert (answers(settings, "reaction"), answers(settings, "otitis")) == ({"mixed"}, set())
+    assert import_into(settings, corpus).count("read") == 1
+    assert answers(settings, "otitis") == {"mixed"}
+    assert import_into(settings, corpus).count("unchanged") == 1
+
+    shutil.rmtree(settings.data / "ocr")  # what it read of the page before
+    newer = described(documents={"mixed.pdf": {"edition": "2"}})  # to be read again
+    report = import_into(failing, corpus, manifest=newer)
+    assert phrase("import.ocr_failed.what", count=1) in str([words(line.detail) for line in report.lines])
+    assert (report.counts["quarantined"], report.generation) == (1, 0)
+    assert answers(settings, "otitis") == {"mixed"}
+    with State(settings.data) as state:
+        assert [entry.sha256 for entry in state.quarantined()] == [""]  # so that it is tried again
+    verify(settings.data)
+
+
+def make_mixed(path: Path) -> None:
+    """A page of text and one that is a picture of text."""
+    printed, picture = pymupdf.open(), pymupdf.open()
+    make.lines(printed.new_page(width=400, height=250), 40, 60, make.LEFT, 12)
+    make.lines(picture.new_page(width=400, height=250), 40, 60, make.RIGHT, 12)
+    picture.new_page(width=400, height=250).insert_image((0, 0, 400, 250), pixmap=printed[0].get_pixmap(dpi=150))
+    make.save(picture, path)
+
+
+# --- one import at a time, and readers read on meanwhile -------------------------------------------------------------
+
+
+ROOT = Path(__file__).parents[2]
+# An import that stops while it encodes, until it is steps to go on.
+WAITING = """
+import sys
+from pathlib import Path
+from localmed.config import Settings
+from tests.fakes import HashedWords, import_into
+class Waiting(HashedWords):
+    def encode(self, texts, kind):
+        print("encoding", flush=True)
+        sys.stdin.readline()
+        return super().encode(texts, kind)
+print(import_into(Settings(Path(sys.argv[1])), Path(sys.argv[2]), encoder=Waiting()).generation, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_second_import_is_refused_and_readers_go_on(settings: Settings, corpus: Path, tmp_path: Path) -> None:
+    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
+    import_into(settings, corpus)
+    other = write(tmp_path / "other", {"b.txt": "Fever\n\nGive paracetamol.\n"})
+    command = [sys.executable, "-c", WAITING, str(settings.data), str(other)]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as child,
+        Library.open(settings.data) as old,
+    ):
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == "encoding\n"
+        with pytest.raises(Busy, match=f"process {child.pid}") as caught:
+            import_into(settings, other)
+        assert caught.value.exit_code == 4
+        assert titles(old, "antibiotics paracetamol") == {"Sepsis"}
+        assert answers(settings, "antibiotics paracetamol") == {"Sepsis"}
+        child.stdin.write("go\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "2\n"
+        assert titles(old, "antibiotics paracetamol") == {"Sepsis"}, "open readers keep their generation"
+        assert child.wait(30) == 0
+    assert answers(settings, "antibiotics paracetamol") == {"Sepsis", "Fever"}
+    assert import_into(settings, other).generation == 0
+    verify(settings.data)
+
+
+@pytest.mark.slow
+def test_the_lock_goes_with_the_process(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
+    command = [sys.executable, "-c", WAITING, str(settings.data), str(corpus)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.kill()
+    assert import_into(settings, corpus).generation == 1
+
+
+@pytest.mark.slow
+def test_no_file_stays_open_and_every_run_is_recorded(settings: Settings, corpus: Path) -> None:
+    seen = []
+    for number in range(4):
+        import_into(settings, write(corpus, {"a.txt": f"Sepsis\n\nGive antibiotics {number}.\n"}))
+        answers(settings, "antibiotics")
+        seen.append((_open_files(settings.data), threading.active_count()))
+    assert all(files <= seen[0][0] and threads == seen[0][1] for files, threads in seen)
+    import_into(settings, corpus)
+    with State(settings.data) as state:
+        rows = state._database.execute("SELECT outcome, generation, finished <> '' FROM imports ORDER BY id").fetchall()
+    assert rows == [("finished", number, 1) for number in (1, 2, 3, 4, 0)]
+
+
+def _open_files(data: Path) -> int:
+    links = list(Path("/proc/self/fd").iterdir())
+    return sum(link.is_symlink() and str(link.readlink()).startswith(str(data)) for link in links)
+
+
+@pytest.mark.slow
+def test_progress_adds_up(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": "One\n\nText one.\n", "b.txt": "", "c.txt": "One\n\nText one.\n", "d.pdf": "%PDF-1"})
+    steps: list[float] = []
+    expected: list[int] = []
+    importer = Importer(settings, described(), HashedWords(), lambda done, _: steps.append(done))
+    importer.run([corpus], started=expected.append)
+    assert sum(steps) == pytest.approx(expected[0])
