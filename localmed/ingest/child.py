@@ -39,8 +39,6 @@ from localmed.process import confined
 
 CODEC = Codec(reachable(Item | Working))  # what travels
 
-Reply = list[Any]
-
 
 def main() -> None:
     """Answer requests until the parent closes its end."""
@@ -57,44 +55,42 @@ def main() -> None:
             written = [tempfile.gettempdir(), *(folder for folder in options if isinstance(folder, str))]
             files, shut = confined.leave_files([str(Path(request["path"]).parent)], written), True
         if request["bounds"]["isolation"] and (network, files) != ("kernel", "kernel"):
-            error = InputError("reader.not_isolated", name=Path(request["path"]).name)
-            replies.write(_encoded(["error", errors.as_json(error)]))
-            replies.flush()
+            _end(replies, InputError("reader.not_isolated", name=Path(request["path"]).name))
             continue
         try:
             serve(request, replies)
-        except MemoryError:  # nothing can be trusted after this, and the parent starts another child
-            break
-        except BrokenPipeError:  # the parent has lost interest
+        except (MemoryError, BrokenPipeError):  # nothing can be trusted after the one; else the parent lost interest
             break
     os._exit(0)  # without the flush of a half-written reply
 
 
 def serve(request: dict[str, Any], replies: BinaryIO) -> None:
     """Parse one file and write what comes of it."""
-    bounds = ReadBounds(**request["bounds"])
+    bounds, name = ReadBounds(**request["bounds"]), Path(request["path"]).name
     confined.limit(bounds.child_memory_bytes, bounds.file_cpu_seconds)
+    failed: InputError | None = None
     try:
         for item in parse(request, bounds):
             replies.write(packed(item))
             if isinstance(item, Working):  # the time that it asks for runs from now
                 replies.flush()
-        ending: Reply = ["done"]
-    except MemoryError:
-        name, most = Path(request["path"]).name, bounds.child_memory_bytes // 2**20
-        replies.write(_encoded(["error", errors.as_json(LimitExceeded("import.memory", name=name, most=most))]))
-        replies.flush()
-        raise
-    except InputError as error:
-        ending = ["error", errors.as_json(error)]
-    except RecursionError:
-        ending = ["error", errors.as_json(LimitExceeded("import.deep", name=Path(request["path"]).name))]
     except BrokenPipeError:
         raise
+    except MemoryError:
+        _end(replies, LimitExceeded("import.memory", name=name, most=bounds.child_memory_bytes // 2**20))
+        raise
+    except InputError as error:
+        failed = error
+    except RecursionError:
+        failed = LimitExceeded("import.deep", name=name)
     except Exception as error:
-        failed = InputError("import.reader_failed", name=Path(request["path"]).name, place=confined.place(error))
-        ending = ["error", errors.as_json(failed)]
-    replies.write(_encoded(ending))
+        failed = InputError("import.reader_failed", name=name, place=confined.place(error))
+    _end(replies, failed)
+
+
+def _end(replies: BinaryIO, failed: InputError | None) -> None:
+    """Close the answer to a request."""
+    replies.write(_encoded(["error", errors.as_json(failed)] if failed else ["done"]))
     replies.flush()
 
 

@@ -11,7 +11,6 @@ the characters of it, so the same text in the same place has the same id after a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,9 +18,7 @@ from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, Span, digest
 from localmed.ingest import line_ends
 from localmed.ingest.parsed import Block, Line, SourceRecord
-from localmed.text.language import HAN, break_point, sentences
-
-_WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
+from localmed.text.language import break_point, sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,4 +163,4 @@ def _separator(previous: Piece | None, piece: Piece) -> str:
         return ""
     if piece.row or piece.paragraph != previous.paragraph:
         return "\n"
-    return "" if _WIDE.match(previous.text[-1]) else " "
+    return "" if line_ends.WIDE.match(previous.text[-1]) else " "

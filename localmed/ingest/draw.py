@@ -15,7 +15,6 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -51,9 +50,8 @@ def cited(
     if not passage.spans:
         if page_number:
             raise UsageError("pdf.without_pages")
-        seen = around(passage, document())
-        end = min(end, len(passage.text))
-        return text(passage.title, seen.text, seen.start + start, seen.start + end, image)
+        body, first = around(passage, document())
+        return text(passage.title, body, first + start, first + min(end, len(passage.text)), image)
     marked = passage.boxes(start, end) or (passage.boxes() if end <= passage.lead else ())  # its lead has no box
     chosen = page_number or (marked[0].page if marked else passage.page)
     boxes = [box for box in marked if box.page == chosen]
@@ -156,20 +154,11 @@ atexit.register(CHILDREN.close)
 # --- a passage in its context -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """A text and where the passage stands in it."""
-
-    text: str
-    start: int
-    end: int
-
-
-def around(passage: Passage, document: Sequence[Passage]) -> Surroundings:
-    """``passage`` among the passages of its ``document`` in their order; alone where it is none of them."""
+def around(passage: Passage, document: Sequence[Passage]) -> tuple[str, int]:
+    """``passage`` among the passages of its ``document`` (alone where it is none), and where it starts there."""
     place = next((at for at, candidate in enumerate(document) if candidate.id == passage.id), None)
     if place is None:
-        return Surroundings(passage.text, 0, len(passage.text))
+        return passage.text, 0
     before = _fitting(document[:place][::-1])[::-1]
     after = _fitting(document[place + 1 :])
     text, start = "", 0
@@ -182,7 +171,7 @@ def around(passage: Passage, document: Sequence[Passage]) -> Surroundings:
         if neighbour is passage:
             start = len(text)
         text += neighbour.text
-    return Surroundings(text, start, start + len(passage.text))
+    return text, start
 
 
 def _fitting(passages: Sequence[Passage]) -> list[Passage]:

@@ -104,7 +104,7 @@ class GraphImporter(Importer):
         except InputError:
             reader = ""
         version = readers.VERSIONS.get(reader, 0)
-        described = self._manifest.recipe(self._descriptions.facts(source)), self._manifest.collection.title
+        described = self._manifest.recipe(self._manifest.facts(source)), self._manifest.collection.title
         return digest("graph", str(RECIPE), reader, str(version), *described)
 
     # --- one file --------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from localmed.text.language import HAN
 REACH = 500  # characters before a line's end that the rules look at: longer than an address on the web gets
 JOINER = "\u2060"  # word joiner: after a hyphen at a line's end that stays; never part of the text that is made
 
-_WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
+WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
 _HYPHENATED = re.compile(r"([^\W\d_]+)-$")
 _TOUCHING = re.compile(r"[\w)%°][-‐‑–—/]$|\S[~～≥≤±]$")  # also "20%～" "40%" and "脂肪≥" "40%"
 _SUSPENDED = re.compile(r"(?:and|or|to|und|oder|bis|et|ou)\b")
@@ -70,7 +70,7 @@ def before(text: str, added: str) -> str:
         return text if hyphen[1].isupper() else text[:-1]
     if _TOUCHING.search(text[-2:]) and added[0].isalnum():
         return text
-    if _WIDE.match(text[-1]) and _WIDE.match(added[0]):
+    if WIDE.match(text[-1]) and WIDE.match(added[0]):
         return text
     return text + " "
 

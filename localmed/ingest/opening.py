@@ -38,7 +38,6 @@ from localmed.library import layout, originals
 from localmed.library.originals import Keep
 
 _ENDINGS = sorted(readers.SUFFIXES, key=len, reverse=True)
-FOLDER = layout.UNPACKED  # in the data folder, on the same disk as the originals
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +124,61 @@ class Opening(AbstractContextManager["Opening"]):
                 yield _Step(source, part.sha256, part, error)
 
     def _members(self, source: Source, part: Part) -> Iterator[_Step]:
-        parts = Parts(self._settings, self._manifest, self._unpacker, self._keep)
         yield _Step(source, part.sha256, part, read=False)  # also one without members is a file
-        for member in parts.members(part):
+        notes: list[Message] = []
+        for member in self._unpacked(part, 1, notes):
             outcome, step = (member, part) if isinstance(member, Fault) else (None, member)
             yield _Step(source, part.sha256, step, outcome)
-        for note in parts.notes:
+        for note in notes:
             yield _Step(source, part.sha256, part, note)
+
+    def _unpacked(self, part: Part, depth: int, notes: list[Message]) -> Iterator[Part | Fault]:
+        """The members of the archive ``part`` that have a reader, and the faults of those that cannot be unpacked.
+
+        All of it is unpacked before the first is handed over; what has no reader is told in ``notes``.
+        """
+        if depth > self._settings.read.archive_depth:
+            raise LimitExceeded("import.archive_depth", name=part.name, most=self._settings.read.archive_depth)
+        into = self._settings.data / layout.UNPACKED  # on the same disk as the originals
+        stored = self._settings.data / layout.FILES / part.sha256
+        parts: list[Part | Fault] = []
+        unread: Counter[str] = Counter()
+        shutil.rmtree(into, ignore_errors=True)
+        into.mkdir(mode=0o700)
+        try:
+            for member in self._unpacker.members(stored, into, self._settings.read, part.name):
+                if isinstance(member, Fault):
+                    parts.append(Fault(within(part.member, member.where), member.reason))
+                else:
+                    parts += self._kept(f"{part.member}/{member.key}".lstrip("/"), into / member.file, unread)
+        finally:
+            shutil.rmtree(into, ignore_errors=True)
+        if unread:
+            kinds = tuple(kind or message("reader.no_extension") for kind in sorted(unread))
+            notes.append(message("import.unread_members", count=unread.total(), name=part.name, kinds=kinds))
+        for item in parts:
+            if isinstance(item, Part) and item.reader == "archive":
+                yield from self._unpacked(item, depth + 1, notes)
+            else:
+                yield item
+
+    def _kept(self, member: str, file: Path, unread: Counter[str]) -> list[Part | Fault]:
+        """One unpacked file as an original; nothing where it has no reader."""
+        name = PurePosixPath(member).name
+        if sources.unwanted(name.lower(), readers.SUFFIXES, self._manifest.files):
+            unread[PurePosixPath(member).suffix] += 1
+            file.unlink()
+            return []
+        ending = next((suffix for suffix in _ENDINGS if name.lower().endswith(suffix)), "")
+        renamed_file = file.rename(file.with_name(file.name + ending))  # readers tell a file by its ending
+        try:
+            reader = readers.name_of(renamed_file, self._manifest.reader)
+            sha256 = self._keep(renamed_file, self._settings.read.file_bytes)
+        except InputError as error:
+            return [Fault(named(member), renamed(error, renamed_file.name, name).messages[0])]
+        finally:
+            renamed_file.unlink()
+        return [Part(sha256, reader, name, member)]
 
     def _task(self, step: _Step) -> Task | None:
         if step.outcome is not None or not step.read:
@@ -165,68 +212,6 @@ def _untitled(item: SourceRecord | Fault, part: Part) -> SourceRecord | Fault:
     if isinstance(item, SourceRecord) and item.title == Path(part.sha256).stem:
         return replace(item, title="")
     return item
-
-
-# --- archives --------------------------------------------------------------------------------------------------------
-
-
-class Parts:
-    """Unpacks an archive and the archives in it."""
-
-    def __init__(self, settings: Settings, manifest: Manifest, parser: Parser, keep: Keep) -> None:
-        """``keep`` makes a file of at most that many bytes an original and returns its sha256."""
-        self._settings, self._manifest, self._parser, self._keep = settings, manifest, parser, keep
-        self.notes: list[Message] = []
-
-    def members(self, part: Part) -> Iterator[Part | Fault]:
-        """The members of the archive ``part`` that have a reader, and the faults of those that cannot be unpacked."""
-        self.notes = []
-        yield from self._members(part, 1)
-
-    def _members(self, part: Part, depth: int) -> Iterator[Part | Fault]:
-        """The members of the archive ``part``; all of it is unpacked before the first is handed over."""
-        if depth > self._settings.read.archive_depth:
-            raise LimitExceeded("import.archive_depth", name=part.name, most=self._settings.read.archive_depth)
-        into = self._settings.data / FOLDER
-        stored = self._settings.data / layout.FILES / part.sha256
-        parts: list[Part | Fault] = []
-        unread: Counter[str] = Counter()
-        shutil.rmtree(into, ignore_errors=True)
-        into.mkdir(mode=0o700)
-        try:
-            for member in self._parser.members(stored, into, self._settings.read, part.name):
-                if isinstance(member, Fault):
-                    parts.append(Fault(within(part.member, member.where), member.reason))
-                else:
-                    parts += self._kept(f"{part.member}/{member.key}".lstrip("/"), into / member.file, unread)
-        finally:
-            shutil.rmtree(into, ignore_errors=True)
-        if unread:
-            kinds = tuple(kind or message("reader.no_extension") for kind in sorted(unread))
-            self.notes.append(message("import.unread_members", count=unread.total(), name=part.name, kinds=kinds))
-        for item in parts:
-            if isinstance(item, Part) and item.reader == "archive":
-                yield from self._members(item, depth + 1)
-            else:
-                yield item
-
-    def _kept(self, member: str, file: Path, unread: Counter[str]) -> list[Part | Fault]:
-        """One unpacked file as an original; nothing where it has no reader."""
-        name = PurePosixPath(member).name
-        if sources.unwanted(name.lower(), readers.SUFFIXES, self._manifest.files):
-            unread[PurePosixPath(member).suffix] += 1
-            file.unlink()
-            return []
-        ending = next((suffix for suffix in _ENDINGS if name.lower().endswith(suffix)), "")
-        called = file.rename(file.with_name(file.name + ending))  # readers tell a file by its ending
-        try:
-            reader = readers.name_of(called, self._manifest.reader)
-            sha256 = self._keep(called, self._settings.read.file_bytes)
-        except InputError as error:
-            return [Fault(named(member), renamed(error, called.name, name).messages[0])]
-        finally:
-            called.unlink()
-        return [Part(sha256, reader, name, member)]
 
 
 def within(member: str, where: Message) -> Message:

@@ -329,7 +329,7 @@ class Importer:
         ``before`` is the document that it takes the place of.
         """
         governed = builder.catalogue.governed
-        governed.yield_to([document.id], self._descriptions.facts(Source(Path(file.path), file.root)))
+        governed.yield_to([document.id], self._manifest.facts(Source(Path(file.path), file.root)))
         builder.put(document)
         notes = [*governed.outdated(document, before)]
         if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from localmed.config import Settings
@@ -76,7 +77,7 @@ class Preview:
             ordered = in_order(sources, known, self._manifest.latest)
             withdrawn = in_force(self._settings.data).sketched()
             context = Context.of(self._descriptions, catalogue, ordered, missing_paths, withdrawn)
-            with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
+            with Opening(self._apart(folder), self._manifest, partial(self._keep, folder)) as opening:
                 for opened in opening.files(ordered):
                     size = opened.source.bytes
                     yield self._looked(opened, context, catalogue, folder)
@@ -108,13 +109,10 @@ class Preview:
 
     # --- copies ------------------------------------------------------------------------------------------------------
 
-    def _keeper(self, folder: Path) -> originals.Keep:
-        def keep(source: Path, most: int, opened: Opener = open_regular) -> str:
-            sha256 = originals.keep(folder, source, most, opened)
-            self._kept[sha256] += 1
-            return sha256
-
-        return keep
+    def _keep(self, folder: Path, source: Path, most: int, opened: Opener = open_regular) -> str:
+        sha256 = originals.keep(folder, source, most, opened)
+        self._kept[sha256] += 1
+        return sha256
 
     def _release(self, folder: Path, parts: Sequence[str]) -> None:
         """Give up the originals ``parts`` of a file; those of the file before it are removed."""

@@ -105,10 +105,6 @@ class Descriptions:
         self._name = manifest.collection.name
         self._recipes: dict[tuple[object, ...], str] = {}  # a night asks for that of every file
 
-    def facts(self, source: Source) -> dict[str, str]:
-        """What the manifest says of the file."""
-        return self.manifest.facts(source)
-
     def unmet(self, sources: Iterable[Source]) -> list[str]:
         """The files that the manifest describes and that are none of ``sources``: more often misspelt than meant."""
         if not self.manifest.documents:
@@ -122,7 +118,7 @@ class Descriptions:
             reader = readers.name_of(source.path, self.manifest.reader, source.content)
         except InputError:
             reader = ""
-        facts = self.facts(source)
+        facts = self.manifest.facts(source)
         key = (reader, *sorted(facts.items()))
         if key not in self._recipes:
             version = readers.version_of(reader, self._ocr)
@@ -131,7 +127,7 @@ class Descriptions:
 
     def completed(self, record: SourceRecord, source: Source) -> SourceRecord:
         """``record`` with the manifest's facts about its file, a language and a title."""
-        facts = self.facts(source)
+        facts = self.manifest.facts(source)
         sample = " ".join(chunking.text_of(block.lines)[0] for block in record.blocks[:40])[:DETECT_CHARACTERS]
         stated = facts.get("language") or self.manifest.collection.language
         language, notes = _language(sample, stated, record.language)
@@ -168,7 +164,7 @@ class Descriptions:
             relations=record.relations,
             pages=record.pages,
             notes=record.notes,
-            governance=governance_of(self.facts(source)),
+            governance=governance_of(self.manifest.facts(source)),
         )
 
     def _key(self, source: Source, record: str) -> str:
@@ -227,7 +223,6 @@ class Context:
     """What a file is read against: the manifest, and what the collection holds already."""
 
     descriptions: Descriptions
-    chunk: ChunkSettings
     twins: Twins
     versions: Versions | None
     near_copies: NearCopies
@@ -247,8 +242,7 @@ class Context:
         """
         replaced = [str(source.path) for source in sources]
         versions = Versions(catalogue, (*replaced, *missing_paths)) if descriptions.manifest.latest else None
-        near_copies = NearCopies(catalogue, withdrawn)
-        return cls(descriptions, descriptions.chunk, Twins(catalogue, replaced), versions, near_copies)
+        return cls(descriptions, Twins(catalogue, replaced), versions, NearCopies(catalogue, withdrawn))
 
     def accept(self, reading: Reading, path: str) -> None:
         """A file was taken: its documents are stored from now on."""
@@ -300,7 +294,7 @@ def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, con
         reading.notes.append(message("import.same_content", what=_called(record), document=twin[:12]))
         reading.settled = reading.settled and bool(here)
         return
-    cut = tuple(hooks.checked(chunking.passages(record, document, context.chunk)))
+    cut = tuple(hooks.checked(chunking.passages(record, document, context.descriptions.chunk)))
     if not cut and not record.deleted:
         reading.faults.append(Fault(named(record.key) if record.key else FILE, message("reader.has_no_text")))
         return

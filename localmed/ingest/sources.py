@@ -139,18 +139,13 @@ def absolute(path: Path) -> Path:
     return path.resolve() if ".." in path.parts else path.absolute()
 
 
-def under(root: Path, files: Iterable[ImportedFile]) -> list[str]:
-    """The paths of those ``files`` that a folder import found somewhere under ``root``."""
-    return [file.path for file in files if file.root and Path(file.path).is_relative_to(root)]
-
-
 def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Sequence[Path]) -> list[str]:
     """The paths of ``files`` that were found under ``roots`` and are gone; refuse a folder that is empty now."""
-    earlier_files = list(files)
+    from_folders = [file.path for file in files if file.root]
     present = {str(source.path) for source in sources}
     missing_paths: dict[str, None] = {}
     for root in roots:
-        earlier = under(root, earlier_files)
+        earlier = [path for path in from_folders if Path(path).is_relative_to(root)]
         absent = [path for path in earlier if path not in present]
         if absent and not any(source.path.is_relative_to(root) for source in sources):
             raise UsageError("source.emptied", root=str(root), count=len(earlier))

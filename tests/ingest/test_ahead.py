@@ -114,22 +114,11 @@ def test_what_is_read_ahead_is_bounded(tmp_path: Path) -> None:
         assert pool._bytes == 0
 
 
-def test_no_more_is_taken_ahead_than_allowed(tmp_path: Path) -> None:
-    waiting = tasks(tmp_path, *(f"nothing-{number}" for number in range(9)))
-    requested: list[str] = []
-
-    def noted(task: Task) -> Task:
-        requested.append(task.name)
-        return task
-
-    with parsers(ahead_files=2) as pool:
-        for number, (_, items) in enumerate(pool.read(waiting, noted)):
-            list(items)
-            assert len(requested) <= number + 2
-
-
-def test_large_files_are_not_copied_far_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "WAITING_BYTES", 2_500)
+@pytest.mark.parametrize(("waiting_bytes", "settings", "most"), [(2**40, {"ahead_files": 2}, 2), (2_500, {}, 3)])
+def test_no_more_is_taken_ahead_than_allowed_and_large_files_are_not_copied_far_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting_bytes: int, settings: dict[str, Any], most: int
+) -> None:
+    monkeypatch.setattr(ahead, "WAITING_BYTES", waiting_bytes)
     waiting = [replace(task, bytes=1_000) for task in tasks(tmp_path, *(f"nothing-{number}" for number in range(9)))]
     requested: list[str] = []
 
@@ -137,10 +126,10 @@ def test_large_files_are_not_copied_far_ahead(tmp_path: Path, monkeypatch: pytes
         requested.append(task.name)
         return task
 
-    with parsers() as pool:
+    with parsers(**settings) as pool:
         for number, (_, items) in enumerate(pool.read(waiting, noted)):
             list(items)
-            assert len(requested) <= number + 3
+            assert len(requested) <= number + most
     assert requested == [task.name for task in waiting]
 
 

@@ -45,23 +45,15 @@ def test_another_text_has_no_approver_and_that_is_said(approved: Settings, corpu
     assert notes(import_into(approved, corpus)) == []
     govern(approved, after, {"owner": "Dr He"})
     assert documents(approved)["a.txt"].governance.approver == "", "another field does not approve the new text"
+    assert notes(import_into(approved, write(corpus, {"a.txt": FIRST}))) == [DATED]
+    assert documents(approved)["a.txt"].governance.approver == "Dr Wu", "the approved text is back"
+    import_into(approved, write(corpus, {"a.txt": SECOND}))
     govern(approved, documents(approved)["a.txt"], {"approver": "Dr Zhou"})
     assert documents(approved)["a.txt"].governance.approver == "Dr Zhou"
-    assert notes(import_into(approved, write(corpus, {"b.txt": "Fever"}))) == []
-
-
-def test_the_approved_text_that_comes_back_is_approved(approved: Settings, corpus: Path) -> None:
-    import_into(approved, write(corpus, {"a.txt": SECOND}))
-    assert notes(import_into(approved, write(corpus, {"a.txt": FIRST}))) == [DATED]
-    assert documents(approved)["a.txt"].governance.approver == "Dr Wu"
-
-
-def test_what_was_removed_in_between_is_not_approved_either(approved: Settings, corpus: Path) -> None:
     write(corpus, {"other.txt": "Fever"})
     (corpus / "a.txt").unlink()
     import_into(approved, corpus)
-    assert "a.txt" not in documents(approved)
-    assert notes(import_into(approved, write(corpus, {"a.txt": SECOND}))) == [LAPSED]
+    assert notes(import_into(approved, write(corpus, {"a.txt": FIRST}))) == [LAPSED], "removed in between"
     assert documents(approved)["a.txt"].governance.approver == ""
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, digest
-from localmed.ingest import chunking
+from localmed.ingest import chunking, line_ends
 from localmed.ingest.parsed import Block, BlockKind, Line, SourceRecord
 from localmed.library.lexical import dump, undumped
 from localmed.text.language import sentences
@@ -79,50 +81,29 @@ def sections(record: SourceRecord) -> list[tuple[tuple[str, ...], str]]:
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
 def test_every_character_is_in_one_passage_under_its_heading_in_order(record: SourceRecord, limit: int) -> None:
-    made: list[tuple[tuple[str, ...], str]] = []
-    last: Passage | None = None
-    for passage in cut(record, limit):
-        if made and made[-1][0] == passage.headings and last is not None:
-            made[-1] = (passage.headings, made[-1][1] + squeezed(passage.text))
-        else:
-            made.append((passage.headings, squeezed(passage.text)))
-        last = passage
-    expected: list[tuple[tuple[str, ...], str]] = []
-    for headings, text in sections(record):  # two sections of the same path may follow passage other
-        if expected and expected[-1][0] == headings:
-            expected[-1] = (headings, expected[-1][1] + text)
-        else:
-            expected.append((headings, text))
-    assert made == expected
+    made = ((passage.headings, squeezed(passage.text)) for passage in cut(record, limit))
+    assert together(made) == together(sections(record))  # two sections of the same path may follow each other
+
+
+def together(parts: Iterable[tuple[tuple[str, ...], str]]) -> list[tuple[tuple[str, ...], str]]:
+    """``parts`` with neighbours of the same path as one."""
+    groups = groupby(parts, lambda part: part[0])
+    return [(headings, "".join(text for _, text in group)) for headings, group in groups]
 
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
 @pytest.mark.slow
-def test_no_passage_is_longer_than_the_limit_or_empty(record: SourceRecord, limit: int) -> None:
-    for passage in cut(record, limit):
-        assert passage.text.strip()
-        assert len(passage.text) <= limit
-
-
-@hypothesis(deadline=None, max_examples=150)
-@given(records, limits)
-@pytest.mark.slow
-def test_no_sentence_is_cut_unless_it_is_too_long(record: SourceRecord, limit: int) -> None:
-    whole = [squeezed(passage.text) for passage in cut(record, limit) if not passage.table]
+def test_passages_keep_the_limit_whole_sentences_and_rows_apart(record: SourceRecord, limit: int) -> None:
+    made = cut(record, limit)
+    assert all(passage.text.strip() and len(passage.text) <= limit for passage in made)
+    whole = [squeezed(passage.text) for passage in made if not passage.table]
+    rows = ""
     for block in record.blocks:
         text = chunking.text_of(block.lines)[0]
-        if block.kind == "paragraph":
-            for start, end in sentences(text):
-                assert end - start > limit or any(squeezed(text[start:end]) in paragraph for paragraph in whole)
-
-
-@hypothesis(deadline=None, max_examples=150)
-@given(records, limits)
-@pytest.mark.slow
-def test_rows_and_paragraphs_do_not_mix(record: SourceRecord, limit: int) -> None:
-    rows = squeezed("".join(chunking.text_of(block.lines)[0] for block in record.blocks if block.kind == "row"))
-    made = cut(record, limit)
+        rows += squeezed(text) if block.kind == "row" else ""
+        for start, end in sentences(text) if block.kind == "paragraph" else ():
+            assert end - start > limit or any(squeezed(text[start:end]) in paragraph for paragraph in whole)
     assert squeezed("".join(passage.text for passage in made if passage.table)) == rows
 
 
@@ -178,12 +159,20 @@ def test_other_content_is_other_content() -> None:
 @pytest.mark.parametrize(
     ("parts", "joined"),
     [
-        (["antibi-", "otics help"], "antibiotics help"),
-        (["pages 5-", "10"], "pages 5-10"),
+        (["infec-", "tion control"], "infection control"),
+        (["pre-", "and postoperative"], "pre- and postoperative"),
+        (["COVID-", "19"], "COVID-19"),
         (["Covid-", "Patients"], "Covid-Patients"),
-        (["两行", "中文"], "两行中文"),
+        (["give 5–", "10 mg/", "kg"], "give 5–10 mg/kg"),
+        (["see https://", "www.example.org."], "see https://www.example.org."),
+        (["see http://www.example.", "org/a."], "see http://www.example.org/a."),
+        (["see http://www.example.org/", "and ask"], "see http://www.example.org/ and ask"),
+        (["(http://www.example.org/)", "及其"], "(http://www.example.org/) 及其"),
+        (["脂肪≥", "40%"], "脂肪≥40%"),
+        (["高血压", "患者"], "高血压患者"),
         (["剂量为", "5 mg"], "剂量为 5 mg"),
         (["见第一。", "（二）"], "见第一。（二）"),
+        (["non-" + line_ends.JOINER, "invasive"], "non-invasive"),
         (["two", "", "  words\there "], "two words here"),
         ([], ""),
     ],
@@ -191,32 +180,23 @@ def test_other_content_is_other_content() -> None:
 def test_lines_are_joined(parts: list[str], joined: str) -> None:
     text, spans = chunking.text_of([Line(part, Box(1, 0, at, 1, at + 1)) for at, part in enumerate(parts)])
     assert text == joined
-    shown = [text[span.start : span.end] for span in spans]
-    assert [line.rstrip("-") for line in shown] == [
-        " ".join(part.split()).rstrip("-") for part in parts if part.strip()
-    ]
+    said = [" ".join(part.split()).rstrip("-" + line_ends.JOINER) for part in parts if part.strip()]
+    assert [text[span.start : span.end].rstrip("-") for span in spans] == said
 
 
-def test_chinese_sentences_are_packed_without_blanks_and_paragraphs_with_a_break() -> None:
-    record = SourceRecord("", "标题", (paragraph("第一句。第二句。"), paragraph("第三句。")))
-    assert [passage.text for passage in cut(record)] == ["第一句。第二句。\n第三句。"]
-    english = SourceRecord("", "Title", (paragraph("One here. Two here."), paragraph("Three.")))
-    assert [passage.text for passage in cut(english)] == ["One here. Two here.\nThree."]
-
-
-def test_a_passage_ends_with_its_paragraph_once_it_is_half_full() -> None:
-    half, rest = "x" * 49 + ".", "y" * 30 + "."
-    record = SourceRecord("", "Title", (paragraph(half), paragraph(rest)))
-    assert [passage.text for passage in cut(record, 100)] == [half, rest]
-    assert len(cut(record, 110)) == 1
-
-
-def test_a_long_sentence_is_cut_at_a_minor_break_without_hanging_blanks() -> None:
-    record = SourceRecord("", "Title", (paragraph("first part of it, " * 10 + "end."),))
-    made = cut(record, 50)
-    assert {word for passage in made for word in passage.text.split()} == {"first", "part", "of", "it,", "end."}
-    assert all(passage.text == passage.text.strip() for passage in made)
-    assert len(made) > 3
+@pytest.mark.parametrize(
+    ("parts", "limit", "made"),
+    [
+        (["第一句。第二句。", "第三句。"], 100, ["第一句。第二句。\n第三句。"]),
+        (["One here. Two here.", "Three."], 100, ["One here. Two here.\nThree."]),
+        (["x" * 49 + ".", "y" * 30 + "."], 100, ["x" * 49 + ".", "y" * 30 + "."]),  # half full at its paragraph's end
+        (["x" * 49 + ".", "y" * 30 + "."], 110, ["x" * 49 + ".\n" + "y" * 30 + "."]),
+        (["first part, " * 3 + "end."], 27, ["first part, first part,", "first part, end."]),  # at a minor break
+    ],
+)
+def test_sentences_are_packed(parts: list[str], limit: int, made: list[str]) -> None:
+    record = SourceRecord("", "Title", tuple(map(paragraph, parts)))
+    assert [passage.text for passage in cut(record, limit)] == made
 
 
 def test_headings_nest() -> None:
@@ -228,13 +208,8 @@ def test_headings_nest() -> None:
     assert [(passage.headings, passage.text) for passage in cut(record)] == [
         ((), "Zero."), (("A",), "One."), (("A", "B"), "Two."), (("D",), "Three."),
     ]  # fmt: skip
-
-
-def test_what_the_encoder_reads_names_the_subject_once() -> None:
-    record = SourceRecord(
-        "", "Title", (Block.of("heading", "Title", 1), Block.of("heading", "Dose.", 2), paragraph("5 mg."))
-    )
-    assert cut(record)[0].in_context == "Title. Dose. 5 mg."
+    named = (Block.of("heading", "Title", 1), Block.of("heading", "Dose.", 2), paragraph("5 mg."))
+    assert cut(SourceRecord("", "Title", named))[0].in_context == "Title. Dose. 5 mg.", "the subject once"
 
 
 def test_a_paragraph_of_very_many_lines_is_joined_in_a_time_that_grows_with_it() -> None:
@@ -243,9 +218,6 @@ def test_a_paragraph_of_very_many_lines_is_joined_in_a_time_that_grows_with_it()
     text, _ = chunking.text_of(lines)
     assert time.process_time() - began < 20, "quadratic before: 134 s for 5,000 lines"
     assert text.count("fever ends. Give") == 19_999
-
-
-def test_a_line_far_back_in_a_paragraph_is_still_joined_as_it_was() -> None:
     lines = [Line("word " * 500), Line("see https://example.org/a/"), Line("b/c and antibi-"), Line("otics")]
     assert chunking.text_of(lines)[0].endswith("word see https://example.org/a/b/c and antibiotics")
 

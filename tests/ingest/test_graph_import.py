@@ -8,26 +8,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from localmed.config import ReadBounds, Settings
-from localmed.domain import Status
+from localmed.domain import Document, Status
 from localmed.domain.errors import BadSettings, InputError
 from localmed.ingest import manifest as manifests
+from localmed.ingest import readers
 from localmed.ingest.graph_import import GraphImporter
+from localmed.ingest.graphs.lines import LINE_BYTES, NAME_CHARACTERS, canonical
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import FieldMapping
+from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.ingest.parsing import Parser
 from localmed.ingest.report import Report
 from localmed.library import generations
 from localmed.library.graph import FILE, Graph, Name
 from localmed.library.library import Library
 from localmed.library.state import State
+from localmed.library.terms import Term, folded
 from localmed.site import changes, lookups
 from localmed.site.session import Session
 from tests.fakes import HashedWords, described, documents, hashes, import_into, opened, write
-from tests.words import pattern, phrase, words
+from tests.words import pattern, phrase, said, words
 
 FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -77,6 +84,8 @@ def test_the_disease_ontology_by_its_manifest(settings: Settings, ontology: Path
         dated = {(relation.object, relation.source.edition) for relation in terms.relations(["DOID:3"])}
         assert dated == {("DOID:2", "2025-02-03"), ("SYMP:1", "2025-02-03"), ("long-lasting disease, any", "")}
         assert terms.counts() == {"doid": 3}
+    assert run(settings, ontology / "symp.obo").counts["read"] == 1, "named by itself it needs no pattern"
+    assert ids(settings, "tiredness") == ["SYMP:1"]
     stored = documents(settings)["DO_small_slim.obo"]
     assert (words(stored.notes), stored.edition, stored.passages) == (("3 terms, 3 relations",), "2025-02-03", 0)
 
@@ -113,46 +122,41 @@ def test_umls_tables_meet_the_disease_ontology(settings: Settings, ontology: Pat
 # --- in step -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_unchanged_is_not_read_again(settings: Settings, ontology: Path) -> None:
-    run(settings, ontology)
-    before = generations.current(settings.data)
-    report = run(settings, ontology)
-    assert (report.counts["unchanged"], report.counts["read"], report.generation) == (3, 0, 0)
-    assert generations.current(settings.data) == before
-
-
-def test_a_changed_file_replaces_its_terms_and_leaves_the_published_generation(
-    settings: Settings, ontology: Path
+def test_the_graph_is_in_step_with_its_files_and_the_published_generation_is_left(
+    settings: Settings, ontology: Path, tmp_path: Path
 ) -> None:
     run(settings, ontology)
     before = generations.current(settings.data)
     kept = hashes(before)
+    report = run(settings, ontology)
+    assert (report.counts["unchanged"], report.counts["read"], report.generation) == (3, 0, 0)
+    assert generations.current(settings.data) == before
     write(ontology, {"DO_small_slim.obo": OBO.format(id="DOID:8", name="mumps")})
+
+    def interrupt(done: float, doing: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GraphImporter(settings, manifest("doid"), HashedWords(), interrupt).run([ontology])
+    assert (generations.current(settings.data), ids(settings, "CKD")) == (before, ["DOID:3"])
     report = run(settings, ontology)
     assert (report.counts["read"], report.counts["unchanged"]) == (1, 2)
-    assert ids(settings, "mumps") == ["DOID:8"]
-    assert ids(settings, "nephropathy") == []
-    assert ids(settings, "kidney disease") == ["DOID:2"]  # the table still has it
     assert hashes(before) == kept
-
-
-def test_files_that_are_gone_are_removed(settings: Settings, ontology: Path) -> None:
-    run(settings, ontology)
+    assert (ids(settings, "mumps"), ids(settings, "nephropathy")) == (["DOID:8"], [])
+    assert ids(settings, "kidney disease") == ["DOID:2"]  # the table still has it
     (ontology / "DO_small_slim.obo").unlink()
-    report = run(settings, ontology)
-    assert report.counts["removed"] == 1
-    assert ids(settings, "nephropathy") == []
+    assert run(settings, ontology).counts["removed"] == 1
+    assert ids(settings, "mumps") == []
     assert set(documents(settings)) == {"HumanDO.tsv", "ICD10inDO.tsv"}
-
-
-def test_a_graph_outlives_an_import_of_documents_unshared(settings: Settings, ontology: Path, tmp_path: Path) -> None:
-    run(settings, ontology)
-    before = generations.current(settings.data)
+    graph = generations.current(settings.data) / FILE
     import_into(settings, write(tmp_path / "ward", {"a.txt": "Wash your hands before and after every patient."}))
-    after = generations.current(settings.data)
-    assert after != before
-    assert (after / FILE).samefile(before / FILE)
-    assert ids(settings, "CKD") == ["DOID:3"]
+    after = generations.current(settings.data) / FILE
+    assert after != graph
+    assert after.samefile(graph), "it outlives an import of documents unshared"
+
+
+def slim(session: Session) -> Document:
+    return next(document for document in lookups.documents(session, "doid") if document.source.endswith(".obo"))
 
 
 def named(session: Session) -> list[tuple[str, Name]]:
@@ -164,15 +168,15 @@ def named(session: Session) -> list[tuple[str, Name]]:
 def test_removed_superseded_and_withdrawn_files_do_not_answer(settings: Settings, ontology: Path) -> None:
     run(settings, ontology)
     with opened(settings, HashedWords()) as session:
-        slim = next(document for document in lookups.documents(session, "doid") if document.source.endswith(".obo"))
-        changes.mark(session, slim, Status.SUPERSEDED)
+        obo = slim(session)
+        changes.mark(session, obo, Status.SUPERSEDED)
         assert named(session) == []
-        changes.mark(session, slim, Status.CURRENT)
+        changes.mark(session, obo, Status.CURRENT)
         assert named(session)
-        changes.withdraw(session, slim, True, "test")
+        changes.withdraw(session, obo, True, "test")
         assert named(session) == []
-        changes.withdraw(session, slim, False, "test")
-        changes.remove(session, [slim])
+        changes.withdraw(session, obo, False, "test")
+        changes.remove(session, [obo])
         assert named(session) == []
         with session.workspace() as workspace:
             assert len(workspace.library.graph.documents()) == 2
@@ -182,11 +186,7 @@ def test_removed_superseded_and_withdrawn_files_do_not_answer(settings: Settings
 def test_a_superseded_file_that_is_renamed_stays_so(settings: Settings, ontology: Path, by_name: bool) -> None:
     run(settings, ontology)
     with opened(settings, HashedWords()) as session:
-        changes.mark(
-            session,
-            next(document for document in lookups.documents(session, "doid") if document.source.endswith(".obo")),
-            Status.SUPERSEDED,
-        )
+        changes.mark(session, slim(session), Status.SUPERSEDED)
     renamed = (ontology / "DO_small_slim.obo").rename(ontology / "DO_other.obo")
     report = run(settings, renamed if by_name else ontology)
     assert ids(settings, "CKD") == []
@@ -199,26 +199,10 @@ def test_a_superseded_file_that_is_renamed_stays_so(settings: Settings, ontology
     assert ids(settings, "CKD") == ["DOID:3"]
 
 
-def test_an_interrupted_import_leaves_the_old_generation(settings: Settings, ontology: Path) -> None:
-    run(settings, ontology)
-    before = generations.current(settings.data)
-    kept = hashes(before)
-    write(ontology, {"DO_small_slim.obo": OBO.format(id="DOID:8", name="mumps")})
-
-    def interrupt(done: float, doing: str) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        GraphImporter(settings, manifest("doid"), HashedWords(), interrupt).run([ontology])
-    assert generations.current(settings.data) == before
-    assert hashes(before) == kept
-    assert ids(settings, "CKD") == ["DOID:3"]
-
-
 # --- bad input -----------------------------------------------------------------------------------------------------
 
 
-def test_bad_lines_are_listed_and_the_good_ones_served(settings: Settings, corpus: Path) -> None:
+def test_bad_lines_are_listed_up_to_a_bound_and_the_good_ones_served(settings: Settings, corpus: Path) -> None:
     shutil.copy(FIXTURES / "broken.obo", corpus / "doid.obo")
     report = run(settings, corpus)
     assert (report.counts["read"], report.counts["quarantined"]) == (1, 8)
@@ -229,12 +213,8 @@ def test_bad_lines_are_listed_and_the_good_ones_served(settings: Settings, corpu
     run(settings, corpus)
     with State(settings.data) as state:
         assert state.quarantined("doid") == []
-
-
-def test_faults_are_listed_up_to_their_bound(settings: Settings, corpus: Path) -> None:
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first") + "no tag\n" * 50})
-    bounded = replace(settings, read=ReadBounds(faults=3))
-    report = run(bounded, corpus)
+    report = run(replace(settings, read=ReadBounds(faults=3)), corpus)
     details = [words(line.detail) for line in report.lines if line.outcome == "quarantined"]
     assert len(details) == 4
     assert details[-1] == "the whole file: 47 more refused parts are not listed (read.faults)"
@@ -265,14 +245,12 @@ def test_a_file_without_terms_is_quarantined_and_leaves_what_was_there(
     assert "as before" in next(words(line.detail) for line in again.lines if line.outcome == "quarantined")
 
 
-def test_more_terms_than_allowed_end_the_file(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"doid.obo": "".join(OBO.format(id=f"DOID:{n}", name=f"n{n}") for n in range(9))})
-    report = run(replace(settings, read=ReadBounds(records=5)), corpus)
-    assert "more than 5 records" in words(report.lines[0].detail)
-
-
-def test_a_file_that_could_not_be_copied_is_tried_again(settings: Settings, ontology: Path) -> None:
-    run(replace(settings, read=ReadBounds(file_bytes=5)), ontology)
+def test_a_file_over_a_bound_is_refused_and_tried_again(settings: Settings, ontology: Path) -> None:
+    report = run(replace(settings, read=ReadBounds(records=1)), ontology)
+    details = [words(line.detail) for line in report.lines if line.outcome == "quarantined"]
+    assert details
+    assert all("read.records" in detail for detail in details)
+    run(replace(settings, read=ReadBounds(file_bytes=5)), ontology, retry=True)
     with State(settings.data) as state:
         assert {entry.sha256 for entry in state.quarantined("doid")} == {""}
     assert run(settings, ontology).counts["quarantined"] == 0
@@ -285,9 +263,6 @@ def test_a_reader_of_documents_is_refused(settings: Settings, ontology: Path) ->
     odd.mapping.options["files"]["symp*.obo"]["reader"] = "pdf"
     report = run(settings, ontology, of=odd)
     assert "no graph reader pdf" in next(words(x.detail) for x in report.lines if x.outcome == "quarantined")
-
-
-def test_terms_are_refused_by_a_collection_of_documents(settings: Settings, ontology: Path) -> None:
     report = import_into(settings, ontology / "symp.obo", manifest=described(reader="obo"))
     assert phrase("import.terms.remedy") in words(report.lines[0].detail)
 
@@ -316,7 +291,225 @@ def test_what_a_child_sends_is_checked(tmp_path: Path, sent: str) -> None:
         list(parser.terms(write(tmp_path, {"a": "x"}) / "a", "obo", FieldMapping(), ReadBounds(), "a"))
 
 
-def test_a_file_named_by_itself_needs_no_pattern(settings: Settings, ontology: Path) -> None:
-    report = run(settings, ontology / "symp.obo")
-    assert report.counts["read"] == 1
-    assert ids(settings, "tiredness") == ["SYMP:1"]
+# --- readers of terminologies ----------------------------------------------------------------------------------------
+
+
+def parts(reader: str, path: Path, **options: Any) -> tuple[list[Term], list[Fault]]:
+    items = list(readers.load(reader)(path, FieldMapping({}, options)))
+    return [item for item in items if isinstance(item, Term)], [item for item in items if isinstance(item, Fault)]
+
+
+def written(tmp_path: Path, data: bytes | str) -> Path:
+    path = tmp_path / "table"
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+# --- OBO -----------------------------------------------------------------------------------------------------
+
+
+def test_an_obo_term() -> None:
+    terms, faults = parts("obo", FIXTURES / "small.obo")
+    assert not faults
+    assert [term.id for term in terms] == ["DOID:1", "DOID:2", "DOID:3", "DOID:33", "DOID:4"]
+    ckd = terms[2]
+    assert ckd.name == "chronic kidney disease"
+    assert ckd.names == (
+        ("CKD", "", "abbreviation"), ("chronic renal failure", "", "related"), ("慢性肾脏病", "", "exact"),
+    )  # fmt: skip
+    assert ckd.relations == (("DOID:3", "is_a", "DOID:2", ""), ("DOID:3", "has_symptom", "SYMP:1", ""))
+    assert ckd.xrefs == ("MESH:D051436", "SNOMEDCT_US:709044004", "C1561643")
+    assert ckd.edition == "2025-02-03"
+    assert terms[1].definition == 'A disease of the kidney, said "renal" in Latin.'
+    replaced = {(term.name, term.replaced_by) for term in terms if term.replaced_by}
+    assert replaced == {("DOID:33", "DOID:3"), ("Bright's disease", "DOID:2")}
+
+
+def test_a_bad_line_of_a_stanza_is_a_fault_and_the_rest_is_read() -> None:
+    terms, faults = parts("obo", FIXTURES / "broken.obo")
+    assert [words(fault.where) for fault in faults] == [f"line {n}" for n in (6, 7, 8, 9, 12, 17, 19, 22)]
+    assert [(term.id, term.relations) for term in terms] == [
+        ("DOID:1", (("DOID:1", "is_a", "DOID:2", ""),)),
+        ("DOID:2", (("DOID:2", "is_a", "DOID:1", ""),)),
+    ]
+    assert not [fault for fault in faults if "SIDEWAYS" in words(fault.reason) or "closed EXACT" in words(fault.reason)]
+
+
+# --- lines ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (b"name: \x00\n", said("graph.nul")),
+        ("name: naïve\n".encode("latin-1"), "is not UTF-8"),
+        (b"def: " + b"x" * LINE_BYTES + b"\n", f"is longer than {LINE_BYTES} bytes"),
+        (b"def: " + b"x" * (3 * LINE_BYTES) + b"\n", f"is longer than {LINE_BYTES} bytes"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_one_fault(tmp_path: Path, bad: bytes, reason: str) -> None:
+    path = written(tmp_path, b"[Term]\nid: A:1\n" + bad + b"name: one\n\n[Term]\nid: A:2\nname: two\n")
+    terms, faults = parts("obo", path)
+    assert [term.name for term in terms] == ["one", "two"]
+    assert words(faults) == [("line 3", reason)]
+    assert terms[-1].end == path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("reader", "content", "why"),
+    [
+        ("obo", "[Term]\nid: A:1\nname: one\n".encode("utf-16"), pattern("graph.utf16.what")),
+        ("crossrefs", b"code,text\n1,2\n", "lacks the columns id and label"),
+        ("umls", b"C0000001|T047|B2.2.1.2.1|Disease or Syndrome|AT1||\n", pattern("graph.umls.what")),
+    ],
+)
+def test_what_is_refused_whole(tmp_path: Path, reader: str, content: bytes, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        parts(reader, written(tmp_path, content))
+
+
+@pytest.mark.parametrize("reader", readers.GRAPHS)
+@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"[Term]", b"id: A:1", b"name: x", b'synonym: "', b'synonym: "x" EXACT', b"is_a: A:1", b"xref:", b"\\",
+             b"|", b'"A:1"\t"x"\t', b"id\tlabel\txrefs", b"A$B$C$D", b"|" * 18, b"C1234567" + b"|" * 16, b"\xff", b"\r"]
+        )
+        | st.binary(max_size=20)
+    )
+)  # fmt: skip
+def test_no_bytes_break_a_reader(tmp_path: Path, reader: str, pieces: list[bytes]) -> None:
+    path = written(tmp_path, b"\n".join(pieces))
+    try:
+        terms, _ = parts(reader, path)
+    except InputError:
+        return
+    assert all(term.id and 0 <= term.end <= path.stat().st_size for term in terms)
+
+
+# --- tables --------------------------------------------------------------------------------------------------
+
+
+def test_parents_by_name_become_ids_where_the_table_knows_them() -> None:
+    terms, faults = parts("crossrefs", FIXTURES / "HumanDO.tsv")
+    assert not faults
+    assert [relation for term in terms for relation in term.relations] == [
+        ("DOID:2", "is_a", "disease", ""),
+        ("DOID:3", "is_a", "DOID:2", ""),
+        ("DOID:3", "is_a", "long-lasting disease, any", ""),
+    ]
+    terms, _ = parts("crossrefs", FIXTURES / "ICD10inDO.tsv")
+    assert [term.xrefs for term in terms] == [("ICD10CM:N08", "ICD10CM:N28.9"), ("ICD10CM:N18",)]
+
+
+def test_bad_rows_of_a_table(tmp_path: Path) -> None:
+    rows = ['"A:1"\t"one"\t"X:1"', '"A:2"\t"two"', '"A:3"\t"three\t"X:3"', '""\t"four"\t""', '"A:5"\t""\t""',
+            f'"A:6"\t"{"n" * (NAME_CHARACTERS + 1)}"\t""', '"A:7"\t"seven"\t""']  # fmt: skip
+    terms, faults = parts("crossrefs", written(tmp_path, "\n".join(["id\tlabel\txrefs", *rows])))
+    assert [term.id for term in terms] == ["A:1", "A:7"]
+    assert [words(fault.where) for fault in faults] == [f"line {number}" for number in (3, 4, 5, 6, 7)]
+
+
+def test_columns_may_be_called_otherwise_and_parted_by_commas(tmp_path: Path) -> None:
+    path = written(tmp_path, 'code,text,up\nA:1,"one, or first",\nA:2,two,A:1\n')
+    mapping = FieldMapping({"id": "code", "name": "text", "parent": "up"})
+    terms = [item for item in readers.load("crossrefs")(path, mapping) if isinstance(item, Term)]
+    assert [(term.name, term.relations) for term in terms] == [
+        ("one, or first", ()), ("two", (("A:2", "is_a", "A:1", ""),)),
+    ]  # fmt: skip
+
+
+def test_a_pair_of_drugs_has_no_order() -> None:
+    terms, faults = parts("interactions", FIXTURES / "ONC_High_Priority_Mapped.csv", severity="high priority")
+    assert not faults
+    assert {relation for term in terms for relation in term.relations} == {
+        ("DB90001", "interacts_with", "DB90002", "high priority"),
+        ("DB90001", "interacts_with", "DB90003", "high priority"),
+    }
+    assert {(term.id, term.name) for term in terms} == {
+        ("DB90001", "Alphadrug"), ("DB90002", "Betadrug"), ("DB90003", "Gammadrug"),
+    }  # fmt: skip
+
+
+def test_bad_pairs(tmp_path: Path) -> None:
+    rows = "A$DB1$B$DB2$\nA$DB1$B$\nA$DB1$A$DB1$\n$DB1$B$DB2$\nA$$B$DB2$\n\nA$DB1$B$DB2$C$\n"
+    terms, faults = parts("interactions", written(tmp_path, rows))
+    assert len(terms) == 2
+    assert [words(fault.where) for fault in faults] == ["line 2", "line 3", "line 4", "line 5", "line 7"]
+
+
+# --- UMLS ----------------------------------------------------------------------------------------------------
+
+
+def test_names_of_umls() -> None:
+    terms, faults = parts("umls", FIXTURES / "MRCONSO.RRF")
+    assert not faults
+    assert [(term.id, term.name) for term in terms] == [
+        ("C1561643", "Renal Insufficiency, Chronic"), ("C0022658", "Kidney Diseases"), ("C9000001", "只有中文的概念"),
+    ]  # fmt: skip
+    assert terms[0].names == (
+        ("Renal Insufficiency, Chronic", "en", "exact"), ("CKD", "en", "abbreviation"),
+        ("慢性肾功能不全", "zh", "exact"),
+    )  # fmt: skip
+    assert terms[0].xrefs == ("MESH:D051436", "NCI:C80078")
+    terms, _ = parts("umls", FIXTURES / "MRCONSO.RRF", languages=["GER"])
+    assert [name for term in terms for name in term.names] == [("Nierenversagen, chronisches", "", "exact")]
+
+
+def test_definitions_and_relations_of_umls() -> None:
+    """Of several definitions the longest and none that is suppressed, each relation once."""
+    terms, _ = parts("umls", FIXTURES / "MRDEF.RRF")
+    assert [(term.id, term.definition) for term in terms] == [
+        ("C1561643", "Kidneys that have worked too little for three months or longer.")
+    ]
+    terms, faults = parts("umls", FIXTURES / "MRREL.RRF")
+    assert not faults
+    assert {relation for term in terms for relation in term.relations} == {
+        ("C1561643", "is_a", "C0022658", "MSH"),
+        ("C9000001", "has_finding", "C1561643", "NCI"),
+        ("C1561643", "narrower_than", "C0022658", "MTH"),
+    }
+
+
+def test_bad_rows_of_umls(tmp_path: Path) -> None:
+    good = (FIXTURES / "MRDEF.RRF").read_text("utf-8").splitlines()[0]
+    rows = [good, "C1561643|A1|AT1|", good.replace("C1561643", "D1561643"), good.replace("Short.", ""), "", good + "x"]
+    terms, faults = parts("umls", written(tmp_path, "\n".join(rows)))
+    assert len(terms) == 1
+    assert [words(fault.where) for fault in faults] == ["line 2", "line 3", "line 4", "line 6"]
+
+
+# --- names and codes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "spelled"),
+    [
+        ("UMLS_CUI:C0011849", "C0011849"),
+        ("DRUGBANK:DB01118", "DB01118"),
+        ("SNOMEDCT_US_2025_09_01:17788007", "SNOMEDCT_US:17788007"),
+        ("ICD9CM_2005:205.0", "ICD9CM:205.0"),
+        ("MSH:D003920", "MESH:D003920"),
+        ("ICD10CM:E11", "ICD10CM:E11"),
+        ("C0011849", "C0011849"),
+    ],
+)
+def test_codes_have_one_spelling(code: str, spelled: str) -> None:
+    assert canonical(code) == spelled
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Type-2 Diabetes", "type 2 diabetes", True),
+        ("Sjögren's syndrome", "sjogren syndrome", True),
+        ("KIDNEY DISEASES", "kidney disease", True),
+        ("beta‑blocker", "Beta blockers", True),
+        ("ＣＫＤ", "ckd", True),
+        *((one, other, False) for one, other in (("lupus", "lupu"), ("hepatitis A", "hepatitis B"), ("肾炎", "肾病"))),
+        ("+", "-", False),
+    ],
+)
+def test_spellings_that_are_one_name(one: str, other: str, same: bool) -> None:
+    assert (folded(one) == folded(other)) is same

@@ -37,16 +37,12 @@ def loaded(tmp_path: Path, text: str | bytes) -> Manifest:
     return load(path)
 
 
-def test_a_whole_manifest(tmp_path: Path) -> None:
-    manifest = loaded(tmp_path, WHOLE)
-    assert (manifest.collection.name, manifest.collection.priority, manifest.reader) == ("ward", 5, "json")
-    assert manifest.mapping == FieldMapping({"title": "name", "text": ("a.b", "c")}, {"id_scheme": "pmid"})
-    assert manifest.documents["old.md"]["replaced_by"] == "new.md"
-
-
-def test_the_recipe_changes_with_what_changes_the_reading(tmp_path: Path) -> None:
+def test_a_whole_manifest_and_its_recipe_that_changes_with_what_changes_the_reading(tmp_path: Path) -> None:
     first = loaded(tmp_path, WHOLE)
+    assert (first.collection.name, first.collection.priority, first.reader) == ("ward", 5, "json")
+    assert first.mapping == FieldMapping({"title": "name", "text": ("a.b", "c")}, {"id_scheme": "pmid"})
     facts = dict(first.documents["old.md"])
+    assert facts["replaced_by"] == "new.md"
     same = loaded(tmp_path, WHOLE.replace("priority = 5", "priority = 9").replace("CC0", "MIT"))
     assert same.recipe(facts) == first.recipe(facts)
     for old, new in (('"name"', '"titel"'), ('"json"', '"text"'), ("pmid", "doi"), ('"en"', '"zh"'), ('"c"]', '"d"]')):
@@ -79,10 +75,6 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str | bytes, named: str) -
     assert named in str(caught.value)
     assert "corpus.toml" in str(caught.value)
     assert caught.value.remedy
-
-
-def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        load(tmp_path / "none.toml")
-    with pytest.raises(InputError, match="cannot be read"):
-        load(tmp_path)
+    for path in (tmp_path, tmp_path / "none.toml"):
+        with pytest.raises(InputError, match="cannot be read"):
+            load(path)

@@ -9,7 +9,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Message
-from localmed.library.sketches import likeness, sketch
+from localmed.library.sketches import ALIKE, likeness, sketch
 from localmed.site import changes, importing, lookups
 from tests.fakes import HashedWords, answers, described, documents, import_into, opened, write
 
@@ -25,14 +25,10 @@ def recalled(settings: Settings, corpus: Path) -> Settings:
     """A library of which a document is withdrawn and its file gone."""
     write(corpus, {"old.txt": RECALLED, "fever.txt": "Fever\n\nGive paracetamol against fever and plenty of water.\n"})
     import_into(settings, corpus)
-    _withdraw(settings, "old.txt")
+    with opened(settings, HashedWords()) as session:
+        changes.withdraw(session, documents(settings)["old.txt"], True, "recalled")
     (corpus / "old.txt").unlink()
     return settings
-
-
-def _withdraw(settings: Settings, name: str) -> None:
-    with opened(settings, HashedWords()) as session:
-        changes.withdraw(session, documents(settings)[name], True, "recalled")
 
 
 @pytest.mark.parametrize("collection", ["ward", "pharmacy"])
@@ -62,30 +58,19 @@ def test_it_is_taken_when_somebody_says_so_and_stays(recalled: Settings, corpus:
     assert not report.counts["quarantined"]
 
 
-def test_copies_that_are_there_already_are_named(settings: Settings, corpus: Path) -> None:
+def test_copies_that_are_there_already_are_named_and_a_reinstated_document_holds_none(
+    settings: Settings, corpus: Path
+) -> None:
     others = {"copy.txt": RECALLED.replace("thigh", "leg"), "fever.txt": "Fever\n\nGive paracetamol and water.\n"}
     import_into(settings, write(corpus, {"old.txt": RECALLED, **others}))
     withdrawn = documents(settings)["old.txt"]
     with opened(settings, HashedWords()) as session:
         changes.withdraw(session, withdrawn, True, "recalled")
         named = lookups.near_copies(session, withdrawn)
+        changes.withdraw(session, withdrawn, False, "it was right")
     assert [document.key.rpartition("/")[2] for document in named] == ["copy.txt"]
-
-
-def test_a_reinstated_document_holds_nothing(recalled: Settings, corpus: Path) -> None:
-    write(corpus, {"new.txt": RECALLED.replace("thigh", "leg")})
-    with opened(recalled, HashedWords()) as session:
-        changes.withdraw(session, documents(recalled)["old.txt"], False, "it was right")
-    assert not import_into(recalled, corpus).counts["quarantined"]
-
-
-def test_chinese(settings: Settings, corpus: Path) -> None:
-    import_into(settings, write(corpus, {"old.txt": CHINESE}))
-    _withdraw(settings, "old.txt")
-    (corpus / "old.txt").unlink()
-    write(corpus, {"new.txt": CHINESE.replace("立即", "马上"), "other.txt": "发热\n\n多喝水，注意休息，必要时退热。\n"})
-    report = import_into(settings, corpus)
-    assert {Path(line.path).name for line in report.lines if line.outcome == "quarantined"} == {"new.txt"}
+    write(corpus, {"new.txt": RECALLED.replace("thigh", "arm")})
+    assert not import_into(settings, corpus).counts["quarantined"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +86,9 @@ def test_likeness_is_the_share_of_pairs_in_common(other: str, alike: float) -> N
     assert likeness(sketch([RECALLED]), sketch([other])) == pytest.approx(alike, abs=0.05)
 
 
-def test_of_long_texts_it_is_estimated() -> None:
+def test_of_long_texts_and_of_chinese_it_is_estimated() -> None:
     words = [f"word{number}" for number in range(4_000)]
     changed = [*words[:2_000], *(f"other{number}" for number in range(1_000)), *words[3_000:]]
     assert likeness(sketch([" ".join(words)]), sketch([" ".join(changed)])) == pytest.approx(3_000 / 5_000, abs=0.12)
+    near, other = sketch([CHINESE.replace("立即", "马上")]), sketch(["发热\n\n多喝水，注意休息，必要时退热。\n"])
+    assert likeness(sketch([CHINESE]), near) >= ALIKE > likeness(sketch([CHINESE]), other)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import pytest
 
-from localmed.config import ReadBounds, Settings
+from localmed.config import Settings
 from localmed.domain.errors import InputError
 from localmed.ingest import pipeline, sources
 from localmed.ingest.report import Line
@@ -89,14 +89,6 @@ def test_a_link_that_was_listed_is_followed_within_its_folder_only(corpus: Path)
     as_link_out(link)
     with pytest.raises(InputError):
         listed.opened(link)
-
-
-def test_a_known_file_over_the_bound_is_not_hashed_without_end(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
-    import_into(settings, corpus)
-    write(corpus, {"a.txt": "x " * 5000})
-    small = Settings(settings.data, read=ReadBounds(file_bytes=5000), library=settings.library)
-    assert import_into(small, corpus).counts["quarantined"] == 1
 
 
 class Written:

@@ -21,31 +21,31 @@ from localmed.library.catalogue import ImportedFile
 from localmed.library.state import State
 from localmed.site import changes, importing
 from tests.fakes import HashedWords, described, documents, import_into, jsonl, opened, verify, write
+from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
 from tests.words import pattern, phrase
 
-SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
-FEVER = "Fever\n\nGive paracetamol when the child is distressed.\n"
-STROKE = "Stroke\n\nThrombolysis is given within four hours.\n"
 
-
-def update(settings: Settings, name: str = "ward", retry: bool = False) -> Report:
+def update(settings: Settings) -> Report:
     with opened(settings, HashedWords()) as session:
-        return importing.update(session, name, retry)
+        return importing.update(session, "ward")
 
 
-def test_added_edited_and_deleted_entries_in_one_command(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": SEPSIS, "b.txt": FEVER})
-    import_into(settings, corpus)
+def test_added_edited_and_deleted_entries_in_one_command(settings: Settings, tmp_path: Path) -> None:
+    """In two folders, one of which was imported first by a folder within it."""
+    one = write(tmp_path / "one", {"a.txt": SEPSIS, "sub/b.txt": FEVER})
+    import_into(settings, one / "sub")
+    import_into(settings, one, two := write(tmp_path / "two", {"c.txt": STROKE}))
     assert update(settings).generation == 0
-    (corpus / "a.txt").unlink()
-    write(corpus, {"b.txt": FEVER + "\nMore.\n", "sub/c.txt": STROKE})
+    shutil.rmtree(one / "sub")
+    write(one, {"a.txt": SEPSIS + "\nMore.\n"})
+    write(two, {"d.txt": "Burns\n\nCool them for twenty minutes.\n"})
     report = update(settings)
-    assert (report.count("read"), report.count("removed"), report.count("unchanged")) == (2, 1, 0)
-    assert set(documents(settings)) == {"b.txt", "c.txt"}
+    assert (report.count("read"), report.count("removed"), report.count("unchanged")) == (2, 1, 1)
+    assert set(documents(settings)) == {"a.txt", "c.txt", "d.txt"}
     verify(settings.data)
 
 
-def test_files_named_singly_go_when_they_are_gone(settings: Settings, corpus: Path) -> None:
+def test_files_named_singly_go_when_they_are_gone_but_not_with_their_folder(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": SEPSIS, "b.txt": FEVER, "not imported.txt": STROKE})
     import_into(settings, corpus / "a.txt", corpus / "b.txt")
     (corpus / "a.txt").unlink()
@@ -53,25 +53,15 @@ def test_files_named_singly_go_when_they_are_gone(settings: Settings, corpus: Pa
     assert [(Path(line.path).name, line.outcome) for line in report.lines if line.outcome != "unchanged"] == [
         ("a.txt", "removed")
     ]
+    corpus.rename(away := corpus.with_name("unmounted"))
+    with pytest.raises(UsageError, match="no longer exists"):
+        update(settings)
     assert set(documents(settings)) == {"b.txt"}
+    away.rename(corpus)
     (corpus / "b.txt").unlink()
     assert update(settings).count("removed") == 1
     with pytest.raises(UsageError, match=pattern("source.never_imported.what")):
         update(settings)
-
-
-def test_several_folders_and_a_folder_within_another(settings: Settings, tmp_path: Path) -> None:
-    one, two = (
-        write(tmp_path / "one", {"a.txt": SEPSIS, "sub/b.txt": FEVER}),
-        write(tmp_path / "two", {"c.txt": STROKE}),
-    )
-    import_into(settings, one / "sub")
-    import_into(settings, one)
-    import_into(settings, two)
-    shutil.rmtree(one / "sub")
-    write(two, {"d.txt": "Burns\n\nCool them for twenty minutes.\n"})
-    update(settings)
-    assert set(documents(settings)) == {"a.txt", "c.txt", "d.txt"}
 
 
 def test_a_folder_that_is_gone_changes_nothing(settings: Settings, tmp_path: Path) -> None:
@@ -79,22 +69,11 @@ def test_a_folder_that_is_gone_changes_nothing(settings: Settings, tmp_path: Pat
     import_into(settings, one, two)
     one.rename(tmp_path / "unmounted")
     write(two, {"c.txt": STROKE})
-    with pytest.raises(UsageError, match=r"no longer exists.*mounted"):
-        update(settings)
-    assert set(documents(settings)) == {"a.txt", "b.txt"}
-    one.mkdir()  # an empty mount point
-    with pytest.raises(UsageError, match="mounted"):
-        update(settings)
-    assert set(documents(settings)) == {"a.txt", "b.txt"}
-
-
-def test_the_folder_of_a_file_named_singly_must_be_there(settings: Settings, corpus: Path) -> None:
-    write(corpus, {"a.txt": SEPSIS})
-    import_into(settings, corpus / "a.txt")
-    shutil.rmtree(corpus)
-    with pytest.raises(UsageError, match="no longer exists"):
-        update(settings)
-    assert set(documents(settings)) == {"a.txt"}
+    for why in (r"no longer exists.*mounted", "mounted"):
+        with pytest.raises(UsageError, match=why):
+            update(settings)
+        assert set(documents(settings)) == {"a.txt", "b.txt"}
+        one.mkdir(exist_ok=True)  # an empty mount point
 
 
 def test_a_file_in_quarantine_is_tried_again_only_when_corrected(settings: Settings, corpus: Path) -> None:
@@ -108,7 +87,7 @@ def test_a_file_in_quarantine_is_tried_again_only_when_corrected(settings: Setti
         assert state.quarantined() == []
 
 
-def test_collections_that_cannot_be_updated(settings: Settings) -> None:
+def test_what_cannot_be_updated_and_what_cannot_be_looked_at_is_not_gone(settings: Settings, corpus: Path) -> None:
     with opened(settings, HashedWords()) as session:
         changes.put_collection(session, Collection("empty", "Empty"))
         with pytest.raises(UsageError, match=pattern("source.never_imported.what")):
@@ -116,12 +95,8 @@ def test_collections_that_cannot_be_updated(settings: Settings) -> None:
         with pytest.raises(UnknownName):
             importing.update(session, "nowhere")
         assert importing.imported(session) == []
-
-
-def test_what_cannot_be_looked_at_is_not_gone(corpus: Path) -> None:
-    too_long = corpus / ("a" * 300)
     with pytest.raises(UsageError, match=pattern("source.unseen.what")):
-        updates.origins([ImportedFile("ward", str(too_long), "", "")], ())
+        updates.origins([ImportedFile("ward", str(corpus / ("a" * 300)), "", "")], ())
 
 
 # --- what the manifest describes, and what was removed by hand ------------------------------------------------------
@@ -209,7 +184,8 @@ def test_a_manifest_is_kept_before_what_it_made_is_served(
 ) -> None:
     """Served first, a crash would leave the next update to undo with the older manifest what this one did."""
     write(corpus, {"a.txt": SEPSIS})
-    file = tmp_manifest(corpus.parent, "Sepsis, first")
+    file = corpus.parent / "ward.toml"
+    file.write_text('name = "ward"\n[documents."a.txt"]\ntitle = "Sepsis, first"\n')
     kept = settings.data / "corpora" / "ward.toml"
 
     def crash(*_: object) -> None:
@@ -223,9 +199,3 @@ def test_a_manifest_is_kept_before_what_it_made_is_served(
         monkeypatch.undo()
         importing.import_paths(session, [corpus], manifest.load(file), file)
     assert {document.title for document in documents(settings).values()} == {"Sepsis, first"}
-
-
-def tmp_manifest(folder: Path, title: str) -> Path:
-    file = folder / "ward.toml"
-    file.write_text(f'name = "ward"\n[documents."a.txt"]\ntitle = "{title}"\n')
-    return file

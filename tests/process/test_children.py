@@ -54,15 +54,12 @@ def test_no_wait_is_longer_than_told() -> None:
         assert process.alive()
 
 
-def test_one_that_ended() -> None:
+def test_one_that_ended_and_one_that_only_closed_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with child("import os; os.kill(os.getpid(), 11)") as process:
         assert ended(process)
         assert process.code() == -signal.SIGSEGV
         with pytest.raises(BrokenPipeError):
             process.send(b"x", 1)
-
-
-def test_one_that_only_closed_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localmed.process.children.GRACE", 0.1)
     with child("import os, time; os.close(1); time.sleep(60)") as process:
         assert ended(process)
@@ -77,11 +74,6 @@ def test_several_lines_at_once_come_one_by_one() -> None:
         assert process.line(20) == b"four"
 
 
-def test_a_child_that_sends_too_long_a_line() -> None:
-    with child("print('x' * 2000, end='', flush=True); input()") as process, pytest.raises(TooLong):
-        process.line(20)
-
-
 def test_one_answer() -> None:
     echo = (sys.executable, "-c", "print(input()[::-1], flush=True)")
     assert answer(echo, b"abc\n", 20, 100) == b"cba"
@@ -93,25 +85,18 @@ def test_one_answer() -> None:
         answer((sys.executable, "-c", "print('x' * 200, end='', flush=True); input()"), b"", 20, 100)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_lines_from_pieces(size: int) -> None:
-    text, lines = b"one\n\nthree\nfour", Lines(5)
-    pieces = [text[start : start + size] for start in range(0, len(text), size)]
-    assert [line for piece in pieces for line in lines.take(piece)] == [b"one", b"", b"three"]
-    assert lines.take(b"\n") == [b"four"]
-
-
-def test_a_line_that_never_ends() -> None:
-    lines = Lines(5)
+def test_lines_from_pieces_and_one_that_never_ends() -> None:
+    text = b"one\n\nthree\nfour"
+    for size in (1, 2, 3, 100):
+        lines = Lines(5)
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        assert [line for piece in pieces for line in lines.take(piece)] == [b"one", b"", b"three"]
+        assert lines.take(b"\n") == [b"four"]
     assert lines.take(b"12345") == []
     with pytest.raises(TooLong):
         lines.take(b"6")
 
 
 def test_codes_in_words() -> None:
-    assert [render(outcome(code), "en") for code in (3, -11, -35, None)] == [
-        "exit code 3",
-        "signal SIGSEGV",
-        "signal 35",
-        "it did not end",
-    ]
+    shown = [render(outcome(code), "en") for code in (3, -11, -35, None)]
+    assert shown == ["exit code 3", "signal SIGSEGV", "signal 35", "it did not end"]

@@ -34,16 +34,12 @@ permitted = run("print(confined.leave_network())").stdout == "kernel\n"
 needs_namespaces = needs(permitted, "network namespaces")
 
 
-def test_memory() -> None:
+def test_memory_and_processor_time() -> None:
     script = f"confined.limit({200 * MIB}, 60)\ntry:\n    bytes({300 * MIB})\nexcept MemoryError:\n    print('ended')"
     assert run(script).stdout == "ended\n"
-
-
-def test_processor_time() -> None:
     began = time.monotonic()
-    done = run(f"confined.limit({500 * MIB}, 1)\nwhile True: pass")
-    assert done.returncode == -signal.SIGXCPU
-    assert time.monotonic() - began < 30
+    assert run(f"confined.limit({500 * MIB}, 1)\nwhile True: pass").returncode == -signal.SIGXCPU
+    assert time.monotonic() - began < 50
 
 
 def test_what_libraries_print_goes_nowhere() -> None:
@@ -65,10 +61,7 @@ def test_it_ends_with_its_parent() -> None:
     while _running(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not _running(pid)
-
-
-def test_a_parent_that_is_gone_already() -> None:
-    assert run("confined.die_with_parent(1)\nprint('lives')").stdout == ""
+    assert run("confined.die_with_parent(1)\nprint('lives')").stdout == "", "a parent that is gone already"
 
 
 def _running(pid: int) -> bool:

@@ -94,10 +94,10 @@ def test_what_would_not_survive_it_ends_first() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.slow
-def test_ctrl_c_while_torch_loads_is_130(tmp_path: Path) -> None:
-    """Within its C++ it aborted the process."""
-    (tmp_path / "command.py").write_text(INTERRUPTED_TORCH)
+@pytest.mark.parametrize("script", [INTERRUPTED_TEXT, pytest.param(INTERRUPTED_TORCH, marks=pytest.mark.slow)])
+def test_ctrl_c_within_a_text_that_runs_and_while_torch_loads_is_130(tmp_path: Path, script: str) -> None:
+    """Within torch's C++ it aborted the process."""
+    (tmp_path / "command.py").write_text(script)
     ended = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, env=environment(), timeout=120, check=False)
     assert ended.returncode == 130
 
@@ -162,9 +162,3 @@ def test_a_file_that_fails_to_open_is_closed_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "fdopen", fails)
     with pytest.raises(KeyboardInterrupt):
         files.open_regular(tmp_path / "a.txt")
-
-
-def test_ctrl_c_within_a_text_that_runs_is_130_too(tmp_path: Path) -> None:
-    (tmp_path / "command.py").write_text(INTERRUPTED_TEXT)
-    ended = subprocess.run([sys.executable, "-m", "command"], cwd=tmp_path, env=environment(), timeout=60, check=False)
-    assert ended.returncode == 130

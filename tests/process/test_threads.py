@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from localmed.config import Settings
 from localmed.domain import Message, SearchFilter, TraceStep
-from localmed.domain.errors import Busy
+from localmed.domain.errors import Busy, Damaged
+from localmed.library.dense import DenseIndex
 from localmed.library.in_force import in_force
+from localmed.library.lexical import LexicalIndex
 from localmed.process.hooks import Hooks
 from localmed.site import changes, importing, lookups
 from localmed.site.session import RUNS
@@ -97,11 +100,8 @@ def test_threads_share_no_open_library(filled: Settings) -> None:
                 seen.append(workspace.library)
                 barrier.wait(30)
 
-        threads = [threading.Thread(target=lease) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda _: lease(), range(4)))
         assert len({id(library) for library in seen}) == 4
         with session.workspace() as workspace:
             assert workspace.library in seen, "one that is idle is used again"
@@ -120,10 +120,6 @@ def test_a_leased_library_stays_while_another_generation_is_published(filled: Se
 
 
 def test_reading_makes_no_index(filled: Settings) -> None:
-    from localmed.domain.errors import Damaged
-    from localmed.library.dense import DenseIndex
-    from localmed.library.lexical import LexicalIndex
-
     empty = filled.data / "empty"
     empty.mkdir()
     for opening in (lambda: LexicalIndex(empty), lambda: DenseIndex(empty)):

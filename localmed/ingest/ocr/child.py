@@ -38,7 +38,7 @@ from typing import Any
 
 from localmed.config import ReadBounds
 from localmed.domain import message
-from localmed.ingest.ocr.gutters import over_gutters
+from localmed.ingest.ocr.gutters import Frame, over_gutters
 from localmed.messages import as_json
 from localmed.process import confined
 from localmed.process.environment import before_models
@@ -64,7 +64,6 @@ MODELS = {  # the engine's part -> its file in the wheel of rapidocr 3.10.0, and
 }
 
 Line = tuple[str, float, list[list[float]]]
-Rule = tuple[float, float, float, float]  # x0, y0, x1, y1
 
 
 class Engine:
@@ -196,7 +195,7 @@ def read_lines(engine: Engine, path: Path, page: int, places: list[list[float]])
     return {"texts": texts}
 
 
-def _apart(engine: Engine, picture: Any, lines: list[Line], upright: list[Rule]) -> list[Line]:
+def _apart(engine: Engine, picture: Any, lines: list[Line], upright: list[Frame]) -> list[Line]:
     """``lines`` with those that run over an upright rule, from one cell into the next, read again as two."""
     waiting, done = lines[::-1], []
     while waiting:
@@ -216,37 +215,37 @@ def _apart(engine: Engine, picture: Any, lines: list[Line], upright: list[Rule])
     return done
 
 
-def _frame(line: Line) -> Rule:
+def _frame(line: Line) -> Frame:
     (ax, ay), (bx, by), (cx, cy), (dx, dy) = line[2]
     return min(ax, dx), min(ay, by), max(bx, cx), max(cy, dy)
 
 
-def _borders(drawn: list[Rule]) -> list[Rule]:
+def _borders(drawn: list[Frame]) -> list[Frame]:
     """The upright rules that meet two level ones: strokes of letters one above the other meet none."""
     level = [rule for rule in drawn if rule[2] - rule[0] > rule[3] - rule[1]]
     upright = [rule for rule in drawn if rule[2] - rule[0] <= rule[3] - rule[1]]
     return [rule for rule in upright if sum(_meet(rule, other) for other in level) > 1]
 
 
-def _meet(upright: Rule, level: Rule) -> bool:
+def _meet(upright: Frame, level: Frame) -> bool:
     x, y = (upright[0] + upright[2]) / 2, (level[1] + level[3]) / 2
     return level[0] - GAP < x < level[2] + GAP and upright[1] - GAP < y < upright[3] + GAP
 
 
-def _cuts(rule: Rule, left: float, right: float, top: float, bottom: float) -> bool:
+def _cuts(rule: Frame, left: float, right: float, top: float, bottom: float) -> bool:
     """Whether the upright ``rule`` runs through a line of text, well inside it."""
     x, inset = (rule[0] + rule[2]) / 2, (bottom - top) / 2
     return left + inset < x < right - inset and rule[1] < (top + bottom) / 2 < rule[3]
 
 
-def rules(picture: Any) -> list[Rule]:
+def rules(picture: Any) -> list[Frame]:
     """The long thin lines of ``picture`` (H, W, 3), in pixels: long runs of ink, by morphological opening."""
     import cv2
     import numpy as np
 
     gray = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)
     ink = cv2.adaptiveThreshold(gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, *PAPER)
-    drawn: list[Rule] = []
+    drawn: list[Frame] = []
     for axes in ((0, 1), (1, 0)):  # level rules, then upright ones
 
         def shape(long: int, thick: int, axes: tuple[int, int] = axes) -> Any:
@@ -257,13 +256,13 @@ def rules(picture: Any) -> list[Rule]:
     return drawn
 
 
-def _lines_of(image: Any, axes: tuple[int, int]) -> list[Rule]:
+def _lines_of(image: Any, axes: tuple[int, int]) -> list[Frame]:
     """The connected stretches of ``image`` as lines through the middles of their ends."""
     import cv2
     import numpy as np
 
     count, labels, stats, _ = cv2.connectedComponentsWithStats(image)
-    drawn: list[Rule] = []
+    drawn: list[Frame] = []
     for part in range(1, min(count, MOST_RULES)):
         left, top, wide, tall, area = (int(value) for value in stats[part])
         length = (wide, tall)[axes[0]]

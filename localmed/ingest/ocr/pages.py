@@ -27,6 +27,7 @@ from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.domain.errors import received
 from localmed.ingest.ocr.child import identity
+from localmed.ingest.ocr.gutters import Frame
 from localmed.process import children, files
 
 COMMAND = children.command("localmed.ingest.ocr.child")
@@ -38,7 +39,6 @@ MOST_BYTES = 8 * 2**20  # of one answer: 5,000 lines take ~1 MiB
 _NO_PAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)  # what an answer that is none raises
 KEPT = 1  # goes up when the child answers the same request otherwise
 
-Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in points
 Place = tuple[float, float, float, float, int]  # a line as displayed, in points, and its quarters to turn clockwise
 Readings = tuple[tuple[str, float], ...]  # of lines: text and confidence
 Corners = tuple[tuple[float, float], ...]  # four, in points, the top left first, clockwise as read
@@ -64,7 +64,7 @@ class Scan:
     height: float
     turn: int
     lines: tuple[Seen, ...]
-    rules: tuple[Frame, ...] = ()  # printed lines, from end to end
+    rules: tuple[Frame, ...] = ()  # printed lines, from end to end, in points
 
 
 @dataclass(frozen=True, slots=True)

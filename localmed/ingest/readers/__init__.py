@@ -1,4 +1,4 @@
-"""One reader a format or source; ``choose`` finds the one for a file.
+"""One reader a format or source; ``name_of`` finds the one for a file.
 
 Rules: a reader named by the manifest is taken as named, but for archives, whose members it is for; otherwise the file's
 extension decides, and for XML, for ``.txt`` and for files without a known extension the first bytes. Nothing is guessed
@@ -69,18 +69,12 @@ _PROLOGUE = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*
 _ELEMENT = re.compile(rb"<([A-Za-z_][\w.-]*)")
 
 
-def choose(path: Path, reader_name: str = "") -> tuple[str, Reader]:
-    """The name and the function of the reader for ``path``; raise ``InputError`` where there is none."""
-    name = name_of(path, reader_name)
-    return name, load(name)
-
-
 def name_of(path: Path, reader_name: str = "", content: Path | None = None) -> str:
     """The name of the reader for ``path``, without importing it: ``reader_name`` if given, else by form.
 
     ``content`` is where its bytes lie, if not there.
     """
-    if is_archive(path) and reader_name not in GRAPHS:
+    if path.name.lower().endswith(_ARCHIVES) and reader_name not in GRAPHS:
         return "archive"
     if reader_name:
         if reader_name not in MODULES:
@@ -88,11 +82,6 @@ def name_of(path: Path, reader_name: str = "", content: Path | None = None) -> s
         return reader_name
     by_suffix = _BY_SUFFIX.get(path.suffix.lower()) or _by_content(content or path)
     return "medline" if by_suffix == "text" and _MEDLINE.match(_beginning(content or path)) else by_suffix
-
-
-def is_archive(path: Path) -> bool:
-    """Whether ``path`` is called as archives are."""
-    return path.name.lower().endswith(_ARCHIVES)
 
 
 def version_of(name: str, ocr: str = "") -> str:

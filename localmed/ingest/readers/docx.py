@@ -13,6 +13,7 @@ Not covered: numbers that Word counts by itself ("1.", "a)"), pictures, formulas
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,22 +138,21 @@ class _Body:
                 yield from self.blocks(cell)
 
     def _cells(self, table: Any) -> Iterator[Cell]:
-        above: dict[int, list[Any]] = {}  # column -> [text, row, height, width, header] of a cell that may go on
+        above: dict[int, Cell] = {}  # by column, a cell that may go on
         for number, row in enumerate(_children(table, "tr")):
             column = _number(row, "trPr/gridBefore", 0)
             header = row.find(f"{W}trPr/{W}tblHeader") is not None
             for cell in _children(row, "tc"):
-                width = _number(cell, "tcPr/gridSpan", 1)
-                merged = cell.find(f"{W}tcPr/{W}vMerge")
-                if merged is not None and merged.get(W + "val") != "restart" and column in above:
-                    above[column][2] += 1
-                    above[column][0] = f"{above[column][0]} {self._cell(cell)}".strip()
+                width, text = _number(cell, "tcPr/gridSpan", 1), self._cell(cell)
+                merged, begun = cell.find(f"{W}tcPr/{W}vMerge"), above.get(column)
+                if merged is not None and merged.get(W + "val") != "restart" and begun:
+                    above[column] = replace(begun, height=begun.height + 1, text=f"{begun.text} {text}".strip())
                 else:
-                    if column in above:
-                        yield _merged(column, above.pop(column))
-                    above[column] = [self._cell(cell), number, 1, width, header]
+                    if begun:
+                        yield begun
+                    above[column] = Cell(text, number, column, 1, width, header)
                 column += width
-        yield from (_merged(column, values) for column, values in above.items())
+        yield from above.values()
 
     def _cell(self, cell: Any) -> str:
         """The text of a cell or note, with that of tables and boxes in it."""
@@ -191,11 +191,6 @@ class _Body:
             return ""
         raised = properties.find(W + "vertAlign")
         return superscript(text) if raised is not None and raised.get(W + "val") == "superscript" else text
-
-
-def _merged(column: int, values: list[Any]) -> Cell:
-    text, row, height, width, header = values
-    return Cell(text, row, column, height, width, header)
 
 
 def _children(parent: Any, name: str) -> Iterator[Any]:

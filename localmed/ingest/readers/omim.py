@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,35 +48,25 @@ class _Entry:
     moved: bool
 
 
-@dataclass(slots=True)
-class _Passed:
-    """The numbers of the entries passed over."""
-
-    moved: list[str] = field(default_factory=list)
-    empty: list[str] = field(default_factory=list)
-
-
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each entry with text; faults for what is no entry and for what was passed over."""
     entries = _json_entries(path, mapping) if json_records.is_json(path) else _text_entries(path)
-    passed = _Passed()
+    passed: dict[str, list[str]] = {"reader.omim_moved": [], "reader.omim_empty": []}
     yield from once(_records(entries, passed), "reader.mim")
-    for numbers, code in ((passed.moved, "reader.omim_moved"), (passed.empty, "reader.omim_empty")):
+    for code, numbers in passed.items():
         if numbers:
             more = ("…",) if len(numbers) > NAMED else ()
-            yield Fault(FILE, message(code, count=len(numbers), numbers=(*islice(numbers, NAMED), *more)))
+            yield Fault(FILE, message(code, count=len(numbers), numbers=(*numbers[:NAMED], *more)))
 
 
-def _records(entries: Iterable[_Entry | Fault], passed: _Passed) -> Iterator[SourceRecord | Fault]:
+def _records(entries: Iterable[_Entry | Fault], passed: dict[str, list[str]]) -> Iterator[SourceRecord | Fault]:
     for entry in entries:
         if isinstance(entry, Fault):
             yield entry
-        elif entry.moved:
-            passed.moved.append(entry.number)
-        elif record := _record(entry):
+        elif record := None if entry.moved else _record(entry):
             yield record
         else:
-            passed.empty.append(entry.number)
+            passed["reader.omim_moved" if entry.moved else "reader.omim_empty"].append(entry.number)
 
 
 def _record(entry: _Entry) -> SourceRecord | None:

@@ -37,7 +37,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 
 
 def _record(row: Row, where: Message) -> SourceRecord | Fault:
-    empty = [name for name in _columns() if not row[name]]
+    empty = [name for name in _oncokb()["columns"] if not row[name]]
     match = _LEVEL.fullmatch(row["level"].upper())
     level = match[1] if match else row["level"]
     effect = next((name for name in ("recommended", "resistant") if level in _oncokb()[name]), "")
@@ -59,12 +59,8 @@ def _record(row: Row, where: Message) -> SourceRecord | Fault:
 
 
 def _oncokb() -> Mapping[str, Any]:
+    """Our words for the table; ``columns``: our name of a column -> its names there, in lower case."""
     return values.vocabulary()["oncokb"]
-
-
-def _columns() -> Mapping[str, Sequence[str]]:
-    """Our name of a column -> its names in the tables, in lower case."""
-    return values.vocabulary()["oncokb"]["columns"]  # type: ignore[no-any-return]
 
 
 # --- the two forms ---------------------------------------------------------------------------------------------------
@@ -75,7 +71,8 @@ def _table_rows(path: Path) -> Iterator[tuple[Message, Row | Fault]]:
     start = next((number for number, line in enumerate(lines) if line.strip()), 0)
     header = [values.one_line(cell).lower() for cell in lines[start].split("\t")]
     places = {
-        name: next((header.index(one) for one in names if one in header), -1) for name, names in _columns().items()
+        name: next((header.index(one) for one in names if one in header), -1)
+        for name, names in _oncokb()["columns"].items()
     }
     if missing := [name for name, at in places.items() if at < 0]:
         single = len(header) == 1
@@ -99,7 +96,7 @@ def _json_rows(path: Path, mapping: FieldMapping) -> Iterator[tuple[Message, Row
             yield where, Fault(where, message("reader.no_object"))
         else:
             known = {key.lower(): item for key, item in value.items()}
-            yield where, {name: _value(known, names) for name, names in _columns().items()}
+            yield where, {name: _value(known, names) for name, names in _oncokb()["columns"].items()}
 
 
 def _value(row: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -28,8 +28,10 @@ _FIELDS = frozenset({_A + "r", _A + "fld"})
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The file as one record."""
+    from pptx import Presentation
+
     notes = office.checked(path, bounds_of(mapping))
-    presentation = office.opened(path, _presentation)
+    presentation = office.opened(path, Presentation)
     slides = office.opened(path, lambda _: list(enumerate(presentation.slides, start=1)))  # parts that are missing
     shown = [(number, slide) for number, slide in slides if slide.element.get("show", "1") not in ("0", "false")]
     blocks = office.opened(path, lambda _: tuple(block for number, slide in shown for block in _slide(number, slide)))
@@ -41,12 +43,6 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     title = "" if values.meaning("placeholders", title.lower()) else title  # what PowerPoint writes for none
     first = next((heading for _, slide in shown if (heading := _title(slide))), "")
     yield SourceRecord("", title or first or path.stem, blocks, notes=tuple(notes))
-
-
-def _presentation(path: str) -> Any:
-    from pptx import Presentation
-
-    return Presentation(path)
 
 
 def _slide(number: int, slide: Any) -> Iterator[Block]:

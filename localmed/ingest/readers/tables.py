@@ -241,7 +241,8 @@ def _parts(cells: Sequence[Cell]) -> Iterator[list[Row]]:
     before = -1
     filled = [cell for cell in cells if cell.text]
     numbers = sorted({row for cell in filled for row in range(cell.row, cell.row + cell.height)})
-    for number, row in zip(numbers, grid(_reaching(filled, numbers)), strict=True):
+    reaching = [*filled, Cell("", numbers[-1], 0)] if numbers else []  # so that a merged cell reaches down
+    for number, row in zip(numbers, grid(reaching), strict=True):
         if part and number > before + 1:
             yield part
             part = []
@@ -249,8 +250,3 @@ def _parts(cells: Sequence[Cell]) -> Iterator[list[Row]]:
         before = number
     if part:
         yield part
-
-
-def _reaching(filled: Sequence[Cell], numbers: Sequence[int]) -> list[Cell]:
-    """``filled`` and an empty cell in the last row, so that a merged cell reaches down to it."""
-    return [*filled, Cell("", numbers[-1], 0)] if numbers else []

@@ -85,21 +85,16 @@ def read_json(text: str) -> PatientRecord:
 
 def _bundle(value: Mapping[str, Any]) -> PatientRecord:
     listed = value.get("entry")
-    listed_entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    if len(listed_entries) > RESOURCES:
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    if len(entries) > RESOURCES:
         raise InputError("record.entries", most=RESOURCES)
-    resources = [
-        (entry.get("fullUrl", ""), entry["resource"])
-        for entry in listed_entries
-        if isinstance(entry.get("resource"), dict)
-    ]
+    resources = [(it.get("fullUrl", ""), it["resource"]) for it in entries if isinstance(it.get("resource"), dict)]
     patients = [(url, resource) for url, resource in resources if resource.get("resourceType") == "Patient"]
     if len(patients) != 1:
         raise InputError("record.two_patients" if patients else "record.bundle_no_patient")
     others = [resource for _, resource in resources if resource.get("resourceType") in READ]
     _about_one(patients[0], others)
-    medicines = {f"{kind}{name}": resource for kind, name, resource in _medicines(resources)}
-    return _record(patients[0][1], medicines, others, str(value.get("timestamp", ""))[:10])
+    return _record(patients[0][1], _medicines(resources), others, str(value.get("timestamp", ""))[:10])
 
 
 def _about_one(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, Any]]) -> None:
@@ -114,12 +109,10 @@ def _about_one(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, An
             raise InputError("record.two_patients")
 
 
-def _medicines(resources: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _medicines(resources: list[tuple[Any, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
     """The Medication resources by the references that may point at them."""
-    for url, resource in resources:
-        if resource.get("resourceType") == "Medication":
-            yield "", str(url), resource
-            yield "Medication/", str(resource.get("id")), resource
+    named = [(url, resource) for url, resource in resources if resource.get("resourceType") == "Medication"]
+    return {name: it for url, it in named for name in (str(url), f"Medication/{it.get('id')}")}
 
 
 def _record(

@@ -101,19 +101,14 @@ def test_a_page_that_defeats_the_engine_is_named_and_the_others_are_kept(
     assert not second.pieces
 
 
-def test_a_page_whose_child_was_killed_is_tried_once_more(tmp_path: Path) -> None:
-    path = make.scan(tmp_path / "scan.pdf", scanned=2)
-    killed, other = pages_read(path, engine({1: f"once {tmp_path / 'mark'}"}))
-    assert (tmp_path / "mark").exists()
-    assert [piece.text for page in (killed, other) for piece in page.pieces] == ["Give amoxicillin for ten days"] * 2
-    assert (killed.flaw, killed.lost) == (None, False)
-    (lost, _) = pages_read(path, engine({1: "crash"}))
-    assert lost.lost
-
-
-def test_an_engine_that_fails_on_every_page_is_given_up(tmp_path: Path) -> None:
+def test_a_page_whose_child_was_killed_is_tried_once_more_and_a_broken_engine_given_up(tmp_path: Path) -> None:
     path = make.scan(tmp_path / "scan.pdf", scanned=GIVE_UP + 2)
+    pages = pages_read(path, engine({1: f"once {tmp_path / 'mark'}"}))
+    assert (tmp_path / "mark").exists()
+    assert [piece.text for page in pages for piece in page.pieces] == ["Give amoxicillin for ten days"] * len(pages)
+    assert (pages[0].flaw, pages[0].lost) == (None, False)
     pages = pages_read(path, engine(dict.fromkeys(range(1, 9), "crash")))
+    assert all(page.lost for page in pages)
     assert all("signal SIGSEGV" in words(page.flaw) for page in pages[:GIVE_UP])
     assert all("not tried" in words(page.flaw) for page in pages[GIVE_UP:])
 
@@ -125,23 +120,16 @@ def test_what_the_engine_is_not_sure_of_is_left_out_and_counted(tmp_path: Path) 
     assert phrase("ocr.doubtful") in words(second.remarks)[0]
 
 
-def test_text_pages_and_blank_pages_are_not_given_to_the_engine(tmp_path: Path) -> None:
-    document = pymupdf.open()
+def test_pages_with_a_text_of_their_own_and_blank_ones_keep_it(tmp_path: Path) -> None:
+    document = pymupdf.open(make.scan(tmp_path / "scan.pdf", scanned=1))
+    document[0].insert_text((50, 110), "Give amoxicillin for ten days", fontsize=10)  # the engine reads hardly more
     make.lines(document.new_page(), 50, 60, make.LEFT)
     document.new_page()
-    text, blank = pages_read(make.save(document, tmp_path / "text.pdf"), engine({1: "crash", 2: "crash"}))
+    path = make.save(document, tmp_path / "text.pdf")
+    stamp, text, blank = pages_read(path, engine({2: "crash", 3: "crash"}))
+    assert [piece.text for piece in stamp.pieces] == ["Give amoxicillin for ten days"]
     assert text.pieces
-    assert text.ocr is None
-    assert (blank.flaw, blank.needs) == (None, None)
-
-
-def test_hardly_more_than_a_pages_own_text_does_not_replace_it(tmp_path: Path) -> None:
-    document = pymupdf.open(make.scan(tmp_path / "scan.pdf", scanned=1))
-    document[0].insert_text((50, 110), "Give amoxicillin for ten days", fontsize=10)
-    (page,) = pages_read(make.save(document, tmp_path / "cover.pdf"), engine({}))
-    assert page.ocr is None
-    assert not page.needs
-    assert [piece.text for piece in page.pieces] == ["Give amoxicillin for ten days"]
+    assert [(page.ocr, page.needs, page.flaw) for page in (stamp, text, blank)] == [(None, None, None)] * 3
 
 
 @pytest.mark.parametrize("rotate", [0, 90])
@@ -202,27 +190,17 @@ def layered(path: Path, text: str = LAYER) -> Path:
     return make.save(document, path)
 
 
-def test_a_text_layer_that_is_not_what_is_printed_is_replaced(tmp_path: Path) -> None:
+def test_a_text_layer_that_is_not_what_is_printed_is_replaced_and_a_sound_one_stays(tmp_path: Path) -> None:
     path = layered(tmp_path / "layer.pdf")
-    (page,) = pages_read(path, engine({"lines": LAYER.replace("50 mg", "80 mg")}))
-    assert page.needs == FOREIGN
-    assert page.ocr
-    assert "amoxicillin" in page.pieces[0].text
-    (page,) = pages_read(path, engine({"lines": "Nothing of what the layer says stands here"}))
-    assert page.needs == FOREIGN
-    assert page.ocr
-
-
-def test_a_sound_text_layer_stays_and_one_that_cannot_be_compared_is_told(tmp_path: Path) -> None:
-    path = layered(tmp_path / "layer.pdf")
+    for printed in (LAYER.replace("50 mg", "80 mg"), "Nothing of what the layer says stands here"):
+        (page,) = pages_read(path, engine({"lines": printed}))
+        assert page.needs == FOREIGN
+        assert page.ocr
+        assert "amoxicillin" in page.pieces[0].text
     (page,) = pages_read(path, engine({"lines": LAYER}))
-    assert page.needs is page.doubt is None
-    assert not page.remarks
-    assert page.pieces[0].text == LAYER
-    with opened(path) as document:
-        pages = [read_page(document, 0, 60_000)]
-    assert not list(pdf_scan.read_scans(path, pages, replace(BOUNDS, ocr=False)))
-    assert [remark.code for remark in pages[0].remarks] == ["ocr.unchecked"]
+    assert (page.needs, page.doubt, page.remarks, page.pieces[0].text) == (None, None, (), LAYER)
+    (page,) = pages_read(path, engine({}), replace(BOUNDS, ocr=False))
+    assert [remark.code for remark in page.remarks] == ["ocr.unchecked"], "one that cannot be compared is told"
 
 
 def test_what_ocr_read_is_kept_by_page_and_not_read_again(tmp_path: Path) -> None:

@@ -12,29 +12,28 @@ from localmed.config import ReadBounds
 from localmed.domain.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import json_records, values
+from tests.ingest.readers.reading import read, shape, written
 from tests.words import words
 
 
-def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[SourceRecord | Fault]:
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    read_as = json_records.read_lines if path.suffix == ".jsonl" else json_records.read
-    return list(read_as(path, FieldMapping(fields or {}, options)))
+def read_json(path: Path, content: Any, fields: Any = None, **options: Any) -> list[SourceRecord | Fault]:
+    as_it_is = isinstance(content, bytes | str)
+    name = "jsonl" if path.suffix == ".jsonl" else "json"
+    return read(written(path, content if as_it_is else json.dumps(content)), name, fields, **options)
 
 
 def keys(items: list[SourceRecord | Fault]) -> list[str]:
     return [item.key if isinstance(item, SourceRecord) else f"! {words(item.where)}" for item in items]
 
 
-def first(items: list[SourceRecord | Fault]) -> SourceRecord:
-    assert isinstance(items[0], SourceRecord)
-    return items[0]
+def first(path: Path, content: Any, fields: Any = None, **options: Any) -> SourceRecord:
+    record = read_json(path, content, fields, **options)[0]
+    assert isinstance(record, SourceRecord)
+    return record
 
 
-def texts(record: SourceRecord) -> list[tuple[str, str]]:
-    return [(block.kind, "|".join(line.text for line in block.lines)) for block in record.blocks]
+def shaped(record: SourceRecord) -> list[str]:
+    return [("# " if kind == "heading" else "") + text for kind, _, text in shape(record)]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def texts(record: SourceRecord) -> list[tuple[str, str]]:
     ],
 )
 def test_shapes(tmp_path: Path, name: str, content: Any, expected: list[str]) -> None:
-    assert keys(read(tmp_path / name, content)) == expected
+    assert keys(read_json(tmp_path / name, content)) == expected
 
 
 def test_broken_lines_are_faults_and_the_others_are_read(tmp_path: Path) -> None:
@@ -72,7 +71,7 @@ def test_broken_lines_are_faults_and_the_others_are_read(tmp_path: Path) -> None
         b'{"id": "9", "text": "\xff\xfe\x00\x81"}',
         b'{"id": "10", "text": "last"}',
     ]
-    items = read(tmp_path / "a.jsonl", b"\n".join(lines))
+    items = read_json(tmp_path / "a.jsonl", b"\n".join(lines))
     assert keys(items) == [
         *("1", "! line 2", "! line 4", "! line 5", "! line 6", "! line 7", "! line 8", "! line 9", "! line 10"),
         *("8", "! line 12", "10"),
@@ -85,7 +84,7 @@ def test_broken_lines_are_faults_and_the_others_are_read(tmp_path: Path) -> None
 def test_a_line_over_the_bound_is_passed_over(tmp_path: Path) -> None:
     bounds = ReadBounds(record_characters=100)
     long = json.dumps({"text": "x" * 5000})
-    items = read(tmp_path / "a.jsonl", f'{long}\n{{"text": "b"}}\n{long}', bounds=bounds)
+    items = read_json(tmp_path / "a.jsonl", f'{long}\n{{"text": "b"}}\n{long}', bounds=bounds)
     assert keys(items) == ["! line 1", "#2", "! line 3"]
 
 
@@ -102,9 +101,7 @@ def test_a_line_over_the_bound_is_passed_over(tmp_path: Path) -> None:
 def test_a_broken_file_ends_in_an_error_after_what_was_sound(
     tmp_path: Path, content: str, read_before: int, why: str
 ) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(content, encoding="utf-8")
-    items = json_records.read(path, FieldMapping())
+    items = json_records.read(written(tmp_path / "a.json", content), FieldMapping())
     for _ in range(read_before):
         assert isinstance(next(items), SourceRecord)
     with pytest.raises(InputError, match=why):
@@ -112,36 +109,23 @@ def test_a_broken_file_ends_in_an_error_after_what_was_sound(
 
 
 def test_usual_names(tmp_path: Path) -> None:
-    record = first(
-        read(
-            tmp_path / "a.json",
-            {
-                "_id": "d1",
-                "name": "T\u200bitle",
-                "abstract": "# Aim\nline one\nline two\n\nsecond",
-                "date": "2021/3/9",
-                "lang": "zh-CN",
-                "link": "intranet/1",
-                "status": "废止",
-                "mesh": ["Asthma", "Humans"],
-                "sections": [{"heading": "Dose", "text": "5 mg"}, {"title": "Risks", "paragraphs": ["a", "b"]}, "end"],
-            },
-        )
-    )
+    content = {
+        "_id": "d1",
+        "name": "T\u200bitle",
+        "abstract": "# Aim\nline one\nline two\n\nsecond",
+        "date": "2021/3/9",
+        "lang": "zh-CN",
+        "link": "intranet/1",
+        "status": "废止",
+        "mesh": ["Asthma", "Humans"],
+        "sections": [{"heading": "Dose", "text": "5 mg"}, {"title": "Risks", "paragraphs": ["a", "b"]}, "end"],
+    }
+    record = first(tmp_path / "a.json", content)
     assert (record.key, record.title, record.edition, record.language) == ("d1", "Title", "2021-03-09", "zh")
     assert (record.url, record.status, record.mesh) == ("intranet/1", "withdrawn", ("Asthma", "Humans"))
     assert record.identifiers == ()
-    assert record.blocks[0] == Block.of("heading", "Aim", 1)
-    assert texts(record)[1:] == [
-        ("paragraph", "line one|line two"),
-        ("paragraph", "second"),
-        ("heading", "Dose"),
-        ("paragraph", "5 mg"),
-        ("heading", "Risks"),
-        ("paragraph", "a"),
-        ("paragraph", "b"),
-        ("paragraph", "end"),
-    ]
+    assert shape(record)[0] == ("heading", 1, "Aim")
+    assert shaped(record)[1:] == ["line one|line two", "second", "# Dose", "5 mg", "# Risks", "a", "b", "end"]
 
 
 def test_mapped_names_paths_and_lists(tmp_path: Path) -> None:
@@ -162,29 +146,27 @@ def test_mapped_names_paths_and_lists(tmp_path: Path) -> None:
         "edition": "meta.year",
         "mesh": "meta.tags.name",
     }
-    record = first(read(tmp_path / "a.json", content, fields, id_scheme="pmid"))
+    record = first(tmp_path / "a.json", content, fields, id_scheme="pmid")
     assert (record.key, record.identifiers) == ("123", ("pmid:123",))
     assert (record.title, record.edition, record.mesh) == ("Does it? dotted", "2011", ("A", "B"))
-    assert texts(record) == [
-        *(("heading", "AIM"), ("paragraph", "first"), ("heading", "METHODS")),
-        *(("paragraph", "second"), ("paragraph", "yes")),
-    ]
+    assert shaped(record) == ["# AIM", "first", "# METHODS", "second", "yes"]
 
 
 def test_a_mapped_body_is_the_whole_body(tmp_path: Path) -> None:
     content = [{"abstract": "a", "answer": "b", "sections": [{"text": "c"}]}]
-    assert texts(first(read(tmp_path / "a.json", content, {"text": "answer"}))) == [("paragraph", "b")]
-    assert texts(first(read(tmp_path / "a.json", content, {"sections": "sections"}))) == [("paragraph", "c")]
+    assert shaped(first(tmp_path / "a.json", content, {"text": "answer"})) == ["b"]
+    assert shaped(first(tmp_path / "a.json", content, {"sections": "sections"})) == ["c"]
 
 
 def test_sections_as_an_object_and_headings_without_text(tmp_path: Path) -> None:
-    record = first(read(tmp_path / "a.json", {"s": {"用法": "口服", "禁忌": ["孕妇"]}}, {"sections": "s"}))
-    assert texts(record) == [("heading", "用法"), ("paragraph", "口服"), ("heading", "禁忌"), ("paragraph", "孕妇")]
-    assert keys(read(tmp_path / "b.json", [{"text": "# only a heading"}])) == ["! record 1"]
+    record = first(tmp_path / "a.json", {"s": {"用法": "口服", "禁忌": ["孕妇"]}}, {"sections": "s"})
+    assert shaped(record) == ["# 用法", "口服", "# 禁忌", "孕妇"]
+    assert keys(read_json(tmp_path / "b.json", [{"text": "# only a heading"}])) == ["! record 1"]
 
 
 def test_a_record_with_a_title_alone_is_that_title_with_a_note(tmp_path: Path) -> None:
-    (record, fault) = read(tmp_path / "a.json", [{"id": "1", "title": "Aspirin in stroke", "text": ""}, {"id": "2"}])
+    content = [{"id": "1", "title": "Aspirin in stroke", "text": ""}, {"id": "2"}]
+    (record, fault) = read_json(tmp_path / "a.json", content)
     assert isinstance(record, SourceRecord)
     assert record.blocks == (Block.of("paragraph", "Aspirin in stroke"),)
     assert words(record.notes) == ("no abstract",)
@@ -193,7 +175,7 @@ def test_a_record_with_a_title_alone_is_that_title_with_a_note(tmp_path: Path) -
 
 def test_a_misspelt_field_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no field titel"):
-        read(tmp_path / "a.json", [], {"titel": "x"})
+        read_json(tmp_path / "a.json", [], {"titel": "x"})
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from localmed.domain.errors import InputError
 from localmed.ingest import readers
-from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import pubmed
+from localmed.ingest.parsed import SourceRecord
+from tests.ingest.readers.reading import one, read, shape, written
 from tests.words import pattern, said, words
 
 PAGE = """<!DOCTYPE html><html lang="zh-CN"><head><meta charset="{charset}"><title>脓毒症</title>
@@ -25,28 +25,12 @@ PAGE = """<!DOCTYPE html><html lang="zh-CN"><head><meta charset="{charset}"><tit
 </main><footer>版权</footer></body></html>"""
 
 
-def read(path: Path, reader: str = "", **mapping: Any) -> list[SourceRecord | Fault]:
-    return list(readers.choose(path, reader)[1](path, FieldMapping(**mapping)))  # type: ignore[arg-type]
-
-
-def one(path: Path, reader: str = "", **mapping: Any) -> SourceRecord:
-    [record] = read(path, reader, **mapping)
-    assert isinstance(record, SourceRecord)
-    return record
-
-
-def shape(record: SourceRecord) -> list[tuple[str, int, str]]:
-    return [(block.kind, block.level, "|".join(line.text for line in block.lines)) for block in record.blocks]
-
-
 # --- HTML and EPUB ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "gb2312", "gb18030", "utf-16"])
 def test_html_golden_in_every_encoding(tmp_path: Path, charset: str) -> None:
-    path = tmp_path / "page.html"
-    path.write_bytes(PAGE.format(charset=charset).encode(charset))
-    record = one(path)
+    record = one(written(tmp_path / "page.html", PAGE.format(charset=charset).encode(charset)))
     assert (record.title, record.language, record.edition) == ("脓毒症", "zh", "2025-03-04")
     assert words(record.notes) == ("only the main part of the page was read",)
     assert shape(record) == [
@@ -62,10 +46,9 @@ def test_html_golden_in_every_encoding(tmp_path: Path, charset: str) -> None:
 
 
 def test_big5_is_read_where_it_is_declared(tmp_path: Path) -> None:
-    path = tmp_path / "page.htm"
     text = "高血壓患者應當限制食鹽，每日攝入量不超過五克。醫生須告知病人並記錄血壓。"
-    path.write_bytes(f'<meta http-equiv="Content-Type" content="text/html; charset=big5"><p>{text}</p>'.encode("big5"))
-    assert shape(one(path)) == [("paragraph", 0, text)]
+    page = f'<meta http-equiv="Content-Type" content="text/html; charset=big5"><p>{text}</p>'
+    assert shape(one(written(tmp_path / "page.htm", page.encode("big5")))) == [("paragraph", 0, text)]
 
 
 def test_html_never_loses_what_is_nested_deeply(tmp_path: Path) -> None:
@@ -126,14 +109,14 @@ MONOGRAPHS = """<m:list xmlns:m="urn:m"><m:monograph code="A1"><m:names><m:name>
 <m:meta revised="2025-01-02"/><m:dosage><m:heading>Adults</m:heading><m:para>Give <m:b>75 mg</m:b> daily.</m:para>
 <m:para>With food.</m:para><m:image>x.png</m:image></m:dosage><m:warning>Not in children.</m:warning></m:monograph>
 <m:monograph code="A2"><m:names><m:name>Empty</m:name></m:names></m:monograph></m:list>"""
-FIELDS = {"id": "@code", "title": "names/name", "text": ["dosage", "warning"], "edition": "meta/@revised"}
-OPTIONS = {"record": "monograph", "headings": ["heading"], "skip": ["image"]}
+FIELDS = {"id": "@code", "title": "names/name", "text": ("dosage", "warning"), "edition": "meta/@revised"}
+OPTIONS: dict[str, Any] = {"record": "monograph", "headings": ["heading"], "skip": ["image"]}
 
 
 def test_any_xml_through_a_mapping(tmp_path: Path) -> None:
     path = tmp_path / "drugs.xml"
     path.write_text(MONOGRAPHS, encoding="utf-8")
-    record, fault = read(path, "xml", fields={**FIELDS, "text": tuple(FIELDS["text"])}, options=OPTIONS)
+    record, fault = read(path, "xml", FIELDS, **OPTIONS)
     assert isinstance(record, SourceRecord)
     assert (record.key, record.title, record.edition) == ("A1", "Aspirin", "2025-01-02")
     assert shape(record) == [
@@ -152,7 +135,7 @@ def test_xml_attacks_reach_no_reader(tmp_path: Path, body: str) -> None:
     path = tmp_path / "attack.xml"
     path.write_text(f"<!DOCTYPE list [{body}]><list><monograph><dosage>&b;</dosage></monograph></list>")
     with pytest.raises(InputError, match=pattern("reader.xml_refused.what")):
-        read(path, "xml", fields=FIELDS, options=OPTIONS)
+        read(path, "xml", FIELDS, **OPTIONS)
     path.write_text(f"<!DOCTYPE article [{body}]><article><front><article-meta>&b;</article-meta></front></article>")
     with pytest.raises(InputError, match=pattern("reader.xml_refused.what")):
         read(path)
@@ -233,22 +216,37 @@ def as_jats(source: dict[str, Any]) -> str:
     return JATS.format(**plain, year=year, month=number, day=day, sections=sections, keywords=keywords)
 
 
-def test_medline_golden_and_equal_to_the_xml_of_the_same_articles(tmp_path: Path) -> None:
+def test_medline_jats_and_pubmeds_xml_say_the_same_of_the_same_articles(tmp_path: Path) -> None:
     sources = [article(number) for number in range(1, 13)]
-    text, xml = tmp_path / "saved.txt", tmp_path / "saved.xml"
-    text.write_text("\n" + "\n\n".join(map(as_medline, sources)) + "\n", encoding="utf-8")
-    xml.write_text(f"<PubmedArticleSet>{''.join(map(as_xml, sources))}</PubmedArticleSet>", encoding="utf-8")
-    assert (readers.name_of(text), readers.name_of(tmp_path / "a.nbib")) == ("medline", "medline")
-    records = read(text)
-    assert len(records) == 12
-    assert records == list(pubmed.read(xml, FieldMapping()))
-    for record, number in ((records[0], 1), (records[9], 10), (records[11], 12)):
+    saved = written(tmp_path / "saved.txt", "\n" + "\n\n".join(map(as_medline, sources)) + "\n")
+    xml = written(tmp_path / "saved.xml", f"<PubmedArticleSet>{''.join(map(as_xml, sources))}</PubmedArticleSet>")
+    full = written(tmp_path / "set.xml", f"<pmc-articleset>{''.join(map(as_jats, sources))}</pmc-articleset>")
+    assert (readers.name_of(saved), readers.name_of(tmp_path / "a.nbib")) == ("medline", "medline")
+    records, articles = read(saved), read(full)
+    assert records == read(xml)
+    for number, expected, record, whole in zip(range(1, 13), sources, records, articles, strict=True):
         assert isinstance(record, SourceRecord)
-        expected = article(number)
-        assert (record.key, record.title, record.mesh) == (expected["pmid"], expected["title"], expected["mesh"])
-        assert (record.publication_types, record.edition) == (expected["types"], f"2019-{number:02d}-{number:02d}")
+        assert isinstance(whole, SourceRecord)
+        for it in (record, whole):
+            assert (it.key, it.title, it.mesh) == (expected["pmid"], expected["title"], expected["mesh"])
+            assert (it.edition, it.language) == (f"2019-{number:02d}-{number:02d}", "en")
+            assert it.identifiers == (f"pmid:{expected['pmid']}", f"doi:{expected['doi']}")
+        assert record.publication_types == expected["types"]
         assert shape(record)[-1] == ("paragraph", 0, expected["parts"][1][1])
-        assert record.identifiers == (f"pmid:{expected['pmid']}", f"doi:{expected['doi']}")
+        assert whole.publication_types == ("Journal Article", "Review")
+        assert shape(whole) == [
+            ("heading", 1, "Abstract"),
+            ("heading", 2, "BACKGROUND"),
+            ("paragraph", 0, f"Nobody knew {number}."),
+            ("heading", 2, "RESULTS"),
+            ("paragraph", 0, f"Attacks fell by {number} % (P < 0.01)."),
+            ("heading", 1, "1 Methods"),
+            ("paragraph", 0, "Counts above 10⁹/L were read. Then more."),
+            ("heading", 2, "Doses"),
+            ("paragraph", 0, "Table 1 Doses given."),
+            ("row", 0, "Drug: examplinib; Dose: 5 mg"),
+            ("paragraph", 0, "a By mouth."),
+        ]
 
 
 def test_medline_retractions_and_faults(tmp_path: Path) -> None:
@@ -269,36 +267,6 @@ def test_medline_retractions_and_faults(tmp_path: Path) -> None:
     assert words(unnumbered) == ("article 4", "has no PMID")
     assert isinstance(last, SourceRecord)
     assert (last.edition, words(last.notes)) == ("2021-06-07", ("no abstract",))
-
-
-def test_jats_golden(tmp_path: Path) -> None:
-    path = tmp_path / "set.xml"
-    sources = [article(number) for number in range(1, 13)]
-    path.write_text(f"<pmc-articleset>{''.join(map(as_jats, sources))}</pmc-articleset>", encoding="utf-8")
-    records = read(path)
-    assert [item.key for item in records if isinstance(item, SourceRecord)] == [source["pmid"] for source in sources]
-    for record, number in ((records[0], 1), (records[9], 10), (records[11], 12)):
-        assert isinstance(record, SourceRecord)
-        expected = article(number)
-        assert (record.title, record.language, record.mesh) == (expected["title"], "en", expected["mesh"])
-        assert (record.publication_types, record.edition) == (
-            ("Journal Article", "Review"),
-            f"2019-{number:02d}-{number:02d}",
-        )
-        assert record.identifiers == (f"pmid:{expected['pmid']}", f"doi:{expected['doi']}")
-        assert shape(record) == [
-            ("heading", 1, "Abstract"),
-            ("heading", 2, "BACKGROUND"),
-            ("paragraph", 0, f"Nobody knew {number}."),
-            ("heading", 2, "RESULTS"),
-            ("paragraph", 0, f"Attacks fell by {number} % (P < 0.01)."),
-            ("heading", 1, "1 Methods"),
-            ("paragraph", 0, "Counts above 10⁹/L were read. Then more."),
-            ("heading", 2, "Doses"),
-            ("paragraph", 0, "Table 1 Doses given."),
-            ("row", 0, "Drug: examplinib; Dose: 5 mg"),
-            ("paragraph", 0, "a By mouth."),
-        ]
 
 
 def test_jats_alone_is_known_by_its_marks_and_a_retracted_one_does_not_answer(tmp_path: Path) -> None:

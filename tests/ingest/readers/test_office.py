@@ -22,21 +22,16 @@ from pptx.util import Inches
 from localmed.config import ReadBounds
 from localmed.domain.errors import InputError, LimitExceeded, details
 from localmed.ingest import readers
-from localmed.ingest.parsed import FieldMapping, SourceRecord
+from localmed.ingest.parsed import FieldMapping
+from tests.ingest.readers.reading import one, shape
 from tests.words import pattern, said, words
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def read(path: Path, bounds: ReadBounds | None = None) -> SourceRecord:
-    options: dict[str, Any] = {"bounds": bounds} if bounds else {}
-    [record] = readers.choose(path)[1](path, FieldMapping(options=options))
-    assert isinstance(record, SourceRecord)
-    return record
-
-
-def shape(record: SourceRecord) -> list[tuple[str, int, str]]:
-    return [(block.kind, block.level, "|".join(line.text for line in block.lines)) for block in record.blocks]
+def saved(made: Any, path: Path) -> Path:
+    made.save(str(path))
+    return path
 
 
 def rezipped(path: Path, change: Callable[[str, bytes], bytes | None], **added: bytes) -> Path:
@@ -81,13 +76,11 @@ def protocol(tmp_path: Path) -> Path:
     for row in table.rows[:2]:
         row._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
     document.add_paragraph("Call the microbiologist.", style="List Bullet")
-    path = tmp_path / "protocol.docx"
-    document.save(str(path))
-    return path
+    return saved(document, tmp_path / "protocol.docx")
 
 
 def test_docx_golden(protocol: Path) -> None:
-    record = read(protocol)
+    record = one(protocol)
     assert shape(record) == [
         ("heading", 1, "Sepsis"),
         ("paragraph", 0, "Platelets below 100 × 10 ⁹/L"),
@@ -105,9 +98,7 @@ def test_a_docx_is_called_by_the_paragraph_in_the_style_for_titles(tmp_path: Pat
     document.add_paragraph("Edition 2026-02.")
     document.add_heading("After a fall", 1)
     document.add_paragraph("Do not lift the patient.")
-    path = tmp_path / "falls.docx"
-    document.save(str(path))
-    record = read(path)
+    record = one(saved(document, tmp_path / "falls.docx"))
     assert record.title == "Falls on the ward"
     assert [kind for kind, *_ in shape(record)] == ["heading", "paragraph", "heading", "paragraph"]
 
@@ -124,9 +115,7 @@ def test_docx_content_controls_boxes_changes_and_notes(tmp_path: Path) -> None:
     ):
         body.insert(len(body) - 1, parse_xml(xml))
     document.core_properties.title = "Ward\u202e rules"
-    path = tmp_path / "rules.docx"
-    document.save(str(path))
-    record = read(path)
+    record = one(saved(document, tmp_path / "rules.docx"))
     assert [text for _, _, text in shape(record)] == ["In a control.", "Give 5 mg daily.", "Anchor.", "In a box."]
     assert record.title == "Ward rules"
     assert words(record.notes) == (said("reader.tracked_changes", count=2),)
@@ -139,8 +128,7 @@ def test_docx_footnotes_follow_what_refers_to_them(tmp_path: Path) -> None:
     reference.set(qn("w:id"), "2")
     paragraph.runs[0]._r.append(reference)
     document.add_paragraph("Later.")
-    path = tmp_path / "notes.docx"
-    document.save(str(path))
+    path = saved(document, tmp_path / "notes.docx")
     note = '<w:footnote w:id="2"><w:p><w:r><w:t>Halve it in renal failure.</w:t></w:r></w:p></w:footnote>'
     notes = f"<w:footnotes {W}>{note}</w:footnotes>"
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"
@@ -157,7 +145,7 @@ def test_docx_footnotes_follow_what_refers_to_them(tmp_path: Path) -> None:
         return data
 
     changed = rezipped(path, change, **{"word/footnotes.xml": notes.encode()})
-    assert [text for _, _, text in shape(read(changed))] == ["Give 2 g.", "Halve it in renal failure.", "Later."]
+    assert [text for _, _, text in shape(one(changed))] == ["Give 2 g.", "Halve it in renal failure.", "Later."]
 
 
 def test_macros_and_templates_are_noted_and_never_fetched(protocol: Path) -> None:
@@ -173,8 +161,8 @@ def test_macros_and_templates_are_noted_and_never_fetched(protocol: Path) -> Non
 
     parts = {"word/vbaProject.bin": b"x", "word/_rels/settings.xml.rels": template, "word/embeddings/a.bin": b"x"}
     changed = rezipped(protocol, with_macros, **parts).rename(protocol.with_suffix(".docm"))
-    record = read(changed)
-    assert shape(record) == shape(read(protocol))
+    record = one(changed)
+    assert shape(record) == shape(one(protocol))
     assert words(record.notes[:3]) == (
         said("reader.macros"),
         said("reader.outside", count=1),
@@ -204,9 +192,7 @@ def test_pptx_golden(tmp_path: Path) -> None:
     third = show.slides.add_slide(show.slide_layouts[5])
     third.shapes.title.text = "Old"
     third._element.set("show", "0")
-    path = tmp_path / "stroke.pptx"
-    show.save(str(path))
-    record = read(path)
+    record = one(saved(show, tmp_path / "stroke.pptx"))
     assert shape(record) == [
         ("heading", 1, "Slide 1: Stroke"),
         ("paragraph", 0, "Call at once"),
@@ -243,9 +229,7 @@ def test_xlsx_golden(tmp_path: Path) -> None:
     sheet["F3"] = "not shown"
     book.create_sheet("Old").append(["gone"])
     book["Old"].sheet_state = "hidden"
-    path = tmp_path / "formulary.xlsx"
-    book.save(path)
-    record = read(path)
+    record = one(saved(book, tmp_path / "formulary.xlsx"))
     assert shape(record) == [
         ("heading", 1, "Formulary"),
         ("paragraph", 0, "Hospital formulary"),
@@ -267,13 +251,9 @@ def test_no_cell_of_a_large_sheet_is_lost(tmp_path: Path) -> None:
     sheet.append([f"Column {column}" for column in range(8)])
     for row in range(500):
         sheet.append([f"r{row}c{column}" for column in range(8)])
-    path = tmp_path / "big.xlsx"
-    book.save(path)
-    rows = [block for block in read(path).blocks if block.kind == "row"]
-    assert len(rows) == 500
-    for row, block in enumerate(rows):
-        expected = "; ".join(f"Column {column}: r{row}c{column}" for column in range(8))
-        assert block.lines[0].text == expected
+    assert shape(one(saved(book, tmp_path / "big.xlsx")))[1:] == [
+        ("row", 0, "; ".join(f"Column {column}: r{row}c{column}" for column in range(8))) for row in range(500)
+    ]
 
 
 # --- what is refused -------------------------------------------------------------------------------------------
@@ -293,23 +273,17 @@ def test_what_is_no_package_is_refused_by_name(tmp_path: Path, protocol: Path) -
             path = tmp_path / f"bad{ending}"
             path.write_bytes(content)
             with pytest.raises(InputError, match=why):
-                read(path)
-    with pytest.raises(InputError, match="declares a document type"):
-        read(rezipped(protocol, lambda name, content: doctype if name == "word/document.xml" else content))
-    with pytest.raises(InputError, match="Strict Open XML"):
-        read(
-            rezipped(
-                protocol,
-                lambda name, content: content.replace(
-                    b"http://schemas.openxmlformats.org/wordprocessingml",
-                    b"http://purl.oclc.org/ooxml/wordprocessingml",
-                ),
-            )
-        )
-    with pytest.raises(InputError, match=pattern("reader.zip_no_office.what")):
-        read(rezipped(protocol, lambda name, content: None))
-    with pytest.raises(InputError, match="is damaged"):
-        read(rezipped(protocol, lambda name, content: content[:-200] if name == "word/document.xml" else content))
+                one(path)
+    ours, strict = b"schemas.openxmlformats.org/wordprocessingml", b"purl.oclc.org/ooxml/wordprocessingml"
+    changes: dict[str, Callable[[str, bytes], bytes | None]] = {
+        "declares a document type": lambda name, content: doctype if name == "word/document.xml" else content,
+        "Strict Open XML": lambda name, content: content.replace(ours, strict),
+        pattern("reader.zip_no_office.what"): lambda name, content: None,
+        "is damaged": lambda name, content: content[:-200] if name == "word/document.xml" else content,
+    }
+    for why, change in changes.items():
+        with pytest.raises(InputError, match=why):
+            one(rezipped(protocol, change))
 
 
 def test_what_a_library_calls_a_damage_is_a_detail(tmp_path: Path) -> None:
@@ -323,28 +297,29 @@ def test_what_a_library_calls_a_damage_is_a_detail(tmp_path: Path) -> None:
 def test_a_package_with_a_part_missing_is_damaged(tmp_path: Path) -> None:
     deck = pptx.Presentation()
     deck.slides.add_slide(deck.slide_layouts[0]).shapes.title.text = "Sepsis"
-    deck.save(str(tmp_path / "deck.pptx"))
     book = openpyxl.Workbook()
     book.active.append(["Drug", "Dose"])
-    book.save(tmp_path / "book.xlsx")
     lost = (b't="inlineStr"><is><t>Drug</t></is>', b't="s"><v>7</v>')  # a shared string that is not there
-    docx.Document().save(str(tmp_path / "letter.docx"))
     empty = f"<w:document {W}/>".encode()
+    letter, deck_file, sheet = (
+        saved(made, tmp_path / name)
+        for made, name in ((docx.Document(), "letter.docx"), (deck, "deck.pptx"), (book, "book.xlsx"))
+    )
     broken = (
-        rezipped(tmp_path / "letter.docx", lambda name, content: empty if name == "word/document.xml" else content),
-        rezipped(tmp_path / "deck.pptx", lambda name, content: None if name.endswith("slide1.xml") else content),
-        rezipped(tmp_path / "book.xlsx", lambda name, content: content.replace(*lost)),
+        rezipped(letter, lambda name, content: empty if name == "word/document.xml" else content),
+        rezipped(deck_file, lambda name, content: None if name.endswith("slide1.xml") else content),
+        rezipped(sheet, lambda name, content: content.replace(*lost)),
     )
     for path in broken:
         with pytest.raises(InputError, match="is damaged"):
-            read(path)
+            one(path)
 
 
 def test_a_package_that_swells_is_not_unpacked(tmp_path: Path, protocol: Path) -> None:
     bomb = rezipped(protocol, kept, **{"word/media/zeros.bin": bytes(20 * 2**20)})
     with pytest.raises(LimitExceeded, match=r"read\.archive_ratio"):
-        read(bomb)
+        one(bomb)
     with pytest.raises(LimitExceeded, match=r"read\.archive_bytes"):
-        read(protocol, ReadBounds(archive_bytes=1000))
+        one(protocol, bounds=ReadBounds(archive_bytes=1000))
     with pytest.raises(LimitExceeded, match=r"read\.archive_members"):
-        read(protocol, ReadBounds(archive_members=3))
+        one(protocol, bounds=ReadBounds(archive_members=3))

@@ -12,55 +12,37 @@ import pytest
 from localmed.config import ReadBounds
 from localmed.domain import Collection
 from localmed.domain.errors import InputError
-from localmed.ingest import readers
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
+from localmed.ingest.parsed import Block, Fault, SourceRecord
 from localmed.ingest.parsing import Parser
 from tests.fakes import documents, import_into, verify
+from tests.ingest.readers.reading import FIXTURES, read, shape, texts, written
 from tests.words import phrase, said, words
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 LONG = "This made-up paragraph is long enough to stand alone: it has more than one hundred characters, counted by hand."
 COLUMNS = ("Level", "Gene", "Alterations", "Cancer Types", "Drugs (for therapeutic implications only)")
 
 
-def read(name: str, path: Path, **options: Any) -> tuple[list[SourceRecord], list[Fault]]:
-    items = list(readers.load(name)(path, FieldMapping(options=options)))
+def of(name: str, path: Path, **options: Any) -> tuple[list[SourceRecord], list[Fault]]:
+    items = read(path, name, **options)
     records = [item for item in items if isinstance(item, SourceRecord)]
     return records, [item for item in items if isinstance(item, Fault)]
-
-
-def texts(record: SourceRecord) -> list[str]:
-    return [" ".join(line.text for line in block.lines) for block in record.blocks]
-
-
-def written(path: Path, content: str | bytes) -> Path:
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 # --- golden files ----------------------------------------------------------------------------------------------------
 
 
 def test_omim_golden() -> None:
-    records, faults = read("omim", FIXTURES / "omim.txt")
+    records, faults = of("omim", FIXTURES / "omim.txt")
     assert len(records) == 12
     first, tenth, last = records[0], records[9], records[-1]
     assert (first.key, first.title) == ("999001", "DEMONSTRATION KIDNEY SYNDROME; DKIS")
     assert first.identifiers == ("mim:999001",)
     assert (first.edition, first.language) == ("2010-01-12", "en")
     assert words(first.notes) == ("2 segments under 100 characters were dropped",)
-    assert [(block.kind, block.level) for block in first.blocks] == [
-        ("heading", 1),
-        ("paragraph", 0),
-        ("heading", 1),
-        ("paragraph", 0),
-        ("paragraph", 0),
-    ]
+    assert [kind for kind, *_ in shape(first)] == ["heading", "paragraph", "heading", "paragraph", "paragraph"]
     assert [texts(first)[at] for at in (0, 2)] == ["Description", "Clinical features"]
-    assert texts(first)[1].startswith(
-        "Demonstration kidney syndrome is an invented condition that exists in this file only."
-    )
+    assert texts(first)[1].startswith("Demonstration kidney syndrome is an invented condition that exists in this")
     assert (tenth.key, tenth.title) == ("999010", "DEMONSTRATION NERVE SYNDROME; DNES")
     assert texts(tenth)[3].startswith("In the invented family number 10, 12 of 17 relatives")
     assert (last.key, last.edition) == ("999012", "2021-12-12")
@@ -72,19 +54,17 @@ def test_omim_golden() -> None:
 
 
 def test_omim_from_the_interface() -> None:
-    (record,), faults = read("omim", FIXTURES / "omim.json")
+    (record,), faults = of("omim", FIXTURES / "omim.json")
     assert (record.key, record.edition) == ("999201", "2016-08-05")
-    assert [text for text, block in zip(texts(record), record.blocks, strict=True) if block.kind == "heading"] == [
-        "Description",
-        "Clinical Features",
-    ]
-    assert sum(block.kind == "paragraph" for block in record.blocks) == 3  # a single line break ends one too
+    headings = [text for kind, _, text in shape(record) if kind == "heading"]
+    assert headings == ["Description", "Clinical Features"]
+    assert len(record.blocks) == 2 + 3  # a single line break ends a paragraph too
     assert words(record.notes) == ("2 segments under 100 characters were dropped",)
     assert [fault.reason.code for fault in faults] == ["reader.omim_moved", "reader.omim_empty"]
 
 
 def test_oncokb_golden() -> None:
-    records, faults = read("oncokb", FIXTURES / "oncokb.tsv")
+    records, faults = of("oncokb", FIXTURES / "oncokb.tsv")
     assert len(records) == 12
     first, tenth, last = records[0], records[9], records[-1]
     assert (first.title, first.identifiers) == ("DEMA V100E in Demonstration Melanoma", ("oncokb:DEMA:V100E",))
@@ -94,36 +74,25 @@ def test_oncokb_golden() -> None:
     ]
     assert tenth.key == "DEMF:Wildtype:Demonstration Colon Cancer:1:Blankimab"
     assert last.title == "DEMH MSI-H in All Solid Tumors"
+    assert "recommended drug is Fabulimab or Imaginib" in texts(records[3])[0]
+    assert "recommended drug is Imaginib + Fictinib" in texts(records[1])[0]
+    assert records[1].identifiers == ("oncokb:DEMA:V100E", "oncokb:DEMA:V100K")
+    assert of("oncokb", FIXTURES / "oncokb.json")[0] == records[:8], "the interface says the same"
     assert words(faults) == [("line 12", said("reader.oncokb_level", levels="1, 2, 3A, 3B, 4, R1, R2"))]
 
 
-@pytest.mark.parametrize(
-    ("level", "verdict"),
-    [("1", "recommended"), ("2", "recommended"), ("3A", "recommended"), ("3B", "recommended"), ("4", "recommended"),
-     ("LEVEL_4", "recommended"), ("R1", "resistant"), ("R2", "resistant"), ("level_r1", "resistant")],
-)  # fmt: skip
-def test_an_oncokb_level_decides_the_sentence(tmp_path: Path, level: str, verdict: str) -> None:
+@pytest.mark.parametrize("level", ["1", "2", "3A", "3B", "4", "LEVEL_4", "R1", "R2", "level_r1"])
+def test_an_oncokb_level_decides_the_sentence(tmp_path: Path, level: str) -> None:
     row = "\t".join((level, "DEMA", "V1E", "Demonstration Glioma", "Imaginib"))
-    (record,), _ = read("oncokb", written(tmp_path / "a.tsv", "\t".join(COLUMNS) + "\n" + row))
+    (record,), _ = of("oncokb", written(tmp_path / "a.tsv", "\t".join(COLUMNS) + "\n" + row))
     (sentence,) = texts(record)
+    verdict = "resistant" if level[-2:].upper() in ("R1", "R2") else "recommended"
     assert [word for word in ("recommended", "resistant") if word in sentence] == [verdict]
     assert f"level {level.upper().removeprefix('LEVEL_')};" in sentence
 
 
-def test_oncokb_lists_are_alternatives_and_several_alterations() -> None:
-    records, _ = read("oncokb", FIXTURES / "oncokb.tsv")
-    assert "recommended drug is Fabulimab or Imaginib" in texts(records[3])[0]
-    assert "recommended drug is Imaginib + Fictinib" in texts(records[1])[0]
-    assert records[1].identifiers == ("oncokb:DEMA:V100E", "oncokb:DEMA:V100K")
-
-
-def test_oncokb_from_the_interface_says_the_same() -> None:
-    table, interface = read("oncokb", FIXTURES / "oncokb.tsv")[0], read("oncokb", FIXTURES / "oncokb.json")[0]
-    assert interface == table[:8]
-
-
 def test_textbook_golden() -> None:
-    (book,), faults = read("textbook", FIXTURES / "Physiology_Demo.txt")
+    (book,), faults = of("textbook", FIXTURES / "Physiology_Demo.txt")
     assert (book.key, book.title, faults) == ("", "Physiology_Demo", [])
     assert len(book.blocks) == 26
     assert book.blocks[0] == Block.of("paragraph", "Physiology for Demonstrations")
@@ -140,28 +109,26 @@ def test_textbook_golden() -> None:
 
 
 def test_wikipedia_golden() -> None:
-    records = [
-        record for name in ("wiki_00", "wiki_01") for record in read("wikipedia", FIXTURES / "wiki/AA" / name)[0]
-    ]
+    records = [record for name in ("wiki_00", "wiki_01") for record in of("wikipedia", FIXTURES / "wiki/AA" / name)[0]]
     assert len(records) == 12
     first, tenth, last = records[0], records[9], records[-1]
     assert (first.key, first.title, first.language) == ("100", "Asthma", "en")
     assert first.identifiers == ("wikipedia:en:100",)
-    assert [(block.kind, block.level, text) for block, text in zip(first.blocks, texts(first), strict=True)] == [
+    assert shape(first) == [
         ("paragraph", 0, "This demonstration article about asthma was written for a test and says nothing of use."),
         ("heading", 1, "Signs"),
-        ("paragraph", 0, "The made-up sign number 0 of asthma is listed here. It stands on two lines."),
+        ("paragraph", 0, "The made-up sign number 0 of asthma is listed here.|It stands on two lines."),
         ("heading", 2, "In children"),
         ("paragraph", 0, "Children are said to show it 0 days later."),
     ]
     assert (tenth.key, tenth.title) == ("109", "Scurvy")
     assert (last.key, last.language, texts(last)[1]) == ("900", "zh", "症状")
-    assert words(read("wikipedia", FIXTURES / "wiki/AA/wiki_01")[1]) == [("line 7", "has no text")]
+    assert words(of("wikipedia", FIXTURES / "wiki/AA/wiki_01")[1]) == [("line 7", "has no text")]
 
 
 def test_a_wiki_text_without_blank_lines_is_a_paragraph_a_line(tmp_path: Path) -> None:
     line = json.dumps({"id": 7, "title": "Gout", "url": "", "text": "Gout\nOne line.\nAnother line."})
-    (record,), _ = read("wikipedia", written(tmp_path / "wiki_00", line), edition="2024-03")
+    (record,), _ = of("wikipedia", written(tmp_path / "wiki_00", line), edition="2024-03")
     assert (texts(record), record.edition, record.identifiers) == (
         ["One line.", "Another line."],
         "2024-03",
@@ -177,31 +144,36 @@ def omim(number: str, text: str, title: str = "") -> str:
     return f"*RECORD*\n*FIELD* NO\n{number}\n*FIELD* TI\n{name}\n*FIELD* TX\n{text}\n*FIELD* ED\nn: 1/2/2003\n"
 
 
-def test_omim_cut_short(tmp_path: Path) -> None:
-    whole = omim("999001", LONG) + omim("999002", LONG)
-    records, faults = read("omim", written(tmp_path / "omim.txt", whole[: whole.rindex("made-up")]))
-    assert [record.key for record in records] == ["999001"]
-    assert words(faults) == [("MIM 999002", said("reader.omim_cut"))]
-
-
-def test_omim_numbers_that_are_none_or_come_twice(tmp_path: Path) -> None:
+def test_omim_numbers_that_are_none_or_come_twice_and_a_file_cut_short(tmp_path: Path) -> None:
     text = omim("999001", LONG) + omim("99", LONG) + omim("999001", LONG.replace("made-up", "other"))
-    records, faults = read("omim", written(tmp_path / "omim.txt", text + "*THEEND*\n"))
+    cut = text + omim("999002", LONG)
+    records, faults = of("omim", written(tmp_path / "omim.txt", cut[: cut.rindex("made-up")]))
     assert [record.key for record in records] == ["999001"]
-    assert [words(fault.where) for fault in faults] == ["record 2", "MIM 999001"]
+    assert [words(fault.where) for fault in faults] == ["record 2", "MIM 999001", "MIM 999002"]
+    assert words(faults[-1].reason) == said("reader.omim_cut")
 
 
 def test_omim_drops_99_characters_and_keeps_100(tmp_path: Path) -> None:
     text = "\n".join(["x" * 99, "y" * 100])
-    (record,), _ = read("omim", written(tmp_path / "omim.txt", omim("999001", text) + "*THEEND*\n"))
+    (record,), _ = of("omim", written(tmp_path / "omim.txt", omim("999001", text) + "*THEEND*\n"))
     assert texts(record) == ["y" * 100]
     assert words(record.notes) == ("1 segment under 100 characters was dropped",)
 
 
-@pytest.mark.parametrize("content", ["", "# gene map\n1\t2\n", '{"omim": {}}', "[1, 2]"])
-def test_what_is_no_omim_file_is_refused(tmp_path: Path, content: str) -> None:
-    with pytest.raises(InputError, match="omim"):
-        read("omim", written(tmp_path / "omim.txt", content))
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        *(("omim", content, "omim") for content in ("", "# gene map\n1\t2\n", '{"omim": {}}', "[1, 2]")),
+        ("oncokb", ",".join(COLUMNS) + "\n1,DEMA,V1E,Glioma,Imaginib", "not tab-separated"),
+        ("oncokb", "Level\tGene\tAlterations\tCancer Types\n1\tA\tB\tC", "no column drugs"),
+        ("oncokb", "", "not tab-separated"),
+        ("wikipedia", '<doc id="1" url="" title="A">\nA\n\nText.\n</doc>\n', "--json"),
+        *(("textbook", content, "omim") for content in ("", "\n\n", "\x00" * 100, "Chapter 1 Alone\n")),
+    ],
+)
+def test_what_is_no_file_of_its_kind_is_refused(tmp_path: Path, name: str, content: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        of(name, written(tmp_path / "omim.txt", content))
 
 
 @pytest.mark.parametrize(
@@ -211,21 +183,8 @@ def test_what_is_no_omim_file_is_refused(tmp_path: Path, content: str) -> None:
 )  # fmt: skip
 def test_an_odd_entry_of_the_interface_is_a_fault(tmp_path: Path, entry: dict[str, Any]) -> None:
     path = written(tmp_path / "omim.json", json.dumps({"omim": {"entryList": [{"entry": entry}]}}))
-    records, faults = read("omim", path)
+    records, faults = of("omim", path)
     assert (records, len(faults)) == ([], 1)
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (",".join(COLUMNS) + "\n1,DEMA,V1E,Glioma,Imaginib", "not tab-separated"),
-        ("Level\tGene\tAlterations\tCancer Types\n1\tA\tB\tC", "no column drugs"),
-        ("", "not tab-separated"),
-    ],
-)
-def test_a_table_that_is_not_oncokbs_is_refused(tmp_path: Path, content: str, problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        read("oncokb", written(tmp_path / "table.tsv", content))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +200,7 @@ def test_a_table_that_is_not_oncokbs_is_refused(tmp_path: Path, content: str, pr
 def test_a_bad_oncokb_row_spares_the_others(tmp_path: Path, cells: tuple[str, ...], reason: str) -> None:
     good = "\t".join(("4", "DEMB", "V2E", "Glioma", "Imaginib"))
     lines = ["\t".join(COLUMNS), "\t".join(cells), good, good]
-    records, faults = read("oncokb", written(tmp_path / "table.tsv", "\r\n".join(lines)))
+    records, faults = of("oncokb", written(tmp_path / "table.tsv", "\r\n".join(lines)))
     assert [record.title for record in records] == ["DEMB V2E in Glioma"]
     assert [words(fault.reason) for fault in faults] == [reason, said("reader.twice")]
 
@@ -261,16 +220,10 @@ def test_a_bad_oncokb_row_spares_the_others(tmp_path: Path, cells: tuple[str, ..
 )
 def test_a_bad_article_spares_the_others(tmp_path: Path, line: str, reason: str) -> None:
     good = ('{"id": "1", "title": "One", "text": "First."}', '{"id": "3", "title": "Three", "text": "Third."}')
-    records, faults = read("wikipedia", written(tmp_path / "wiki_00", "\n".join((good[0], line, good[1]))))
+    records, faults = of("wikipedia", written(tmp_path / "wiki_00", "\n".join((good[0], line, good[1]))))
     assert [record.key for record in records] == ["1", "3"]
     assert len(faults) == 1
     assert words(faults[0].reason).startswith(reason)
-
-
-def test_wikiextractors_text_form_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path / "wiki_00", '<doc id="1" url="" title="A">\nA\n\nText.\n</doc>\n')
-    with pytest.raises(InputError, match="--json"):
-        read("wikipedia", path)
 
 
 @pytest.mark.parametrize(
@@ -283,18 +236,12 @@ def test_wikiextractors_text_form_is_refused(tmp_path: Path) -> None:
 )
 def test_nuls_gb18030_and_endless_lines(tmp_path: Path, name: str, make: Callable[[str], str]) -> None:
     chinese = "高血压患者应当定期测量血压，按时服药，并保持健康的生活方式。" * 4
-    records, faults = read(name, written(tmp_path / "zh", make(chinese).encode("gb18030")))
+    records, faults = of(name, written(tmp_path / "zh", make(chinese).encode("gb18030")))
     assert (texts(records[0])[-1], faults) == (chinese, [])
-    (record,), _ = read(name, written(tmp_path / "nul", make(LONG + "\x00" + LONG)))
+    (record,), _ = of(name, written(tmp_path / "nul", make(LONG + "\x00" + LONG)))
     assert texts(record)[-1] == LONG + LONG
-    (record,), _ = read(name, written(tmp_path / "line", make("word " * 200_000)))
+    (record,), _ = of(name, written(tmp_path / "line", make("word " * 200_000)))
     assert sum(map(len, texts(record))) == 999_999
-
-
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"\x00" * 100, b"Chapter 1 Alone\n"])
-def test_a_book_without_text_is_refused(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(InputError):
-        read("textbook", written(tmp_path / "book.txt", content))
 
 
 def test_a_book_of_ten_megabytes_is_read_in_the_limited_child(tmp_path: Path) -> None:

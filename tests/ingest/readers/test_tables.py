@@ -30,12 +30,24 @@ def cells(*lines: str, header: int = 0) -> list[Cell]:
     ]
 
 
-def test_each_row_carries_its_header_in_both_languages() -> None:
-    assert rows(tables.blocks_of(cells("Drug|Dose", "aspirin|75 mg", "|5 mg", header=1))) == [
-        "Drug: aspirin; Dose: 75 mg",
-        "Dose: 5 mg",
-    ]
-    assert rows(tables.blocks_of(cells("药物|剂量", "阿司匹林|75mg", header=1))) == ["药物：阿司匹林；剂量：75mg"]
+@pytest.mark.parametrize(
+    ("table", "shown"),
+    [
+        (cells("Drug|Dose", "aspirin|75 mg", "|5 mg", header=1), ["Drug: aspirin; Dose: 75 mg", "Dose: 5 mg"]),
+        (cells("药物|剂量", "阿司匹林|75mg", header=1), ["药物：阿司匹林；剂量：75mg"]),
+        (cells("Drug|Dose|Note", "aspirin|75 mg|", header=1), ["Drug; Dose; Note", "Drug: aspirin; Dose: 75 mg"]),
+        (cells("Drug|Dose", header=1), ["Drug; Dose"]),
+        (
+            cells("Drug|Route|Dose", "aspirin|oral|75", "heparin|iv|5000"),
+            ["Drug: aspirin; Route: oral; Dose: 75", "Drug: heparin; Route: iv; Dose: 5000"],
+        ),
+        (cells("Drug|aspirin", "Dose|75 mg"), ["Drug; aspirin", "Dose; 75 mg"]),
+        (cells("1|2|3", "4|5|6"), ["1; 2; 3", "4; 5; 6"]),
+    ],
+    ids=["marked", "Chinese", "a name over nothing", "a header alone", "guessed", "names and values", "figures"],
+)
+def test_each_row_carries_its_header(table: list[Cell], shown: list[str]) -> None:
+    assert rows(tables.blocks_of(table)) == shown
 
 
 def test_merged_cells_are_repeated_and_joined() -> None:
@@ -55,23 +67,6 @@ def test_merged_cells_are_repeated_and_joined() -> None:
         "Antibiotics; Drug: amoxicillin; Dose (mg) Adult: 500; Dose (mg) Child: 250",
         "Antibiotics; Drug: amoxicillin; Dose (mg) Adult / Dose (mg) Child: as needed",
     ]
-
-
-def test_a_header_that_heads_nothing_is_a_row() -> None:
-    assert rows(tables.blocks_of(cells("Drug|Dose|Note", "aspirin|75 mg|", header=1))) == [
-        "Drug; Dose; Note",
-        "Drug: aspirin; Dose: 75 mg",
-    ]
-    assert rows(tables.blocks_of(cells("Drug|Dose", header=1))) == ["Drug; Dose"]
-
-
-def test_what_marks_no_header_is_guessed_with_care() -> None:
-    assert rows(tables.blocks_of(cells("Drug|Route|Dose", "aspirin|oral|75", "heparin|iv|5000"))) == [
-        "Drug: aspirin; Route: oral; Dose: 75",
-        "Drug: heparin; Route: iv; Dose: 5000",
-    ]
-    assert rows(tables.blocks_of(cells("Drug|aspirin", "Dose|75 mg"))) == ["Drug; aspirin", "Dose; 75 mg"]
-    assert rows(tables.blocks_of(cells("1|2|3", "4|5|6"))) == ["1; 2; 3", "4; 5; 6"]
 
 
 @st.composite
@@ -106,27 +101,16 @@ def test_cells_in_are_cells_out(table: list[Cell]) -> None:
 
 
 def test_a_sheet_is_parted_by_empty_rows() -> None:
-    sheet = [
-        Cell("Formulary 2026", 0, 0),
-        *(Cell(text, 1, column) for column, text in enumerate(("Drug", "Dose"))),
-        *(Cell(text, 2, column) for column, text in enumerate(("aspirin", "75 mg"))),
-        *(Cell(text, 4, column) for column, text in enumerate(("heparin", "5000 IU"))),
-        Cell("Telephone numbers", 6, 0),
-        *(Cell(text, 7, column) for column, text in enumerate(("Ward", "Number", "Hours"))),
-        *(Cell(text, 8, column) for column, text in enumerate(("A", "100", "8-16"))),
-    ]
-    assert rows(list(tables.sheet_blocks(sheet))) == [
+    lines = ("Formulary 2026", "Drug|Dose", "aspirin|75 mg", "", "heparin|5000 IU", "", "Telephone numbers")
+    assert rows(list(tables.sheet_blocks(cells(*lines, "Ward|Number|Hours", "A|100|8-16")))) == [
         "Formulary 2026",
         "Drug: aspirin; Dose: 75 mg",
         "Drug: heparin; Dose: 5000 IU",
         "Telephone numbers",
         "Ward: A; Number: 100; Hours: 8-16",
     ]
-
-
-def test_names_and_values_above_a_table_are_not_its_header() -> None:
-    sheet = cells("Version|three", "Owner|pharmacy", "|", "Drug|Route", "aspirin|oral", "heparin|iv")
-    assert rows(list(tables.sheet_blocks(sheet)))[-2:] == ["Drug: aspirin; Route: oral", "Drug: heparin; Route: iv"]
+    above = cells("Version|three", "Owner|pharmacy", "|", "Drug|Route", "aspirin|oral", "heparin|iv")
+    assert rows(list(tables.sheet_blocks(above)))[-2:] == ["Drug: aspirin; Route: oral", "Drug: heparin; Route: iv"]
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])

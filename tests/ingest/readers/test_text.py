@@ -6,28 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from localmed.config import Settings
 from localmed.domain import message
 from localmed.domain.errors import InputError
-from localmed.ingest import readers
-from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord
+from localmed.ingest.parsed import SourceRecord
 from localmed.ingest.readers import encoding, markdown, text, values
+from localmed.ingest.reading import _language, stated_edition
+from tests.fakes import documents, import_into, write
+from tests.ingest.readers.reading import FIXTURES, one, shape, texts, written
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 ZH = "高血压患者应当限制食盐，每日摄入量不超过五克。\n医生须告知病人并记录血压。"
 
 
-def one(path: Path, reader: str = "") -> SourceRecord:
-    [record] = readers.choose(path, reader)[1](path, FieldMapping())
-    assert isinstance(record, SourceRecord)
-    return record
-
-
-def shape(blocks: tuple[Block, ...]) -> list[tuple[str, int, str]]:
-    return [(block.kind, block.level, "|".join(line.text for line in block.lines)) for block in blocks]
-
-
 def of(content: str) -> list[tuple[str, int, str]]:
-    return shape(tuple(text.blocks_of(content)))
+    return shape(SourceRecord("", "", tuple(text.blocks_of(content))))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +73,7 @@ def test_nonsense_is_refused_and_not_shown(data: bytes, why: str) -> None:
 
 @pytest.mark.parametrize("ending", ["txt", "md", "html", "csv"])
 def test_a_file_cut_inside_a_character_says_so(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"cut.{ending}"
-    path.write_bytes(ZH.encode()[:-2])
-    record = one(path)
+    record = one(written(tmp_path / f"cut.{ending}", ZH.encode()[:-2]))
     assert record.notes == (message("reader.cut_short"),)
     assert record.blocks[-1].lines[-1].text.endswith("医生须告知病人并记录血压")
 
@@ -94,20 +84,16 @@ def test_page_breaks_end_paragraphs_and_nothing_invisible_stays() -> None:
     assert encoding.clean("plain") == "plain"
 
 
-def test_paragraphs_keep_their_printed_lines() -> None:
+def test_headings_and_paragraphs_with_their_printed_lines() -> None:
     assert of("one\n  two  \n\n\nthree\n") == [("paragraph", 0, "one|two"), ("paragraph", 0, "three")]
-
-
-def test_headings() -> None:
     assert of("Title\n=====\nbody\nPart\n----\nmore") == [
         ("heading", 1, "Title"),
         ("paragraph", 0, "body"),
         ("heading", 2, "Part"),
         ("paragraph", 0, "more"),
     ]
-    assert [
-        level for _, level, _ in of("DOSAGE AND USE\ntext\n\n2.1 Adults\n\n第一章 总则\n\n一、适应证\n\n（二）用法")
-    ] == [*(2, 0, 2, 1, 2, 3)]
+    numbered = "DOSAGE AND USE\ntext\n\n2.1 Adults\n\n第一章 总则\n\n一、适应证\n\n（二）用法"
+    assert [level for _, level, _ in of(numbered)] == [2, 0, 2, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -124,30 +110,40 @@ def test_what_is_no_heading(line: str) -> None:
     assert all(kind == "paragraph" for kind, _, _ in of(f"{line}\n\nbody"))
 
 
-def test_titles(tmp_path: Path) -> None:
-    for content, title in (
-        ("Asthma in adults\n\nBody text here.", "Asthma in adults"),
-        ("第一章 总则\n正文。", "第一章 总则"),
-        ("This begins at once and is a sentence.\n\nMore.", "named"),
-        ("only one paragraph", "named"),
-    ):
-        path = tmp_path / "named.txt"
-        path.write_text(content, encoding="utf-8")
-        assert one(path).title == title
+@pytest.mark.parametrize(
+    ("name", "content", "title"),
+    [
+        ("named.txt", "Asthma in adults\n\nBody text here.", "Asthma in adults"),
+        ("named.txt", "第一章 总则\n正文。", "第一章 总则"),
+        ("named.txt", "This begins at once and is a sentence.\n\nMore.", "named"),
+        ("named.txt", "only one paragraph", "named"),
+        ("named.md", "# Fever `in` *adults*\n\ntext", "Fever in adults"),
+    ],
+)
+def test_titles(tmp_path: Path, name: str, content: str, title: str) -> None:
+    assert one(written(tmp_path / name, content)).title == title
 
 
-def test_a_file_without_text_is_refused(tmp_path: Path) -> None:
-    for name in ("empty.txt", "empty.md"):
-        (tmp_path / name).write_bytes(b" \n\x00\n")
-        with pytest.raises(InputError, match="no text"):
-            one(tmp_path / name)
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("empty.txt", " \n\x00\n", "no text"),
+        ("empty.md", " \n\x00\n", "no text"),
+        ("a.md", "---\nstatus: perhaps\n---\ntext", "status"),
+    ],
+)
+def test_a_file_without_text_or_with_a_status_nobody_knows_is_refused(
+    tmp_path: Path, name: str, content: str, why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        one(written(tmp_path / name, content))
 
 
 def test_markdown_golden() -> None:
     record = one(FIXTURES / "guideline.md")
     assert (record.title, record.edition, record.language) == ("Example guideline", "2023-06-01", "zh")
     assert (record.status, record.replaced_by) == ("superseded", "guideline-2025")
-    assert shape(record.blocks) == [
+    assert shape(record) == [
         ("heading", 1, "高血压"),
         ("paragraph", 0, "Begin low, go|slow; see the table."),
         ("paragraph", 0, "first item"),
@@ -161,43 +157,21 @@ def test_markdown_golden() -> None:
     ]
 
 
-def test_markdown_tables_in_english_and_ragged_rows() -> None:
+def test_markdown_tables_ragged_rows_and_what_is_no_front_matter(tmp_path: Path) -> None:
     table = "| Drug | Dose |\n|---|---|\n| *A* | 5 mg |\n| B |\n| C | 1 | extra |\n"
-    assert [text for _, _, text in shape(tuple(markdown.blocks_of(table)))] == [
-        "Drug: A; Dose: 5 mg",
-        "Drug: B",
-        "Drug: C; Dose: 1",
-    ]
-
-
-def test_markdown_without_front_matter_keeps_its_rule() -> None:
+    assert texts(one(written(tmp_path / "a.md", table))) == ["Drug: A; Dose: 5 mg", "Drug: B", "Drug: C; Dose: 1"]
     body = "---\nThis is a sentence.\n---\n\ntext"
     assert markdown.front_matter(body) == ({}, body)
     assert markdown.front_matter("---\ntitle: x: y\n---\nbody") == ({"title": "x: y"}, "body")
 
 
-def test_markdown_with_a_status_nobody_knows_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.md"
-    path.write_text("---\nstatus: perhaps\n---\ntext", encoding="utf-8")
-    with pytest.raises(InputError, match="status"):
-        one(path)
-
-
-def test_the_title_of_markdown_is_its_first_heading(tmp_path: Path) -> None:
-    path = tmp_path / "stem.md"
-    path.write_text("# Fever `in` *adults*\n\ntext", encoding="utf-8")
-    record = one(path)
-    assert record.title == "Fever in adults"
-    assert record.blocks[1] == Block("paragraph", (Line("text"),))
+FRENCH = "Le traitement de la pneumonie est donné pour cinq jours, sauf chez les patients qui ne vont pas."
 
 
 @pytest.mark.parametrize(
     ("prose", "language"),
     [
-        (
-            "Le traitement de la pneumonie est donné pour cinq jours, sauf chez les patients qui ne vont pas.",
-            "fr",
-        ),
+        (FRENCH, "fr"),
         ("Treat pneumonia for five days, and stop if the patient has had no fever for 48 hours.", "en"),
         ("肺炎的疗程为五天，体温正常48小时后停药。", "zh"),
         ("肺炎の治療は五日間とし、解熱後四十八時間で中止する。患者の状態を確認すること。", "und"),
@@ -214,10 +188,32 @@ def test_the_language_of_a_text_is_made_out_or_said_to_be_unknown(prose: str, la
 
 
 def test_a_page_marked_english_by_its_template_is_read_as_what_it_is() -> None:
-    from localmed.ingest.reading import _language
-
-    french = "Le traitement de la pneumonie est donné pour cinq jours, sauf chez les patients qui ne vont pas."
-    assert _language(french, "", "en")[0] == "fr"
-    language, notes = _language(french, "en", "")
+    assert _language(FRENCH, "", "en")[0] == "fr"
+    language, notes = _language(FRENCH, "en", "")
     assert (language, [note.code for note in notes]) == ("en", ["import.language_unlike"])
     assert _language("Amoxicillin 500 mg", "", "fr")[0] == "fr"
+
+
+# --- the date of an edition in a document's first lines --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "date"),
+    [
+        ("Version 2025-03-01", "2025-03-01"), ("2025年6月1日修订", "2025-06-01"),
+        ("Ward guideline AW-07. Version 3, issued 14 April 2025, review due April 2028.", "2025-04-14"),
+        ("Date: 6 June 2024. Second edition.", "2024-06-06"), ("Edition 2024", "2024"),
+        ("Issued 2021, revised 3 May 2024", "2024-05-03"), ("Next review: May 2029", ""),
+        ("复审日期：2028年3月1日", ""),
+        ("复审日期 2028-03-01 批准日期 2025-03-01", "2025-03-01"), ("2025年3月1日批准，2028年3月复审", "2025-03-01"),
+        ("A trial of 2019 followed 300 patients", ""), ("Call 2020 for help. Ward 12", "")
+    ],
+)  # fmt: skip
+def test_the_date_beside_a_word_of_editions(line: str, date: str) -> None:
+    assert stated_edition(("Title", line)) == date
+
+
+def test_a_document_gets_the_date_that_it_states(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"guide.md": "# Gout\n\nWard guide. Version 2025-03-01.\n\n## Dose\n\nGive 5 mg.\n"})
+    import_into(settings, corpus)
+    assert documents(settings)["guide.md"].edition == "2025-03-01"

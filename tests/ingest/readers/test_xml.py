@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,19 +13,16 @@ from localmed.domain import message
 from localmed.domain.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import medquad, pubmed
+from localmed.ingest.readers import pubmed
+from tests.ingest.readers.reading import FIXTURES, one, read, shape, texts, written
 from tests.words import pattern, phrase, said, words
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 PUBMED = FIXTURES / "pubmed_small.xml"
+MAPPING = FieldMapping()
 
 
 def articles(path: Path = PUBMED) -> dict[str, SourceRecord]:
-    return {item.key: item for item in pubmed.read(path, FieldMapping()) if isinstance(item, SourceRecord)}
-
-
-def shape(record: SourceRecord) -> list[tuple[str, str]]:
-    return [(block.kind, "|".join(line.text for line in block.lines)) for block in record.blocks]
+    return {item.key: item for item in pubmed.read(path, MAPPING) if isinstance(item, SourceRecord)}
 
 
 def test_pubmed_golden() -> None:
@@ -49,7 +47,17 @@ def test_pubmed_golden() -> None:
         notes=(message("reader.corrected"),),
     )
     assert (last.title, last.edition, last.publication_types) == ("Example Disease", "2021-06", ("Review",))
-    assert shape(last) == [("heading", "Diagnosis"), ("paragraph", "By looking.")]
+    assert shape(last) == [("heading", 2, "Diagnosis"), ("paragraph", 0, "By looking.")]
+    dates = {"90000002": "2009-12", "90000003": "2011", "90000004": "2020-02-29", "90000005": "2015-07"}
+    assert {key: records[key].edition for key in dates} == dates, "as precise as known"
+    notice, chinese = records["90000003"], records["90000005"]
+    assert texts(notice) == ["Notice of retraction: A finding that was not one."]
+    assert words(notice.notes) == ("no abstract",)
+    assert (texts(chinese), chinese.language) == (["No point was found."], "en")
+    assert any("(chi)" in note for note in words(chinese.notes))
+    faults = [item for item in read(PUBMED) if isinstance(item, Fault)]
+    assert [words(fault.where) for fault in faults] == ["article 5", "PMID 90000001", "DeleteCitation"]
+    assert "2 records" in words(faults[2].reason)
 
 
 def test_a_retracted_paper_is_withdrawn_and_its_notice_is_not() -> None:
@@ -62,126 +70,86 @@ def test_a_retracted_paper_is_withdrawn_and_its_notice_is_not() -> None:
     assert [records[key].status for key in ("90000001", "90000004", "90000006")] == ["", "", ""]
 
 
-@pytest.mark.parametrize(
-    ("title", "link", "kind"),
-    [("WITHDRAWN: A trial.", "", ""), ("Retracted: A trial.", "", ""), ("A trial.", "", "Retracted Publication")],
+ARTICLE = (
+    "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>{title}</ArticleTitle>"
+    "<PublicationTypeList><PublicationType>{kind}</PublicationType></PublicationTypeList></Article></MedlineCitation>"
+    "</PubmedArticle></PubmedArticleSet>"
 )
-def test_each_sign_of_a_retraction_is_enough(tmp_path: Path, title: str, link: str, kind: str) -> None:
-    content = (
-        "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article>"
-        f"<ArticleTitle>{title}</ArticleTitle><PublicationTypeList><PublicationType>{kind}</PublicationType>"
-        "</PublicationTypeList></Article></MedlineCitation></PubmedArticle></PubmedArticleSet>"
-    )
-    path = tmp_path / "one.xml"
-    path.write_text(content, encoding="utf-8")
-    assert articles(path)["1"].status == "withdrawn"
 
 
-def test_dates_as_precise_as_known() -> None:
-    records = articles()
-    assert [records[f"9000000{number}"].edition for number in (2, 3, 4, 5)] == [
-        "2009-12",
-        "2011",
-        "2020-02-29",
-        "2015-07",
-    ]
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [("WITHDRAWN: A trial.", ""), ("Retracted: A trial.", ""), ("A trial.", "Retracted Publication")],
+)
+def test_each_sign_of_a_retraction_is_enough(tmp_path: Path, title: str, kind: str) -> None:
+    assert one(written(tmp_path / "one.xml", ARTICLE.format(title=title, kind=kind))).status == "withdrawn"
 
 
-def test_articles_without_abstract_and_in_other_languages() -> None:
-    records = articles()
-    assert shape(records["90000003"]) == [("paragraph", "Notice of retraction: A finding that was not one.")]
-    assert words(records["90000003"].notes) == ("no abstract",)
-    assert shape(records["90000005"]) == [("paragraph", "No point was found.")]
-    assert records["90000005"].language == "en"
-    assert any("(chi)" in note for note in words(records["90000005"].notes))
-
-
-def test_pubmed_faults() -> None:
-    faults = [item for item in pubmed.read(PUBMED, FieldMapping()) if isinstance(item, Fault)]
-    assert [words(fault.where) for fault in faults] == ["article 5", "PMID 90000001", "DeleteCitation"]
-    assert "2 records" in words(faults[2].reason)
+def test_raised_figures_stay_raised(tmp_path: Path) -> None:
+    title = "Below 10<sup>9</sup>/L, 5 kg/m<sup>-2</sup>, the 4<sup>th</sup> CO<sub>2</sub>."
+    record = one(written(tmp_path / "one.xml", ARTICLE.format(title=title, kind="")))
+    assert record.title == "Below 10⁹/L, 5 kg/m⁻², the 4th CO2."
 
 
 def test_pubmed_gzipped_and_cut_off(tmp_path: Path) -> None:
-    zipped, cut, short = tmp_path / "a.xml.gz", tmp_path / "b.xml", tmp_path / "c.xml.gz"
-    zipped.write_bytes(gzip.compress(PUBMED.read_bytes()))
+    content = PUBMED.read_bytes()
+    zipped = written(tmp_path / "a.xml.gz", gzip.compress(content))
     assert readers.name_of(zipped) == "pubmed"
     assert articles(zipped) == articles()
-    content = PUBMED.read_bytes()
-    cut.write_bytes(content[: content.index(b"90000004</PMID>\n    <Article")])
-    items = pubmed.read(cut, FieldMapping())
-    assert [item.key for item in (next(items), next(items), next(items)) if isinstance(item, SourceRecord)][
-        -1
-    ] == "90000003"
+    items = pubmed.read(
+        written(tmp_path / "b.xml", content[: content.index(b"90000004</PMID>\n    <Article")]), MAPPING
+    )
+    assert [item.key for item in islice(items, 3) if isinstance(item, SourceRecord)][-1] == "90000003"
     with pytest.raises(InputError, match="broken XML at line"):
         next(items)
-    short.write_bytes(zipped.read_bytes()[:-40])
     with pytest.raises(InputError, match=r"its content is damaged|broken XML"):
-        list(pubmed.read(short, FieldMapping()))
+        read(written(tmp_path / "c.xml.gz", zipped.read_bytes()[:-40]))
 
 
 def test_pubmed_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "many.xml"
     article = "<PubmedArticle><MedlineCitation><Article/></MedlineCitation></PubmedArticle>"
-    path.write_text(f"<PubmedArticleSet>{article * 20_000}</PubmedArticleSet>", encoding="utf-8")
+    path = written(tmp_path / "many.xml", f"<PubmedArticleSet>{article * 20_000}</PubmedArticleSet>")
     tracemalloc.start()
-    count = sum(1 for _ in pubmed.read(path, FieldMapping()))
+    count = sum(1 for _ in pubmed.read(path, MAPPING))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 20_000
     assert peak < 1_000_000  # an emptied element that stays in its root takes ~100 bytes, all of them 2 MB
 
 
-def test_medquad_golden() -> None:
-    first, last = medquad.read(FIXTURES / "medquad_small.xml", FieldMapping())
+def test_medquad_in_its_vocabularies_with_and_without_questions(tmp_path: Path) -> None:
+    content = (FIXTURES / "medquad_small.xml").read_text("utf-8")
+    other = written(tmp_path / "other.xml", content.replace("Document", "DiseaseFile"))
+    first, last = read(FIXTURES / "medquad_small.xml")
     assert isinstance(first, SourceRecord)
     assert isinstance(last, SourceRecord)
+    assert read(other) == [first, last]
     assert (first.key, first.title, first.url) == ("0000001-1", "Example Disease", "topics/example-disease")
     assert first.identifiers == ("cui:C0000001", "cui:C0000002", "qid:0000001-1")
     assert shape(first) == [
-        ("heading", "What is (are) Example Disease ?"),
-        ("paragraph", "Key Points|- It is invented. - It can't be caught."),
-        ("paragraph", "It serves as an example."),
+        ("heading", 1, "What is (are) Example Disease ?"),
+        ("paragraph", 0, "Key Points|- It is invented. - It can't be caught."),
+        ("paragraph", 0, "It serves as an example."),
     ]
-    assert (last.key, shape(last)[-1]) == ("0000001-3", ("paragraph", "It ends with the test."))
-
-
-def test_medquad_without_questions_and_in_its_other_vocabularies(tmp_path: Path) -> None:
-    bare = medquad.read(FIXTURES / "medquad_small.xml", FieldMapping(options={"index_questions": False}))
+    assert (last.key, shape(last)[-1]) == ("0000001-3", ("paragraph", 0, "It ends with the test."))
+    bare = read(other, index_questions=False)
     assert all(isinstance(item, SourceRecord) and item.blocks[0].kind == "paragraph" for item in bare)
-    [lower] = medquad.read(FIXTURES / "medquad_lower.xml", FieldMapping())
-    assert isinstance(lower, SourceRecord)
+    lower = one(FIXTURES / "medquad_lower.xml")
     assert (lower.key, lower.title, lower.identifiers[0]) == ("0000009-1", "Other Disease", "cui:C0000009")
-    other = tmp_path / "other.xml"
-    content = (FIXTURES / "medquad_small.xml").read_text(encoding="utf-8")
-    other.write_text(content.replace("Document", "DiseaseFile"), encoding="utf-8")
-    assert readers.name_of(other) == readers.name_of(FIXTURES / "medquad_lower.xml") == "medquad"
-    assert len(list(medquad.read(other, FieldMapping()))) == 2
-
-
-def test_a_medquad_file_without_any_answer_is_reported_once(tmp_path: Path) -> None:
-    content = (FIXTURES / "medquad_small.xml").read_text(encoding="utf-8")
     emptied = content.replace("It ends with the test.", "").partition("Key Points")
-    path = tmp_path / "empty.xml"
-    path.write_text(emptied[0] + emptied[2][emptied[2].index("</Answer>") :], encoding="utf-8")
-    [fault] = medquad.read(path, FieldMapping())
+    empty = written(tmp_path / "empty.xml", emptied[0] + emptied[2][emptied[2].index("</Answer>") :])
+    [fault] = read(empty)
     assert isinstance(fault, Fault)
     assert words(fault.reason).startswith("all 3 answers are empty")
 
 
 @pytest.mark.parametrize(
-    "dtd",
-    [
-        '<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">',
-        '<!ENTITY b SYSTEM "file:///etc/hostname">',
-    ],
+    "dtd", ['<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">', '<!ENTITY b SYSTEM "file:///etc/hostname">']
 )
 def test_xml_attacks_are_refused(tmp_path: Path, dtd: str) -> None:
-    path = tmp_path / "attack.xml"
-    path.write_text(f"<!DOCTYPE PubmedArticleSet [{dtd}]><PubmedArticleSet><PMID>&b;</PMID></PubmedArticleSet>")
-    assert readers.name_of(path) == "pubmed"
+    attack = f"<!DOCTYPE PubmedArticleSet [{dtd}]><PubmedArticleSet><PMID>&b;</PMID></PubmedArticleSet>"
     with pytest.raises(InputError, match=pattern("reader.xml_refused.what")):
-        list(pubmed.read(path, FieldMapping()))
+        read(written(tmp_path / "attack.xml", attack))
 
 
 @pytest.mark.parametrize(
@@ -197,8 +165,7 @@ def test_xml_attacks_are_refused(tmp_path: Path, dtd: str) -> None:
     ],
 )
 def test_the_choice_of_a_reader(tmp_path: Path, name: str, content: bytes, reader: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
+    path = written(tmp_path / name, content)
     assert readers.name_of(path) == reader
     assert readers.name_of(path, "medquad") == "medquad"
 
@@ -215,26 +182,12 @@ def test_the_choice_of_a_reader(tmp_path: Path, name: str, content: bytes, reade
     ],
 )
 def test_what_no_reader_takes(tmp_path: Path, name: str, content: bytes, why: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
     with pytest.raises(InputError, match=why):
-        readers.name_of(path)
+        readers.name_of(written(tmp_path / name, content))
 
 
 def test_every_reader_named_can_be_loaded() -> None:
     assert set(readers.MODULES) == set(readers.VERSIONS)
     assert all(callable(readers.load(name)) for name in readers.VERSIONS if name != "pdf")
     with pytest.raises(InputError, match="no reader nothing"):
-        readers.choose(PUBMED, "nothing")
-
-
-def test_raised_figures_stay_raised(tmp_path: Path) -> None:
-    path = tmp_path / "one.xml"
-    path.write_text(
-        "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>"
-        "Below 10<sup>9</sup>/L, 5 kg/m<sup>-2</sup>, the 4<sup>th</sup> CO<sub>2</sub>.</ArticleTitle>"
-        "</Article></MedlineCitation>"
-        "</PubmedArticle></PubmedArticleSet>",
-        encoding="utf-8",
-    )
-    assert articles(path)["1"].title == "Below 10⁹/L, 5 kg/m⁻², the 4th CO2."
+        readers.name_of(PUBMED, "nothing")

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from localmed.ingest.ocr.gutters import Frame
 from localmed.ingest.readers.pdf.layout import Placed
 from localmed.ingest.readers.pdf.layout import rows as printed_rows
-from localmed.ingest.readers.pdf.text import Cell, CellOf, Frame, Piece, shown_box
+from localmed.ingest.readers.pdf.text import Cell, CellOf, Piece, shown_box
 
 SHORTEST_RULE = 12.0  # points; below it is an underline of a word or a tick box
 THIN = 3.0  # points; a filled rectangle thinner than this is a rule

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest.line_ends import JOINER
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, Working
+from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.pdf.grid import Grid, pieces_of
 from localmed.ingest.readers.pdf.layout import Placed, reading_order
 from localmed.ingest.readers.pdf.opening import cut_off, opened
@@ -237,7 +237,7 @@ class _Flow:
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | Working]:
     """Yield the one record of the PDF at ``path``; raise ``InputError`` if nothing of it can be used."""
-    bounds = mapping.options.get("bounds") or ReadBounds()
+    bounds = bounds_of(mapping)
     document = opened(path)
     count = document.page_count
     if count > bounds.pages:

@@ -28,6 +28,7 @@ import pymupdf
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.ingest.ocr import child as ocr
+from localmed.ingest.ocr.gutters import Frame
 from localmed.ingest.ocr.pages import TRIES, Failure, Ocr, Place, Scan, Seen
 from localmed.ingest.parsed import Working
 from localmed.ingest.readers.pdf.grid import (
@@ -41,7 +42,7 @@ from localmed.ingest.readers.pdf.grid import (
 )
 from localmed.ingest.readers.pdf.layout import Placed
 from localmed.ingest.readers.pdf.page import FOREIGN, NO_TEXT, ODD, REASONS, UNTRUE, Page, is_odd
-from localmed.ingest.readers.pdf.text import Frame, Piece, around, cleaned, confidence, is_cjk, rounded
+from localmed.ingest.readers.pdf.text import Piece, around, cleaned, confidence, is_cjk, rounded
 
 # --- whether a text layer says what is printed ------------------------------------------------------------------------
 

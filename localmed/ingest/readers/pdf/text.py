@@ -23,7 +23,7 @@ from typing import Any
 import pymupdf
 
 from localmed.domain import Box
-from localmed.ingest.ocr.gutters import gutters
+from localmed.ingest.ocr.gutters import Frame, gutters
 from localmed.ingest.readers.pdf.layout import Placed
 
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
@@ -81,8 +81,6 @@ _ACCENTS = dict(
     zip("`´ˆ˜¨˚ˇ¸˘˙˝˛¯", "\u0300\u0301\u0302\u0303\u0308\u030a\u030c\u0327\u0306\u0307\u030b\u0328\u0304", strict=True)
 )
 _BULLET = re.compile(r"^([•▪●■□❑☐☑✓➢◦◆►])(?=[^\W_])")
-
-Frame = tuple[float, float, float, float]  # x0, y0, x1, y1
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,17 +39,33 @@ def lines(page: Any, x: float, y: float, texts: Sequence[str], size: float = 10,
     return y
 
 
+Run = tuple[float, float, Sequence[str]] | tuple[float, float, Sequence[str], float, str]  # place, lines, size, font
+
+
+def printed(path: Path, *pages: Sequence[Run], width: float = 600, height: float = 400) -> Path:
+    """A file of ``pages``, each of lines one below the other at their places."""
+    document = pymupdf.open()
+    for runs in pages:
+        page = document.new_page(width=width, height=height)
+        for run in runs:
+            lines(page, *run)
+    return save(document, path)
+
+
 def two_columns(path: Path) -> Path:
     """A full-width heading, two columns, a full-width heading between, two columns again."""
-    document = pymupdf.open()
-    page = document.new_page(width=600, height=800)
-    page.insert_text((60, 80), "Treatment of otitis media in primary care, a guideline", fontsize=18)
-    lines(page, 310, 130, RIGHT)  # printed first, so that the order in the file is not the order on the page
-    lines(page, 60, 130, LEFT)
-    page.insert_text((60, 260), "What to do when the first treatment fails to work", fontsize=18)
-    lines(page, 310, 300, [text.replace("Azithromycin", "Ceftriaxone") for text in RIGHT])
-    lines(page, 60, 300, [text.replace("Amoxicillin", "Cefuroxime") for text in LEFT])
-    return save(document, path)
+    runs: list[Run] = [
+        (60, 80, ["Treatment of otitis media in primary care, a guideline"], 18, "helv"),
+        (310, 130, RIGHT),  # printed first, so that the order in the file is not the order on the page
+        (60, 130, LEFT),
+        (60, 260, ["What to do when the first treatment fails to work"], 18, "helv"),
+        (310, 300, [text.replace("Azithromycin", "Ceftriaxone") for text in RIGHT]),
+        (60, 300, [text.replace("Amoxicillin", "Cefuroxime") for text in LEFT]),
+    ]
+    return printed(path, runs, height=800)
+
+
+EDGES = (50, 180, 280, 430)
 
 
 def table(path: Path) -> Path:
@@ -58,24 +74,33 @@ def table(path: Path) -> Path:
     rows = [(f"medicine {number}", f"{number}00 mg", f"every {number} hours") for number in range(1, 9)]
     first = document.new_page(width=500, height=400)
     first.insert_text((50, 40), "Table 1 Doses", fontsize=10)
-    ruled(first, 60, [("Medicine", "Dose", "Interval"), *rows[:4]], header=True)
+    ruled(first, 60, [("Medicine", "Dose", "Interval"), *rows[:4]])
     second = document.new_page(width=500, height=400)
-    ruled(second, 40, rows[4:], header=False)
+    ruled(second, 40, rows[4:], bold=())
     second.insert_text((50, 300), "Doses are for adults with normal renal function.", fontsize=10)
     return save(document, path)
 
 
-def ruled(page: Any, top: float, rows: Sequence[Sequence[str]], header: bool) -> None:
-    """Print a ruled table of three columns."""
-    edges = (50, 180, 280, 430)
-    for number in range(len(rows) + 1):
+def ruled(
+    page: Any,
+    top: float,
+    rows: Sequence[Sequence[str]],
+    bold: Sequence[int] = (0,),
+    edges: Sequence[float] = EDGES,
+    upright: bool = True,
+) -> None:
+    """Print a ruled table; a row of one cell covers it. Without ``upright`` rules it has three level ones."""
+    for number in range(len(rows) + 1) if upright else (0, len(bold), len(rows)):
         page.draw_line((edges[0], top + 20 * number), (edges[-1], top + 20 * number))
-    for edge in edges:
-        page.draw_line((edge, top), (edge, top + 20 * len(rows)))
     for number, row in enumerate(rows):
+        y = top + 20 * number
+        for edge in (edges if len(row) > 1 else (edges[0], edges[-1])) if upright else ():
+            page.draw_line((edge, y), (edge, y + 20))
         for edge, text in zip(edges, row, strict=False):
-            font = "hebo" if header and not number else "helv"
-            page.insert_text((edge + 4, top + 20 * number + 14), text, fontsize=10, fontname=font)
+            font, several = "hebo" if number in bold else "helv", text.count("\n") > 0
+            for at, line in enumerate(text.split("\n")):  # several lines are small enough for one row
+                place = (edge + 4, y + 8 + 8 * at if several else y + 14)
+                page.insert_text(place, line, fontsize=7 if several else 10, fontname=font)
 
 
 def journal_table(path: Path) -> Path:
@@ -84,17 +109,15 @@ def journal_table(path: Path) -> Path:
     page = document.new_page(width=500, height=400)
     for height in (60, 80, 146):
         page.draw_line((50, height), (450, height))
-    rows = [
-        ("Drug", "Events (%)", "Placebo (%)"),
-        ("Apixaban", "12 (1.4)", "19 (2.2)"),
-        ("Warfarin", "31 (3.6)", "19 (2.2)"),
-    ]
-    for row, y in zip(rows, (74, 100, 120), strict=True):
+    rows = {
+        74: ("Drug", "Events (%)", "Placebo (%)"),
+        100: ("Apixaban", "12 (1.4)", "19 (2.2)"),
+        120: ("Warfarin", "31 (3.6)", "19 (2.2)"),
+        140: ("Rivaroxaban", "14 (1.6)", "19 (2.2)"),
+    }
+    for y, row in rows.items():
         for x, text in zip((60, 200, 330), row, strict=True):
             page.insert_text((x, y), text, fontsize=10)
-    page.insert_text((60, 140), "Rivaroxaban", fontsize=10)
-    page.insert_text((200, 140), "14 (1.6)", fontsize=10)
-    page.insert_text((330, 140), "19 (2.2)", fontsize=10)
     return save(document, path)
 
 

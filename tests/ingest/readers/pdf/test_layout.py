@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pymupdf
 import pytest
@@ -13,16 +11,15 @@ import pytest
 from localmed.domain import Box
 from localmed.ingest import line_ends
 from localmed.ingest.chunking import text_of
-from localmed.ingest.parsed import Line
 from localmed.ingest.readers.pdf.grid import Grid, as_tables
 from localmed.ingest.readers.pdf.paragraphs import paragraphs
 from localmed.ingest.readers.pdf.tables import Carry, lost_cells, lost_notes, table_blocks
-from localmed.ingest.readers.pdf.text import Cell, Piece, cleaned, set_together
+from localmed.ingest.readers.pdf.text import Cell, Piece, set_together
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
 from tests.words import said, words
 
-EDGES = (50.0, 180.0, 280.0, 430.0)
+DOSES = [("Medicine", "Dose", "Interval"), ("apixaban", "5 mg", "12 hours"), ("warfarin", "3 mg", "24 hours")]
 
 
 def texts(path: Path, kind: str = "") -> list[str]:
@@ -30,43 +27,16 @@ def texts(path: Path, kind: str = "") -> list[str]:
     return [text_of(block.lines)[0] for block in read_one(path).blocks if not kind or block.kind == kind]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "whole"),
-    [
-        ("infec-", "tion control", "infection control"),
-        ("pre-", "and postoperative", "pre- and postoperative"),
-        ("COVID-", "19", "COVID-19"),
-        ("give 5–", "10 mg", "give 5–10 mg"),
-        ("2.5 mg/", "kg", "2.5 mg/kg"),
-        ("see https://", "www.example.org.", "see https://www.example.org."),
-        ("see http://www.example.", "org/a.", "see http://www.example.org/a."),
-        ("see http://www.example.org/", "and ask", "see http://www.example.org/ and ask"),
-        ("(http://www.example.org/)", "及其", "(http://www.example.org/) 及其"),
-        ("脂肪≥", "40%", "脂肪≥40%"),
-        ("高血压", "患者", "高血压患者"),
-        ("non-" + line_ends.JOINER, "invasive", "non-invasive"),
-    ],
-)
-def test_two_lines_become_one_text(first: str, second: str, whole: str) -> None:
-    assert text_of([Line(first), Line(second)])[0] == whole
-
-
 def test_a_hyphen_stays_where_the_document_writes_the_word_with_it(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    make.lines(
-        document.new_page(width=300, height=400),
-        40,
-        60,
-        [
-            "A non-invasive test of the body is done on clean",
-            "skin. Where that fails a second non-",
-            "invasive test follows, at a contaminated or clean-",
-            "body site. The infection is treated, and each infec-",
-            "tion is reported at once; haemo-",
-            "dialysis goes on as it was planned before.",
-        ],
-    )
-    (text,) = texts(make.save(document, tmp_path / "hyphens.pdf"))
+    lines = [
+        "A non-invasive test of the body is done on clean",
+        "skin. Where that fails a second non-",
+        "invasive test follows, at a contaminated or clean-",
+        "body site. The infection is treated, and each infec-",
+        "tion is reported at once; haemo-",
+        "dialysis goes on as it was planned before.",
+    ]
+    (text,) = texts(make.printed(tmp_path / "hyphens.pdf", [(40, 60, lines)], width=300))
     assert "second non-invasive test" in text
     assert "clean-body site" in text
     assert "each infection is" in text
@@ -116,13 +86,10 @@ def test_a_footer_is_not_joined_with_the_header_of_the_next_page(tmp_path: Path)
 
 
 def test_a_footnote_goes_on_at_the_foot_of_the_next_column(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=600, height=400)
-    make.lines(page, 50, 60, make.LEFT)
-    make.lines(page, 50, 150, ["1 The limit depends on the weight of the child and on"], size=8)
-    make.lines(page, 310, 60, make.RIGHT)
-    make.lines(page, 310, 150, ["the renal function, and is halved below a clearance of 30.", "2 In capsules."], size=8)
-    read = texts(make.save(document, tmp_path / "notes.pdf"))
+    first = ["1 The limit depends on the weight of the child and on"]
+    second = ["the renal function, and is halved below a clearance of 30.", "2 In capsules."]
+    notes: list[make.Run] = [(50, 150, first, 8, "helv"), (310, 150, second, 8, "helv")]
+    read = texts(make.printed(tmp_path / "notes.pdf", [(50, 60, make.LEFT), (310, 60, make.RIGHT), *notes]))
     assert any("weight of the child and on the renal function" in text for text in read)
 
 
@@ -137,71 +104,40 @@ def test_accents_printed_over_letters_become_part_of_them(tmp_path: Path) -> Non
     assert texts(make.save(document, tmp_path / "accents.pdf")) == ["Méniere disease"]
 
 
-@pytest.mark.parametrize(
-    ("raw", "clean"), [("■2. Dose", "■ 2. Dose"), ("❑Critical", "❑ Critical"), ("□是", "□是"), ("• item", "• item")]
-)
-def test_a_bullet_stands_apart_from_its_word(raw: str, clean: str) -> None:
-    assert cleaned(raw) == clean
-
-
-def _table(page: Any, top: float, rows: Sequence[Sequence[str]], bold: int, ruled: bool = True) -> None:
-    """``rows`` of 20 points each, the first ``bold`` of them set as headers."""
-    levels = range(len(rows) + 1) if ruled else [0, *([bold] if bold else []), len(rows)]
-    for level in levels:
-        page.draw_line((EDGES[0], top + 20 * level), (EDGES[-1], top + 20 * level))
-    for edge in EDGES if ruled else ():
-        page.draw_line((edge, top), (edge, top + 20 * len(rows)))
-    for number, row in enumerate(rows):
-        for edge, text in zip(EDGES, row, strict=False):
-            font = "hebo" if number < bold else "helv"
-            page.insert_text((edge + 4, top + 20 * number + 14), text, fontsize=10, fontname=font)
-
-
 @pytest.mark.slow
 def test_a_table_without_upright_rules_goes_on_without_its_header(tmp_path: Path) -> None:
     document = pymupdf.open()
     rows = [(f"medicine {number}", f"{number}00 mg", f"every {number} hours") for number in range(1, 9)]
-    _table(document.new_page(width=500, height=400), 60, [("Medicine", "Dose", "Interval"), *rows[:4]], 1, ruled=False)
-    _table(document.new_page(width=500, height=400), 60, rows[4:], 0, ruled=False)
+    make.ruled(document.new_page(width=500, height=400), 60, [DOSES[0], *rows[:4]], upright=False)
+    make.ruled(document.new_page(width=500, height=400), 60, rows[4:], bold=(), upright=False)
     assert texts(make.save(document, tmp_path / "open.pdf")) == [
         f"Medicine: medicine {number}; Dose: {number}00 mg; Interval: every {number} hours" for number in range(1, 9)
     ]
 
 
-def test_text_between_rules_as_wide_as_a_table_before_is_not_its_rest(tmp_path: Path) -> None:
+def test_prose_and_other_columns_between_rules_as_wide_are_not_the_rest_of_a_table(tmp_path: Path) -> None:
     document = pymupdf.open()
-    rows = [("Medicine", "Dose", "Interval"), ("apixaban", "5 mg", "12 hours"), ("warfarin", "3 mg", "24 hours")]
-    _table(document.new_page(width=500, height=400), 60, rows, 1, ruled=False)
-    page = document.new_page(width=500, height=400)
-    for level in (60, 120):
-        page.draw_line((EDGES[0], level), (EDGES[-1], level))
-    make.lines(page, 60, 80, ["Doses are for adults with normal renal function, and are", "halved in all others."])
-    read = texts(make.save(document, tmp_path / "prose.pdf"))
-    assert read[-1] == "Doses are for adults with normal renal function, and are halved in all others."
-
-
-def test_columns_elsewhere_are_not_the_rest_of_a_table(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    rows = [("Medicine", "Dose", "Interval"), ("apixaban", "5 mg", "12 hours"), ("warfarin", "3 mg", "24 hours")]
-    _table(document.new_page(width=500, height=400), 60, rows, 1, ruled=False)
-    page = document.new_page(width=500, height=400)
-    for level in (60, 100):
-        page.draw_line((EDGES[0], level), (EDGES[-1], level))
-    for y, row in (
-        (74, ("Ward of the first floor", "open", "Monday")),
-        (94, ("Ward of the second floor", "shut", "Friday")),
-    ):
+    for _ in range(4):
+        document.new_page(width=500, height=400)
+    pages = list(document)
+    for table, page, height in ((*pages[:2], 60), (*pages[2:], 40)):
+        make.ruled(table, 60, DOSES, upright=False)
+        for level in (60, 60 + height):
+            page.draw_line((make.EDGES[0], level), (make.EDGES[-1], level))
+    make.lines(pages[1], 60, 80, ["Doses are for adults with normal renal function, and are", "halved in others."])
+    for y, row in ((74, ("Ward of the first floor", "open", "Monday")), (94, ("Ward of the second", "shut", "Friday"))):
         for x, text in zip((90, 240, 370), row, strict=True):
-            page.insert_text((x, y), text, fontsize=10)
-    assert not any("Dose" in text for text in texts(make.save(document, tmp_path / "elsewhere.pdf"))[2:])
+            pages[3].insert_text((x, y), text, fontsize=10)
+    read = texts(make.save(document, tmp_path / "prose.pdf"))
+    assert "Doses are for adults with normal renal function, and are halved in others." in read
+    assert sum("Dose:" in text for text in read) == 4
 
 
 def test_a_new_header_over_an_empty_column_is_not_lost(tmp_path: Path) -> None:
     document = pymupdf.open()
-    first = [("Medicine", "Dose", "Interval"), ("apixaban", "5 mg", "12 hours"), ("warfarin", "3 mg", "24 hours")]
     second = [("Test", "Done on", "Result"), ("sodium", "Monday", ""), ("potassium", "Friday", "")]
-    _table(document.new_page(width=500, height=400), 60, first, 1)
-    _table(document.new_page(width=500, height=400), 60, second, 1)
+    for table in (DOSES, second):
+        make.ruled(document.new_page(width=500, height=400), 60, table)
     rows = texts(make.save(document, tmp_path / "form.pdf"), "row")
     assert any("Result" in text for text in rows)
     assert "Test: potassium; Done on: Friday" in rows
@@ -215,11 +151,11 @@ def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:
         (100, ("gloves", "yes", "")),
         (120, ("gowns", "no", "")),
     ):
-        for left, right, text in zip(EDGES, EDGES[1:], row, strict=False):
+        for left, right, text in zip(make.EDGES, make.EDGES[1:], row, strict=False):
             page.draw_rect((left, y, right, y + 20))
             page.insert_text((left + 4, y + 14), text, fontsize=10, fontname="hebo" if y == 60 else "helv")
-    page.draw_rect((EDGES[0], 80, EDGES[-1], 100))
-    page.insert_text((EDGES[0] + 4, 94), "Protective equipment", fontsize=10)
+    page.draw_rect((make.EDGES[0], 80, make.EDGES[-1], 100))
+    page.insert_text((make.EDGES[0] + 4, 94), "Protective equipment", fontsize=10)
     path = make.save(document, tmp_path / "checklist.pdf")
     assert any("Areas for improvement" in text for text in texts(path, "row"))
     assert not any("table cell" in note for note in words(read_one(path).notes))
@@ -234,7 +170,7 @@ def test_a_table_without_rules_under_a_bold_header(tmp_path: Path) -> None:
         ("aspirin", "75 mg", "daily"),
     ]
     for number, row in enumerate([("Medicine", "Dose", "Interval"), *rows]):
-        for x, text in zip(EDGES, row, strict=False):
+        for x, text in zip(make.EDGES, row, strict=False):
             page.insert_text((x, 60 + 14 * number), text, fontsize=10, fontname="helv" if number else "hebo")
     make.lines(page, 50, 150, ["Doses are for adults with normal renal function, and are", "halved in all others."])
     assert texts(make.save(document, tmp_path / "bare.pdf")) == [
@@ -244,17 +180,11 @@ def test_a_table_without_rules_under_a_bold_header(tmp_path: Path) -> None:
 
 
 def test_headings_side_by_side_over_columns_of_prose_are_no_table(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=900, height=400)
+    runs: list[make.Run] = []
     for x, word in ((50, "First"), (335, "Second"), (620, "Third")):
-        page.insert_text((x, 60), f"{word} part", fontsize=10, fontname="hebo")
-        make.lines(
-            page,
-            x,
-            76,
-            [f"The {word.lower()} column begins with this line of text,", "and goes on in the next one."] * 4,
-        )
-    assert not texts(make.save(document, tmp_path / "columns.pdf"), "row")
+        prose = [f"The {word.lower()} column begins with this line of text,", "and goes on in the next one."] * 4
+        runs += [(x, 60, [f"{word} part"], 10, "hebo"), (x, 76, prose)]
+    assert not texts(make.printed(tmp_path / "columns.pdf", runs, width=900), "row")
 
 
 def test_items_of_a_chinese_cell_stay_apart_and_broken_ones_do_not(tmp_path: Path) -> None:
@@ -322,20 +252,14 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
 def test_two_tables_of_one_page_have_cells_of_their_own(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = document.new_page(width=500, height=400)
-    make.ruled(page, 40, [("Medicine", "Dose", "Interval"), ("aspirin", "75 mg", "once a day")], header=True)
-    make.ruled(page, 160, [("Food", "Salt", "Portions"), ("bread", "1 g", "as often as wanted")], header=True)
+    make.ruled(page, 40, [("Medicine", "Dose", "Interval"), ("aspirin", "75 mg", "once a day")])
+    make.ruled(page, 160, [("Food", "Salt", "Portions"), ("bread", "1 g", "as often as wanted")])
     record = read_one(make.save(document, tmp_path / "two.pdf"))
     assert [text_of(block.lines)[0] for block in record.blocks] == [
         "Medicine: aspirin; Dose: 75 mg; Interval: once a day",
         "Food: bread; Salt: 1 g; Portions: as often as wanted",
     ]
     assert record.notes == ()
-
-
-@pytest.mark.slow
-def test_tables_of_other_tests_lose_nothing(tmp_path: Path) -> None:
-    for build in (make.table, make.journal_table, make.chinese):
-        assert not any("table cell" in note for note in words(read_one(build(tmp_path / "table.pdf")).notes))
 
 
 def test_a_face_that_is_drawn_in_many_fonts_breaks_no_sentence() -> None:
@@ -368,12 +292,12 @@ def test_a_raised_figure_is_read_where_room_was_left_for_it(tmp_path: Path) -> N
 
 
 def test_a_bold_date_or_word_on_a_line_of_its_own_is_no_heading(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page()
-    make.lines(page, 50, 60, ["Measure the pressure in both arms when you see somebody for the first time, while"])
-    make.lines(page, 50, 73, ["and"], font="hebo")
-    make.lines(page, 50, 86, ["Repeat it a week later if the difference between the arms is more than 15 mmHg."])
-    make.lines(page, 50, 99, ["[2019, amended 2022]"], font="hebo")
-    make.lines(page, 50, 130, ["Treatment"], font="hebo")
-    make.lines(page, 50, 143, make.LEFT)
-    assert texts(make.save(document, tmp_path / "bold.pdf"), "heading") == ["Treatment"]
+    runs: list[make.Run] = [
+        (50, 60, ["Measure the pressure in both arms when you see somebody for the first time, while"]),
+        (50, 73, ["and"], 10, "hebo"),
+        (50, 86, ["Repeat it a week later if the difference between the arms is more than 15 mmHg."]),
+        (50, 99, ["[2019, amended 2022]"], 10, "hebo"),
+        (50, 130, ["Treatment"], 10, "hebo"),
+        (50, 143, make.LEFT),
+    ]
+    assert texts(make.printed(tmp_path / "bold.pdf", runs), "heading") == ["Treatment"]
