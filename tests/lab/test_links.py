@@ -145,7 +145,7 @@ def test_word_for_word_and_empty_evidence_need_no_judge(task: LinkInput, verbati
 @pytest.mark.parametrize(
     ("texts", "gold", "consistency", "correctness"),
     [
-        (("Zinc helps.", "Zinc not helps."), "Zinc helps.", 0.0, 0.0),
+        (("Zinc helps.", "Zinc not helps.", "Honey cures."), "Honey cures.", 0.0, 0.0),
         (("Zinc helps.", "Honey helps."), "Honey helps.", 1.0, 1.0),
         (("Zinc helps.", "Honey helps."), "Rest helps.", 1.0, 0.0),
         (("Zinc helps.", "Honey helps."), "", 1.0, None),
