@@ -217,7 +217,7 @@ def doubled(sheet: Sheet, right: float, down: float, by_word: bool = False) -> A
     return plain(replace_lines(sheet, again), onto=document)
 
 
-def spaced(sheet: Sheet, count: int, gap: int) -> Any:
+def spaced(sheet: Sheet, gap: int) -> Any:
     """Columns of a typewriter page: each row one string, columns ``gap`` blanks apart."""
     rows: dict[float, list[str]] = {}
     for _, y, text in sorted(sheet.lines, key=lambda line: (line[1], line[0])):
@@ -280,7 +280,7 @@ def held() -> Iterator[Case]:
     yield case("columns-three", "columns", columns(replace(en, size=8), english, 3, 8, 26, True), plain)
     yield case("columns-two-zh", "columns", columns(replace(zh, size=9), chinese, 2, 8, 24, True), plain)
     typewriter = columns(Look("en", "cour", 7, 640, 420), english[6:], 3, 40, 18)
-    yield case("columns-typed-three", "columns", typewriter, lambda sheet: spaced(sheet, 3, 2))
+    yield case("columns-typed-three", "columns", typewriter, lambda sheet: spaced(sheet, 2))
     yield case("columns-scan-zh", "columns", columns(replace(zh, size=9), chinese[4:], 2, 9, 20), pictured)
 
 
