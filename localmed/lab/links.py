@@ -27,8 +27,7 @@ from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.domain import AnswerStatus, Message, Passage, SearchFilter, digest, message
 from localmed.domain.errors import InputError
 from localmed.lab import link_eval, measures, plot, reporting, sets
-from localmed.lab.link_counts import METRICS, LinkCounts
-from localmed.lab.link_eval import MOST_COMPARED, VALID_FROM, LinkInput, LinkSource, LinkStatement
+from localmed.lab.link_eval import METRICS, MOST_COMPARED, VALID_FROM, LinkCounts, LinkInput, LinkSource, LinkStatement
 from localmed.lab.reporting import ROWS, Report, Table
 from localmed.lab.rows import Rows
 from localmed.lab.sets import Question, text_of

@@ -11,7 +11,7 @@ Fusion is reciprocal rank fusion (Cormack, Clarke & Büttcher 2009) at two level
 from. Each index gives two rankings: its passages, and their documents by best passage. A passage scores the sum of
 ``weight / (k + rank)`` over all of them. Passages of one document otherwise crowd the list and push the right document
 of the other index down: on MedQuAD's known items the second level raised MRR@10 by 0.07 on the questions it was chosen
-on (held-out figures, and what is known of that sample: tests/benchmarks/RESULTS.md).
+on (docs/experiments.md).
 
 The first fused passages are then ordered by the sentence, in its context of title and headings, that is nearest to the
 question, with the fused score and the share of the question's rare words that the passage holds beside it. A telephone
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 #
 # The order is by the reranker's score together with the lexical and the fused one, each made comparable over the
 # passages at hand (mean 0, deviation 1). The lexical score is what a reranker by meaning lacks: rare words that are the
-# same. The weights were chosen on MedQuAD's tuning questions (tests/benchmarks/RESULTS.md). A passage that has a phrase
-# of the question word for word stays at least where words ranked it. Passages further down keep their places.
+# same. The weights were chosen on MedQuAD's tuning questions (docs/experiments.md). A passage that has a phrase of the
+# question word for word stays at least where words ranked it. Passages further down keep their places.
 
 PHRASE = 5  # words (pairs of Chinese characters) in a row that a passage has as the question has them
 CONTENT = 3  # of them at least are no filler

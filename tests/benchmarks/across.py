@@ -1,11 +1,7 @@
-"""Questions in one language over guidelines in the other: is the right document among the first five?
-
-python -m tests.benchmarks.across FOLDER   (documents and cross.toml)
-"""
+"""Questions in one language over guidelines in the other (``cross.toml``): is the right document among five?"""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +31,7 @@ def among(session: Session, question: dict[str, Any]) -> bool:
 def rows(folder: Path, work: Path) -> Iterator[Row]:
     """The rows of the questions of ``folder`` that have an answer."""
     with opened(Settings(Path(tempfile.mkdtemp(dir=work)))) as session:
-        imported(session, Path(tempfile.mkdtemp(dir=work)), folder)
+        imported(session, folder)
         for language, name in (("en", "English"), ("zh", "Chinese")):
             own = [one for one in questions("cross", folder) if one["language"] == language and one["answerable"]]
             found = sum(among(session, one) for one in own)
@@ -44,11 +40,5 @@ def rows(folder: Path, work: Path) -> Iterator[Row]:
 
 
 def run(place: Place) -> list[Row]:
-    """The sets that lie here and beside the ward questions, each over a fresh library; all are spent."""
-    folders = sorted({path.parent for path in HERE.glob("*/**/cross.toml")})
-    return [row for folder in folders for row in rows(folder, place.work)]
-
-
-if __name__ == "__main__":
-    for row in rows(Path(sys.argv[1]), Path(tempfile.mkdtemp())):
-        print(row.what, "|", row.measured)
+    """The sets that lie beside the ward questions, each over a fresh library; all are spent."""
+    return [row for path in sorted(HERE.glob("*/cross.toml")) for row in rows(path.parent, place.work)]

@@ -22,13 +22,11 @@ from pathlib import Path
 
 from localmed.config import Settings
 from localmed.domain.ports import Embedder
-from localmed.ingest import manifest
 from localmed.models.e5 import E5, Uncentred
 from localmed.safety.prompt_injection import has_injection
-from localmed.site import importing
 from localmed.text.language import detect, sentences
 from tests.benchmarks.common import Place, Row, library, met
-from tests.benchmarks.sections import MANIFEST
+from tests.benchmarks.sections import imported
 from tests.fakes import opened
 
 DOCUMENTS = 250  # of MedQuAD, drawn with ``SEED``
@@ -54,13 +52,10 @@ class Text:
 
 def guidelines(data: Path) -> Iterator[str]:
     """The passages of the PDFs of guidelines, and the paragraphs of a protocol in both languages."""
-    with tempfile.TemporaryDirectory() as folder:
-        described = Path(folder) / "manifest.toml"
-        described.write_text(MANIFEST, "utf-8")
-        paths = sorted((*data.glob("pdf_en/*.pdf"), *data.glob("pdf_zh/*.pdf")))
-        with opened(Settings(Path(folder) / "data")) as session:
-            importing.import_paths(session, paths, manifest.load(described))
-            yield from (passage.text for passage in library(session).lexical.all_passages())
+    paths = sorted((*data.glob("pdf_en/*.pdf"), *data.glob("pdf_zh/*.pdf")))
+    with tempfile.TemporaryDirectory() as folder, opened(Settings(Path(folder))) as session:
+        imported(session, paths, starter=False)
+        yield from (passage.text for passage in library(session).lexical.all_passages())
     for line in (data / "zh_en_protocol" / "paragraphs.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         yield from (row["zh"], row["en"])

@@ -21,16 +21,15 @@ import numpy as np
 from localmed.config import Settings
 from localmed.domain import Collection, Kind, SearchFilter
 from localmed.domain.ports import EncoderIdentity
-from localmed.ingest import manifest
 from localmed.ingest.manifest import Manifest
 from localmed.lab import measures
 from localmed.models.e5 import E5
 from localmed.site import importing
 from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row, met
+from tests.benchmarks.sections import import_starter
 from tests.fakes import opened
 
-CORPORA = Path(__file__).parents[2] / "corpora"
 TITLES = {"zh": "新型冠状病毒肺炎诊疗方案", "en": "Diagnosis and treatment protocol for novel coronavirus pneumonia"}
 QUESTIONS = Path(__file__).parent / "zh_known"
 WAYS = ("words alone", "e5 fused")
@@ -65,9 +64,7 @@ def questions(half: str) -> list[dict[str, Any]]:
 
 def build(session: Session, place: Place) -> None:
     """Import the starter corpus and the protocol in both languages."""
-    for file in sorted(CORPORA.glob("starter-*.toml")):
-        described = manifest.load(file)
-        importing.import_paths(session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], described)
+    import_starter(session)
     folder = Path(tempfile.mkdtemp(dir=place.work))
     for name, title in TITLES.items():
         (folder / f"protocol-{name}.md").write_text(protocol(place, name, title), "utf-8")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
 import tarfile
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +35,7 @@ class Place:
 
     data: Path
     work: Path
+    every: int = 1  # of MedQuAD's files is imported
 
     def medquad(self) -> Path:
         """The unpacked MedQuAD records."""
@@ -50,16 +49,6 @@ class Place:
 def met(condition: bool) -> str:
     """For ``Row.met``."""
     return "yes" if condition else "**no**"
-
-
-def timed(call: Callable[[], object], runs: int = 5) -> float:
-    """The median wall seconds of ``runs`` calls."""
-    seconds = []
-    for _ in range(runs):
-        began = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

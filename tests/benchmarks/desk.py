@@ -1,13 +1,12 @@
-"""The ward's desk in Debian's Chromium: keys and clicks of ten tasks, small print, layout shift, first paint, axe.
+"""The ward's desk in Debian's Chromium: keys and clicks of ten tasks, layout shift, axe.
 
 Each task begins at the first page, signed in. Letters that are typed into a field are not counted; a key is a press of
-Enter, Esc, an arrow, Tab or "/". ``BEFORE`` was counted by hand on the version before, "none" where it could not be
-done. A task's steps are done here: one that does not lead to what it waits for fails the benchmark.
+Enter, Esc, an arrow, Tab or "/". A task's steps are done here: one that does not lead to what it waits for fails the
+benchmark.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,15 +21,12 @@ from tests.benchmarks.window import library
 from tests.web.conftest import ARGUMENTS, CHROMIUM, Clients, Window, make_accounts, served
 
 QUESTION = "What is the blood pressure target for most adults with hypertension?"
-SMALL = "p.hint, span.hint, .hint, .faint, footer p, main p.about:not(.card p, .source p)"
-PAINT = """() => new Promise((done) => {
-    const found = { shift: 0, largest: 0, first: 0 };
-    const watch = (type, note) => new PerformanceObserver((list) => list.getEntries().forEach(note))
-        .observe({ type, buffered: true });
-    watch("layout-shift", (one) => { if (!one.hadRecentInput) found.shift += one.value; });
-    watch("largest-contentful-paint", (one) => { found.largest = one.startTime; });
-    watch("paint", (one) => { if (one.name === "first-contentful-paint") found.first = one.startTime; });
-    setTimeout(() => done(found), 1500);
+SHIFT = """() => new Promise((done) => {
+    let shift = 0;
+    const note = (one) => { if (!one.hadRecentInput) shift += one.value; };
+    const watch = new PerformanceObserver((list) => list.getEntries().forEach(note));
+    watch.observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => done(shift), 1500);
 })"""
 
 
@@ -123,17 +119,17 @@ def _newest(hand: Hand) -> None:
     hand.page.wait_for_selector(".whole .source img")
 
 
-TASKS: dict[str, tuple[Callable[[Hand], None], str]] = {
-    "ask and see the marked page": (_marked_page, "2"),
-    "the page of the second section, by keys": (_second_section, "4"),
-    "edition of what was found": (_edition, "1"),
-    "the page larger": (_larger, "3"),
-    "find a word in the document": (_find, "none"),
-    "copy one section with its source": (_copy, "none"),
-    "a sheet with the pages' images": (_sheet, "none"),
-    "ask something else": (_again, "3"),
-    "load the answer again": (_reload, "2"),
-    "open a new guideline": (_newest, "none"),
+TASKS: dict[str, Callable[[Hand], None]] = {
+    "ask and see the marked page": _marked_page,
+    "the page of the second section, by keys": _second_section,
+    "edition of what was found": _edition,
+    "the page larger": _larger,
+    "find a word in the document": _find,
+    "copy one section with its source": _copy,
+    "a sheet with the pages' images": _sheet,
+    "ask something else": _again,
+    "load the answer again": _reload,
+    "open a new guideline": _newest,
 }
 
 
@@ -141,13 +137,13 @@ def run(place: Place) -> list[Row]:
     """All figures of the desk."""
     data = place.work / "window-data"
     library(data)
-    settings, load = Settings(data), os.getloadavg()[0]
+    settings = Settings(data)
     if "reader" not in {account.user for account in accounts.accounts(data)}:
         make_accounts(settings)
     with Site(settings) as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
         with served(Clients(settings, site)) as url:
-            return [*_tasks(browser, url), *_page(browser, url, load)]
+            return [_tasks(browser, url), *_page(browser, url)]
 
 
 def _window(browser: Browser, url: str) -> Window:
@@ -158,39 +154,28 @@ def _window(browser: Browser, url: str) -> Window:
     return window
 
 
-def _tasks(browser: Browser, url: str) -> list[Row]:
+def _tasks(browser: Browser, url: str) -> Row:
     counts = {}
-    for name, (task, before) in TASKS.items():
+    for name, task in TASKS.items():
         hand = Hand(_window(browser, url).page)
         task(hand)
-        counts[name] = (hand.keys + hand.clicks, before)
+        counts[name] = hand.keys + hand.clicks
         hand.page.context.close()
-    total = sum(now for now, _ in counts.values())
-    how = "; ".join(f"{name}: {before} before, {now}" for name, (now, before) in counts.items())
-    return [Row("desk, keys and clicks of ten tasks", "", str(total), "-", f"letters typed are not counted; {how}")]
+    how = "; ".join(f"{name}: {count}" for name, count in counts.items())
+    total = str(sum(counts.values()))
+    return Row("desk, keys and clicks of ten tasks", "", total, "-", f"letters typed are not counted; {how}")
 
 
-def _page(browser: Browser, url: str, load: float) -> list[Row]:
+def _page(browser: Browser, url: str) -> list[Row]:
     page = _window(browser, url).page
-    hand = Hand(page)
-    first = page.evaluate(PAINT)
-    small = {"first page": page.locator(SMALL).evaluate_all("(all) => all.filter((one) => one.offsetParent).length")}
-    _marked_page(hand)
-    small["sections"] = page.locator(SMALL).evaluate_all("(all) => all.filter((one) => one.offsetParent).length")
-    asked = page.evaluate(PAINT)
-    words = page.locator("header nav a").count()
+    first = page.evaluate(SHIFT)
+    _marked_page(Hand(page))
+    shift = max(first, page.evaluate(SHIFT))
     faults = [fault["id"] for fault in Axe().run(page).response["violations"]]
     page.goto(url)
     faults += [fault["id"] for fault in Axe().run(page).response["violations"]]
-    shift = max(first["shift"], asked["shift"])
-    busy = f"busy machine, load {load:.0f}, Chromium on the same cores"
     return [
-        Row("desk, lines of small print on a screen", "<= 1", str(max(small.values())), met(max(small.values()) <= 1),
-            ", ".join(f"{name} {count}" for name, count in small.items())),
-        Row("desk, words in the bar for ward staff", "<= 4", str(words), met(words <= 4), ""),
         Row("desk, axe findings on first page and sections", "0", str(len(faults)), met(not faults),
             f"every impact; {', '.join(faults) or 'none'}"),
         Row("desk, layout shift", "0", f"{shift:.3f}", met(shift < 0.001), "without shifts within 0.5 s of a key"),
-        Row("desk, first page, first paint", "", f"{first['first']:.0f} ms", "-", f"one visit; {busy}"),
-        Row("desk, first page, largest paint", "", f"{first['largest']:.0f} ms", "-", f"one visit; {busy}"),
     ]  # fmt: skip

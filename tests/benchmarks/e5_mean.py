@@ -11,20 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from localmed.config import Settings
-from localmed.ingest import manifest
 from localmed.models.e5 import E5, MEAN, Uncentred
-from localmed.site import importing
 from tests.benchmarks.common import library
-from tests.benchmarks.sections import CORPORA
+from tests.benchmarks.sections import import_starter
 from tests.fakes import HashedWords, opened
 
 
 def main() -> None:
     """Import the corpus, encode its passages, write the mean."""
     with opened(Settings(Path(tempfile.mkdtemp())), HashedWords()) as session:
-        for file in sorted(CORPORA.glob("starter-*.toml")):
-            folder = CORPORA / "starter" / file.stem.removeprefix("starter-")
-            importing.import_paths(session, [folder], manifest.load(file))
+        import_starter(session)
         passages = list(library(session).lexical.all_passages())
     vectors = Uncentred(E5()).encode([passage.in_context for passage in passages], "passage")
     of_language = [[passage.language == language for passage in passages] for language in ("en", "zh")]

@@ -1,15 +1,12 @@
-"""Faults that reach people: uploads without a login, guesses at the directory's account, a model host that is killed
-while the library changes, and a data folder that is restored.
+"""Faults that reach people: uploads without a login, and a model host that is killed while the library changes.
 
-    python -m tests.benchmarks.run --only faults            six minutes
+python -m tests.benchmarks.run --only faults            five minutes
 """
 
 from __future__ import annotations
 
-import io
 import os
 import random
-import shutil
 import socket
 import stat
 import subprocess
@@ -18,36 +15,27 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from localmed.config import LibrarySettings, RefreshSettings, Settings, WebSettings
-from localmed.domain import message
+from localmed.config import LibrarySettings, Settings
 from localmed.domain.accounts import Account, SessionRole
-from localmed.domain.errors import Busy, LocalmedError, ModelError, UsageError
+from localmed.domain.errors import Busy, ModelError
 from localmed.library import generations
-from localmed.nightly.refresh import refresh
-from localmed.people import accounts, sign_on
-from localmed.process.hooks import SILENT
-from localmed.site import canary_gate, changes, importing, uploads
+from localmed.people import accounts
+from localmed.site import canary_gate, importing
 from localmed.site.session import Session, local_caller
 from localmed.site.site import Site
-from localmed.upkeep import backup, check, packs
-from localmed.upkeep.restore import restore
 from localmed.web.visits import LOGIN_COOKIE
 from tests.benchmarks.common import Place, Row, met
-from tests.fakes import HashedWords, described, opened, write
+from tests.fakes import HashedWords, described, write
 from tests.site.asked import CITED, SEPSIS
-from tests.site.publishing import publisher
 from tests.web.conftest import PASSWORD, Clients, served
-from tests.web.scripted_directory import LOOKUP, Script, answering
-from tests.web.scripted_directory import PASSWORD as DIRECTORYS
 
 SENDERS, SIZE, PIECE = 20, 512 * 2**20, 64 * 2**10
 SENT_AT_MOST = 64 * 2**20  # bytes that a sender goes on sending though nothing answers
-GUESSES, PUBLICATIONS, RESTORES = 200, 20, 5
+PUBLICATIONS = 20
 SMALL = LibrarySettings(writer_memory_bytes=15_000_000)
 HEAD = (
     "POST /library/upload HTTP/1.1\r\nhost: {host}\r\ncontent-type: multipart/form-data; boundary=x\r\n"
@@ -59,7 +47,7 @@ FORM = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.pdf"\r
 def run(_: Place) -> list[Row]:
     """All of them."""
     rows: list[Row] = []
-    for part in (unsigned_uploads, guesses, killed_hosts, restores):
+    for part in (unsigned_uploads, killed_hosts):
         with tempfile.TemporaryDirectory() as folder:
             rows.append(part(Path(folder)))
     return rows
@@ -139,30 +127,6 @@ class _Spooled:
             self.most = max(self.most, total)
 
 
-# --- guesses at the directory's account -------------------------------------------------------------------------------
-
-
-def guesses(folder: Path) -> Row:
-    """What becomes of guesses at the account by which the directory is asked, by each form of its name."""
-    (folder / "password").write_text(DIRECTORYS)
-    outcomes, reached = Counter[str](), 0
-    for number, name in enumerate((LOOKUP, "HOSPITAL\\lookup", "lookup@hospital.example")):
-        script = Script()
-        with answering(script, str(folder / "password")) as ldap:
-            object.__setattr__(ldap, "bind_dn", name)
-            for _ in range(GUESSES):
-                try:
-                    sign_on.by_password(folder / f"data{number}", "lookup", "wrong", WebSettings(ldap=ldap), "10.0.0.5")
-                    outcomes["in"] += 1
-                except (UsageError, Busy) as error:
-                    outcomes[type(error).__name__] += 1
-            reached += script.binds.count(LOOKUP) - (outcomes["UsageError"] if name == LOOKUP else 0)
-    measured = f"{outcomes['UsageError'] // 3} judged, {outcomes['Busy'] // 3} throttled; {reached} reached the account"
-    how = f"{GUESSES} from one computer, for each of three forms of its name in the settings"
-    return Row("guesses at the directory's looking account", "throttled after 5, none reaches it", measured,
-               met(outcomes == {"UsageError": 15, "Busy": 3 * GUESSES - 15} and not reached), how)  # fmt: skip
-
-
 # --- a model host that is killed --------------------------------------------------------------------------------------
 
 
@@ -207,61 +171,3 @@ def _host(data: Path) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline().startswith("Ready")
     return process
-
-
-# --- a restored data folder -------------------------------------------------------------------------------------------
-
-
-def restores(folder: Path) -> Row:
-    """Data folders with uploads and packs, restored from a backup; then a night."""
-    failures = list[str]()
-    for number in range(RESTORES):
-        failures += _restored(folder / f"{number}")
-    how = f"{RESTORES} folders with three publications by a browser, one that waits, and a content pack of two versions"
-    return Row("failures of the night after a restore", "0", f"{len(failures)}", met(not failures),
-               "; ".join([how, *failures[:3]]))  # fmt: skip
-
-
-def _restored(folder: Path) -> list[str]:
-    folder.mkdir()
-    ours = publisher(folder / "publisher")
-    quick = RefreshSettings(settle_seconds=0.0, free_bytes=1)
-    settings = Settings(folder / "data", library=SMALL, refresh=quick)
-    with opened(settings, HashedWords()) as session:
-        packs.trust_root(session, ours.root)
-        packs.import_pack(session, ours.pack("one"))
-        changes.put_collection(session, described("sent").collection)
-        for name in ("fever", "gout", "asthma"):
-            sent = uploads.accept(session, "sent", f"{name}.txt", io.BytesIO(f"{name.title()}\n\nRest.\n".encode()))
-            uploads.note_look(session, sent, message("hold.standing", count=1), True)
-            uploads.publish(session, [uploads.upload(session, sent.id)], SILENT)
-        waiting = uploads.accept(session, "sent", "left.txt", io.BytesIO(b"Left\n\nWaits.\n"))
-        backup.make(session, folder / "backups", SILENT)
-    shutil.rmtree(settings.data)
-    failures: list[str] = []
-    try:
-        restore(folder / "backups", settings.data, "", False, SILENT)
-        with opened(settings, HashedWords()) as session:
-            night = refresh(session)
-            failures += [line.code for line in (*night.errors, *night.faults)]
-            failures += [fault.message.code for fault in check.beside(settings.data)]
-            if not uploads.file_of(session, uploads.upload(session, waiting.id)).is_file():
-                failures.append("what waits is gone")
-            packs.import_pack(session, ours.pack("two", 2))
-            failures += [line.code for line in refresh(session).errors]
-    except LocalmedError as error:
-        failures.append(error.message.code)
-    return failures
-
-
-PARTS: dict[str, Callable[[Path], Row]] = {
-    "uploads": unsigned_uploads,
-    "guesses": guesses,
-    "killed": killed_hosts,
-    "restores": restores,
-}
-
-if __name__ == "__main__":
-    for chosen in sys.argv[1:] or PARTS:
-        with tempfile.TemporaryDirectory() as place:
-            print(PARTS[chosen](Path(place)), flush=True)

@@ -3,13 +3,10 @@
 The newest author's plain questions (``ward8_held``, typed as on a ward) over that author's documents and the starter
 corpus. The first screen is the window after Enter. The section that answers is the first that holds the words of the
 answer; it is whole where its card ends above the lower edge, begun where its heading stands there.
-
-    python -m tests.benchmarks.first_screen [FOLDER]      (pictures of the first four questions are written there)
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +19,7 @@ from localmed.config import Settings
 from localmed.domain.accounts import Account
 from localmed.people import accounts
 from localmed.web.visits import LOGIN_COOKIE
-from tests.benchmarks.common import Row
+from tests.benchmarks.common import Place, Row
 from tests.benchmarks.sections import imported, questions
 from tests.benchmarks.window import server, signed_in
 from tests.fakes import opened
@@ -33,7 +30,6 @@ SCREENS: dict[str, ViewportSize] = {
     "1280x800": {"width": 1280, "height": 800},
     "390x844": {"width": 390, "height": 844},
 }
-PICTURES = 4
 CARDS = """must => [...document.querySelectorAll('[data-answer] article.card')].map(card => {
     const bare = text => text.toLowerCase().replace(/[\\s|]+/g, '');
     const text = bare(card.textContent), box = card.getBoundingClientRect();
@@ -64,27 +60,25 @@ def seen(cards: Sequence[dict[str, Any]], height: int) -> Seen:
     return Seen(0, False, False, False)
 
 
-def measured(page: Page, url: str, height: int, pictures: Path | None, name: str) -> Iterator[Seen]:
+def measured(page: Page, url: str, height: int) -> Iterator[Seen]:
     """Ask every question in ``page``."""
-    for number, one in enumerate(questions("plain", DOCUMENTS)):
+    for one in questions("plain", DOCUMENTS):
         page.goto(url)
         page.fill("#question", one["text"])
         page.keyboard.press("Enter")
         page.wait_for_selector("[data-answer] article, [data-answer] h2", timeout=60_000)
         page.wait_for_load_state("networkidle")
-        if pictures and number < PICTURES:
-            page.screenshot(path=pictures / f"{name}-{one['id']}.png")
         yield seen(page.evaluate(CARDS, one["must"]), height)
 
 
-def run(pictures: Path | None = None) -> list[Row]:
+def run(place: Place) -> list[Row]:
     """A row a screen."""
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=place.work) as folder:
         data = Path(folder, "data")
         settings = Settings(data)
         with opened(settings) as session:
-            imported(session, Path(folder), DOCUMENTS)
+            imported(session, DOCUMENTS)
             accounts.create(session, Account("reader"), "a password of some length")
         reader = signed_in(data, accounts.account(data, "reader"))
         with server(data) as (port, _), sync_playwright() as playwright:
@@ -93,7 +87,7 @@ def run(pictures: Path | None = None) -> list[Row]:
             for name, size in SCREENS.items():
                 context = browser.new_context(viewport=size)
                 context.add_cookies([{"name": LOGIN_COOKIE, "value": reader.cookie.partition("=")[2], "url": url}])
-                found = list(measured(context.new_page(), url, size["height"], pictures, name))
+                found = list(measured(context.new_page(), url, size["height"]))
                 rows.append(_row(name, found))
                 context.close()
             browser.close()
@@ -107,11 +101,3 @@ def _row(name: str, found: Sequence[Seen]) -> Row:
     value = f"whole {counts['whole']}, begun {counts['begun']}, with a mark in sight {counts['mark']}; of {total}"
     how = f"Chromium {name}, questions of ward8_held; the first section for {first}"
     return Row(f"section that answers on the first screen, {name}", "", value, "-", how)
-
-
-if __name__ == "__main__":
-    target = Path(sys.argv[1]) if sys.argv[1:] else None
-    if target:
-        target.mkdir(parents=True, exist_ok=True)
-    for row in run(target):
-        print(row.what, "|", row.measured, "|", row.how)

@@ -23,13 +23,11 @@ from localmed.answering import check
 from localmed.answering.evidence import citation
 from localmed.config import Settings
 from localmed.domain import Evidence, Origin, Passage, Statement, Status
-from localmed.ingest import manifest
 from localmed.models.e5 import E5, Uncentred
 from localmed.safety.prompt_injection import has_injection
-from localmed.site import importing
 from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row, library, met
-from tests.benchmarks.sections import MANIFEST
+from tests.benchmarks.sections import imported
 from tests.fakes import opened
 
 FOLDER = Path(__file__).parent / "gate"
@@ -57,7 +55,7 @@ class Case:
     passages: tuple[Passage, ...]
 
 
-def cases(folder: Path, passages: Sequence[Passage]) -> list[Case]:
+def cases(folder: Path, held: Sequence[Passage]) -> list[Case]:
     """The sentences of ``gate.toml`` in ``folder``; raise ``ValueError`` for one whose source is in no passage."""
     sentences: list[dict[str, Any]] = tomllib.loads((folder / "gate.toml").read_text("utf-8"))["sentence"]
     titles = {path.name: path.read_text("utf-8").split("\n", 1)[0].lstrip("# ") for path in documents(folder)}
@@ -66,7 +64,7 @@ def cases(folder: Path, passages: Sequence[Passage]) -> list[Case]:
             item["text"],
             item["language"],
             item["verdict"] == "right",
-            _cited(item["source"], [passage for passage in passages if passage.title == titles[item["document"]]]),
+            _cited(item["source"], [passage for passage in held if passage.title == titles[item["document"]]]),
         )
         for item in sentences
     ]
@@ -93,11 +91,9 @@ def _bare(text: str) -> str:
     return _MARKS.sub("", text.strip().lstrip("-*0123456789. "))
 
 
-def imported(session: Session, folder: Path) -> list[Passage]:
+def passages(session: Session, folder: Path) -> list[Passage]:
     """The passages of the documents of ``folder``."""
-    path = Path(tempfile.mkdtemp()) / "manifest.toml"
-    path.write_text(MANIFEST, "utf-8")
-    importing.import_paths(session, documents(folder), manifest.load(path))
+    imported(session, documents(folder), starter=False)
     return sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
 
 
@@ -122,7 +118,7 @@ def run(place: Place) -> list[Row]:
 def rows(name: str, folder: Path, work: Path) -> list[Row]:
     """How many right and wrong sentences of ``folder`` the veto stops."""
     with opened(Settings(Path(tempfile.mkdtemp(dir=work)))) as session:
-        done = [(case, stopped(case)) for case in cases(folder, imported(session, folder))]
+        done = [(case, stopped(case)) for case in cases(folder, passages(session, folder))]
     how, made = f"check.veto, no judge and no question (its numbers would be known): {SETS.get(name, name)}", []
     for language, called in (("en", "English"), ("zh", "Chinese")):
         for right, what in ((True, "right sentences stopped by the veto"), (False, "wrong sentences stopped by it")):

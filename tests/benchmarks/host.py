@@ -1,4 +1,4 @@
-"""The model host: a question as a command with and without it, and what its socket costs.
+"""The model host: a question as a command with and without it.
 
 The library is the starter corpus's. A command is timed from the start of its process to the end of its output, in
 which the answer's sentences stand checked; the first run is left out, since it reads files from the disk.
@@ -17,11 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from localmed.config import Settings
-from localmed.models.e5 import E5
-from localmed.models.host.client import Remote
-from tests.benchmarks.common import Place, Row, met, timed
-from tests.fakes import opened
+from tests.benchmarks.common import Place, Row, met
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 RUNS = 10
@@ -35,7 +31,6 @@ def run(place: Place) -> list[Row]:
     alone = commands(data, question)
     with hosted(data):
         with_host = commands(data, question)
-        row = overhead(data, question)
     processes = f"median of {RUNS} processes, starter corpus; slowest"
     return [
         Row("localmed ask with the host running, process start to the last line", f"<= {MOST_SECONDS} s",
@@ -43,7 +38,6 @@ def run(place: Place) -> list[Row]:
             f"{processes} {max(with_host):.2f} s"),
         Row("localmed ask without a host", "-", f"{statistics.median(alone):.2f} s", "-",
             f"{processes} {max(alone):.2f} s"),
-        row,
     ]  # fmt: skip
 
 
@@ -85,25 +79,3 @@ def hosted(data: Path) -> Iterator[None]:
     finally:
         os.kill(process.pid, signal.SIGTERM)
         process.communicate()
-
-
-def overhead(data: Path, question: str) -> Row:
-    """The same calls over the socket and in this process, in turns."""
-    own = E5()
-    with opened(Settings(data)) as session:
-        theirs = session.site.encoder
-        assert isinstance(theirs, Remote)
-        assert theirs.encode([question], "query").tobytes() == own.encode([question], "query").tobytes()
-        encoded = [
-            (timed(lambda: theirs.encode([question], "query")), timed(lambda: own.encode([question], "query")))
-            for _ in range(RUNS)
-        ]
-    return _more("a question encoded over the socket", encoded)
-
-
-def _more(what: str, pairs: list[tuple[float, float]]) -> Row:
-    """How much longer the first of each pair took: the median of the differences."""
-    more = statistics.median(there - here for there, here in pairs) * 1000
-    there, here = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
-    how = f"{there:.1f} ms, in this process {here:.1f} ms; {RUNS} times the median of 5, in turns"
-    return Row(what, "-", f"{more:+.1f} ms", "-", how)

@@ -217,7 +217,7 @@ def doubled(sheet: Sheet, right: float, down: float, by_word: bool = False) -> A
     return plain(replace_lines(sheet, again), onto=document)
 
 
-def spaced(sheet: Sheet, count: int, gap: int) -> Any:
+def spaced(sheet: Sheet, gap: int) -> Any:
     """Columns of a typewriter page: each row one string, columns ``gap`` blanks apart."""
     rows: dict[float, list[str]] = {}
     for _, y, text in sorted(sheet.lines, key=lambda line: (line[1], line[0])):
@@ -247,41 +247,8 @@ def pools(held: bool) -> tuple[list[str], list[str]]:
     return english, chinese
 
 
-def tuning() -> Iterator[Case]:
-    """The half that the rules were made on."""
-    english, chinese = pools(held=False)
-    en, zh = Look("en", "helv"), Look("zh", "cjk")
-
-    def case(name: str, fault: str, sheet: Sheet, make: Maker, text: str = "") -> Case:
-        return Case(name, fault, text or sheet.text, lambda: make(sheet))
-
-    yield case("layer-en", "layer", prose(en, english), lambda sheet: wrong_layer(sheet, 1, 0.08, 0.5))
-    yield case("layer-en-numbers", "layer", prose(en, english[8:]), lambda sheet: wrong_layer(sheet, 2, 0.0, 0.6))
-    yield case("layer-zh", "layer", prose(zh, chinese), lambda sheet: wrong_layer(sheet, 3, 0.1, 0.5))
-    yield case("layer-zh-hidden", "layer", prose(zh, chinese[9:]), lambda sheet: wrong_layer(sheet, 4, 0.2, 0.3, 0))
-    yield case("turned-90", "turned", prose(en, english[3:]), lambda sheet: turned(sheet, 90))
-    yield case("turned-180-zh", "turned", prose(zh, chinese[3:]), lambda sheet: turned(sheet, 180))
-    yield case("turned-270-table", "turned", table(en, english, 3), lambda sheet: turned(sheet, 270))
-    upright, lying = prose(en, english[5:], 20), table(replace(en, width=400, height=300), english[12:], 9)
-    yield case("half-turned", "turned", upright, lambda sheet: beside(sheet, lying, 90), upright.text + lying.text)
-    yield case("scan-180", "turned", prose(en, english[2:]), lambda sheet: pictured(sheet, turn=180))
-    yield case("no-map", "map", prose(en, english[4:]), lambda sheet: unmapped(sheet, "none"))
-    yield case("map-shifted", "map", prose(en, english[6:]), lambda sheet: unmapped(sheet, "shift"))
-    yield case("map-by-order-zh", "map", prose(zh, chinese[2:]), lambda sheet: unmapped(sheet, "order"))
-    yield case("table-shifted", "map", table(en, english[9:], 2, 8),
-               lambda sheet: unmapped(sheet, "shift", slice(8, None)))  # fmt: skip
-    yield case("doubled-near", "doubled", prose(en, english[7:]), lambda sheet: doubled(sheet, 0.9, 0.0))
-    yield case("doubled-far", "doubled", prose(en, english[1:]), lambda sheet: doubled(sheet, 1.8, 1.2))
-    yield case("doubled-words-zh", "doubled", prose(zh, chinese[4:]), lambda sheet: doubled(sheet, 1.0, 0.8, True))
-    yield case("columns-by-row", "columns", columns(en, english, 2, 9, 22, True), plain)
-    yield case("columns-three-zh", "columns", columns(replace(zh, size=8), chinese, 3, 7, 20, True), plain)
-    typewriter = columns(Look("en", "cour", 8, 560, 400), english[3:], 2, 40, 20)
-    yield case("columns-typed", "columns", typewriter, lambda sheet: spaced(sheet, 2, 3))
-    yield case("columns-scan", "columns", columns(replace(en, size=9), english[4:], 2, 8, 22), pictured)
-
-
 def held() -> Iterator[Case]:
-    """The half that was kept back."""
+    """The half that was kept back; the other half, on which the rules were made, is gone."""
     english, chinese = pools(held=True)
     en, zh = Look("en", "tiro", 11, 480, 640, 44, 1.25), Look("zh", "cjk", 11, 460, 620, 36, 1.5)
     mono = Look("en", "cour", 9, 520, 560, 42, 1.4)
@@ -313,7 +280,7 @@ def held() -> Iterator[Case]:
     yield case("columns-three", "columns", columns(replace(en, size=8), english, 3, 8, 26, True), plain)
     yield case("columns-two-zh", "columns", columns(replace(zh, size=9), chinese, 2, 8, 24, True), plain)
     typewriter = columns(Look("en", "cour", 7, 640, 420), english[6:], 3, 40, 18)
-    yield case("columns-typed-three", "columns", typewriter, lambda sheet: spaced(sheet, 3, 2))
+    yield case("columns-typed-three", "columns", typewriter, lambda sheet: spaced(sheet, 2))
     yield case("columns-scan-zh", "columns", columns(replace(zh, size=9), chinese[4:], 2, 9, 20), pictured)
 
 
@@ -337,4 +304,4 @@ def controls() -> Iterator[Case]:
                        lambda sheet=sheet: wrong_layer(sheet, 0, 0.0, 0.0))  # type: ignore[misc]  # fmt: skip
 
 
-HALVES: dict[str, Callable[[], Iterator[Case]]] = {"tuning": tuning, "held": held, "control": controls}
+HALVES: dict[str, Callable[[], Iterator[Case]]] = {"held": held, "control": controls}

@@ -1,14 +1,14 @@
-"""Forty PDF pages with known faults: are they read right, or at least noticed?
+"""Twenty PDF pages with known faults: are they read right, or at least noticed?
 
 Each page is made here, of the starter corpus's texts: a wrong OCR layer under a picture of the right text, pages and
 tables that lie on their side, fonts without a usable map to characters, lines drawn twice, columns whose lines take
-turns in the file. Half was used for tuning; the held-back half has other texts, fonts and layouts, and was looked at
-once. Controls are the same layouts without a fault.
+turns in the file. Their texts, fonts and layouts are not those that the rules were made on; they were looked at once.
+Controls are the same layouts without a fault.
 
 A page is **read right** if its text differs from what is printed in at most ``MOST_ERRORS`` of the characters, order
 included, and every number on it is there; it is **noticed** if the file is refused or a note warns of the page.
 
-    python -m tests.benchmarks.pdf_faults [--half tuning|held|control] [--only NAME] [--keep FOLDER]
+    python -m tests.benchmarks.pdf_faults [--half held|control] [--only NAME] [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -115,27 +115,25 @@ def outcomes(half: str, only: Sequence[str] = (), keep: Path | None = None) -> I
 def run(place: Place) -> list[Row]:
     """The rows of both halves and of the controls."""
     del place
-    rows = []
-    for half in ("held", "tuning"):
-        seen = list(outcomes(half))
-        good, right = sum(one.good for one in seen), sum(one.right for one in seen)
-        failed = ", ".join(one.case.name for one in seen if not one.good) or "none"
-        how = (
-            f"made by this file: wrong OCR layers, turned text and tables, fonts without a map, lines drawn twice, "
-            f"interleaved columns; read right {right}; neither: {failed}"
-        )
-        rows.append(Row(f"PDF pages with known faults ({half} half): read right or noticed", ">= 90 %",
-                        f"{good} of {len(seen)}", met(good >= 0.9 * len(seen)), how))  # fmt: skip
+    seen = list(outcomes("held"))
+    good, right = sum(one.good for one in seen), sum(one.right for one in seen)
+    failed = ", ".join(one.case.name for one in seen if not one.good) or "none"
+    how = (
+        f"made by this file: wrong OCR layers, turned text and tables, fonts without a map, lines drawn twice, "
+        f"interleaved columns; read right {right}; neither: {failed}"
+    )
+    first = Row("PDF pages with known faults (held half): read right or noticed", ">= 90 %", f"{good} of {len(seen)}",
+                met(good >= 0.9 * len(seen)), how)  # fmt: skip
     seen = list(outcomes("control"))
     warned, wrong = sum(bool(one.warnings) for one in seen), sum(not one.right for one in seen)
     how = f"the same layouts without a fault, 4 of {len(seen)} with a sound OCR layer; {wrong} not read right"
-    return [*rows, Row("PDF pages without a fault: warned of", "0", f"{warned} of {len(seen)}", met(not warned), how)]
+    return [first, Row("PDF pages without a fault: warned of", "0", f"{warned} of {len(seen)}", met(not warned), how)]
 
 
 def main() -> None:
     """Print the outcome of each page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--half", choices=tuple(HALVES), default="tuning")
+    parser.add_argument("--half", choices=tuple(HALVES), default="held")
     parser.add_argument("--only", nargs="*", default=())
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()

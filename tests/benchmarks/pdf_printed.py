@@ -1,23 +1,19 @@
-"""Documents for ``pdf_peers --printed``: the starter corpus's texts in layouts that our reader was not written on.
+"""Documents for ``pdf_peers``: the starter corpus's texts in layouts that our reader was not written on.
 
-Chromium prints pages of HTML; the sentences in reading order, table rows and headings are kept beside each PDF.
-
-    python -m tests.benchmarks.pdf_printed FOLDER [--chromium PROGRAM]
+Chromium prints pages of HTML; the sentences in reading order and the headings are known of each.
 """
 
 from __future__ import annotations
 
-import argparse
 import html
-import json
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 
 from localmed.text.language import sentences
+from tests.web.conftest import CHROMIUM
 
 CORPUS = Path(__file__).parents[2] / "corpora"
 ENGLISH = ("starter/guidelines/pneumonia.md", "starter/guidelines/vte-prophylaxis.md",
@@ -53,7 +49,6 @@ class Page:
 
     body: list[str] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
     headings: list[str] = field(default_factory=list)
 
     def heading(self, text: str, level: int = 2, extra: str = "") -> None:
@@ -73,7 +68,6 @@ class Page:
 
     def table(self, rows: Sequence[Sequence[str]], style: str) -> None:
         """A table with a header row."""
-        self.rows.extend([list(row) for row in rows])
         first, *rest = ("".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
                         for tag, row in zip(["th", *["td"] * (len(rows) - 1)], rows, strict=True))  # fmt: skip
         lines = "".join(f"<tr>{row}</tr>" for row in rest)
@@ -187,33 +181,16 @@ def written(name: str) -> tuple[str, Page]:
     return f"<!doctype html><html lang='{language}'><style>{style}</style>{''.join(page.body)}</html>", page
 
 
-def main() -> None:
-    """Print every layout into the folder."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--chromium", default="chromium")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
+def printed(folder: Path) -> dict[Path, Page]:
+    """Print every layout into ``folder``: the PDFs, each with what is printed on it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = {}
     for name in LAYOUTS:
         source, page = written(name)
-        target = options.folder / f"{name}.pdf"
-        with tempfile.TemporaryDirectory() as work:
-            (Path(work) / "page.html").write_text(source, "utf-8")
-            flags = (
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-background-networking",
-                "--no-first-run",
-                "--no-pdf-header-footer",
-                f"--user-data-dir={work}/profile",
-                f"--print-to-pdf={target}",
-            )
-            subprocess.run([options.chromium, *flags, f"file://{work}/page.html"], check=True, capture_output=True)
-        truth = {"sentences": page.sentences, "rows": page.rows, "headings": page.headings}
-        target.with_suffix(".json").write_text(json.dumps(truth, ensure_ascii=False, indent=1), "utf-8")
-        print(target)
-
-
-if __name__ == "__main__":
-    main()
+        target, html_file = folder / f"{name}.pdf", folder / f"{name}.html"
+        html_file.write_text(source, "utf-8")
+        flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+                 "--no-pdf-header-footer", f"--user-data-dir={folder}/profile", f"--print-to-pdf={target}")  # fmt: skip
+        subprocess.run([CHROMIUM, *flags, html_file.absolute().as_uri()], check=True, capture_output=True)
+        made[target] = page
+    return made

@@ -139,7 +139,7 @@ def asked(work: Path, folder: str, added: bool, words: Sequence[str] = ("",)) ->
         replies[reply["id"]].append(reply)
     settings = Settings(Path(tempfile.mkdtemp(dir=work)))
     with opened(settings) as session:
-        imported(session, Path(tempfile.mkdtemp(dir=work)), HERE / folder)
+        imported(session, HERE / folder)
     for name in ("plain", "elsewhere"):
         for question in questions(name, HERE / folder):
             if question["id"] in replies and any(word in question["id"] for word in words):

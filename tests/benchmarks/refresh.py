@@ -1,12 +1,11 @@
 """The nightly refresh: its time against a full rebuild, kills at its durable system calls, backup and restore.
 
 The rebuild imports part of MedQuAD into an empty folder with the default encoder; the refresh then finds one in a
-hundred of its files changed; ``large`` does so with all of MedQuAD and an encoder that costs nearly nothing, so that
-what grows with the library shows. Kills: ``strace`` ends a refresh of a tiny library with SIGKILL at its N-th call of a
-kind that makes something durable (sync, rename, link, unlink), for every N; the library must then be the old or the
-new one, whole, and the next refresh must finish. Power cuts: the same in an ext4 file system of its own in a file,
-which is copied the moment the refresh has died, without a sync: what the copy holds is what had reached the disk.
-Flips: a bit of a file of the generation being served, one after another, which the nightly check must find.
+hundred of its files changed. Kills: ``strace`` ends a refresh of a tiny library with SIGKILL at its N-th call of a kind
+that makes something durable (sync, rename, link, unlink), for every N; the library must then be the old or the new one,
+whole, and the next refresh must finish. Power cuts: the same in an ext4 file system of its own in a file, which is
+copied the moment the refresh has died, without a sync: what the copy holds is what had reached the disk. Flips: a bit
+of a file of the generation being served, one after another, which the nightly check must find.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,19 +23,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from localmed.config import NONE, RefreshSettings, Settings
+from localmed.config import RefreshSettings, Settings
 from localmed.domain import SearchFilter
 from localmed.library import generations
 from localmed.nightly.refresh import refresh
 from localmed.process.hooks import SILENT
-from localmed.site import canary_gate, importing
-from localmed.site.session import Session, local_caller
-from localmed.site.site import Site
+from localmed.site import importing
 from localmed.upkeep import backup, check
 from localmed.upkeep.restore import restore
-from tests.benchmarks import flips, window
+from tests.benchmarks import flips
 from tests.benchmarks.common import Place, Row, met
-from tests.benchmarks.importing import thinned
 from tests.fakes import HashedWords, described, documents, opened, overwrite, verify, write
 
 QUESTIONS = ("What are the treatments for Marfan syndrome?", "What causes cystic fibrosis?", "Who is at risk for gout?",
@@ -52,17 +47,19 @@ AT_ONCE = RefreshSettings(settle_seconds=0.0, free_bytes=1)
 def run(place: Place, every: int = 12) -> list[Row]:
     """Refresh against rebuild, then backup and restore of the same library: of one in ``every`` files of MedQuAD."""
     corpus = place.work / "refresh-corpus"
-    shutil.copytree(thinned(place, every), corpus, symlinks=False, dirs_exist_ok=True)
+    corpus.mkdir(exist_ok=True)
+    for file in sorted(place.medquad().rglob("*.xml"))[::every]:
+        shutil.copy(file, corpus / f"{file.parent.name}-{file.name}")
     settings, folder = Settings(place.work / "refresh-data", refresh=AT_ONCE), place.work / "refresh-backups"
     with opened(settings) as session:
         rebuild = _spent(lambda: importing.import_paths(session, [corpus], described("medquad")))
-        print("rebuild", rebuild, flush=True)
         questions = (CANARY.format(number=number, question=text) for number, text in enumerate(QUESTIONS))
         (settings.data / "canaries.toml").write_text("\n".join(questions))
         refresh(session)  # the canaries' answers of what is served are known from now on
-        changed = _changed(corpus)
+        changed = sorted(corpus.rglob("*.xml"))[::100]
+        for path in changed:
+            path.write_text(path.read_text("utf-8").replace("</Answer>", " Ask the ward.</Answer>", 1), "utf-8")
         night = _spent(lambda: refresh(session))
-        print("refresh", night, flush=True)
         passages = generations.read_manifest(generations.current(settings.data)).passages
         answers = [session.ask(question, SearchFilter()) for question in QUESTIONS]
         backing, again = (_spent(lambda: backup.make(session, folder, SILENT)) for _ in range(2))
@@ -75,8 +72,8 @@ def run(place: Place, every: int = 12) -> list[Row]:
         )
     share, size = night[0] / rebuild[0], sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     times = [f"{seconds:.1f} ({wall:.0f})" for seconds, wall in (rebuild, night, backing, again, restoring)]
-    how = (f"{passages:,} passages of MedQuAD, {changed} files changed, default encoder, once; processor seconds with "
-           f"children (wall): rebuild {times[0]}, refresh {times[1]}, {len(QUESTIONS)} canaries")  # fmt: skip
+    how = (f"{passages:,} passages of MedQuAD, {len(changed)} files changed, default encoder, once; processor "
+           f"seconds with children (wall): rebuild {times[0]}, refresh {times[1]}, {len(QUESTIONS)} asked")  # fmt: skip
     copied = f"{passages:,} passages, {size / 2**20:.0f} MiB; processor seconds (wall): backup {times[2]}, a second " \
              f"{times[3]}, restore {times[4]}"  # fmt: skip
     return [
@@ -84,81 +81,6 @@ def run(place: Place, every: int = 12) -> list[Row]:
         Row("backup and restore: answers that are identical", "all", f"{same}/{len(QUESTIONS)}",
             met(same == len(QUESTIONS)), copied),
     ]  # fmt: skip
-
-
-def _changed(corpus: Path) -> int:
-    """Change one in a hundred files of ``corpus``; return how many."""
-    changed = sorted(corpus.rglob("*.xml"))[::100]
-    for path in changed:
-        path.write_text(path.read_text("utf-8").replace("</Answer>", " Ask the ward.</Answer>", 1), "utf-8")
-    return len(changed)
-
-
-def large(place: Place) -> list[Row]:
-    """Refresh against rebuild of some 31,000 passages, with an encoder of hashed words and without a reranker."""
-    corpus = place.work / "large-corpus"
-    shutil.copytree(place.medquad(), corpus, dirs_exist_ok=True)
-    settings = Settings(place.work / "large-data", refresh=AT_ONCE)
-    with opened(settings, HashedWords(), uses={"reranker": NONE}) as session:
-        rebuild = _spent(lambda: importing.import_paths(session, [corpus], described("medquad")))
-        questions = (CANARY.format(number=number, question=text) for number, text in enumerate(QUESTIONS))
-        (settings.data / "canaries.toml").write_text("\n".join(questions))
-        unchanged = _spent(lambda: refresh(session))
-        _changed(corpus)
-        changed = _spent(lambda: refresh(session))
-        passages = generations.read_manifest(generations.current(settings.data)).passages
-    share = changed[0] / rebuild[0]
-    times = [f"{seconds:.1f} ({wall:.0f})" for seconds, wall in (rebuild, changed, unchanged)]
-    how = (f"{passages:,} passages; processor seconds with children (wall): rebuild {times[0]}, refresh {times[1]}, "
-           f"a night without a change {times[2]}; {len(QUESTIONS)} canaries; hashed words in the encoder's place, "
-           "which makes the rebuild as cheap as it can be")  # fmt: skip
-    return [Row("refresh of a large library with 1 % changed, against a rebuild", "<= 5 %", f"{share:.1%}",
-                met(share <= 0.05), how)]  # fmt: skip
-
-
-def serving(place: Place, seconds: float = 90.0) -> list[Row]:
-    """Twenty readers before and during refreshes, one after the other, which run as the unit lets them (nice 10)."""
-    data, corpus = place.work / "serving-data", place.work / "serving-corpus"
-    readers = window.library(data)[:20]
-    with (data / "localmed.toml").open("a") as file:
-        file.write("[refresh]\nsettle_seconds = 0\n")
-    shutil.copytree(thinned(place, 60), corpus, dirs_exist_ok=True)
-    with Site(Settings(data)) as site:
-        session = Session(site, local_caller(Settings(data)))
-        canary_gate.accept(session, ["starter-malaria"], "of which MedQuAD knows")
-        importing.import_paths(session, [corpus], described("medquad"))
-    before, during, ended, load = window.Log(), window.Log(), threading.Event(), os.getloadavg()[0]
-    nights: list[int] = []
-    with window.server(data) as (port, process):
-        for number in range(5):
-            window.visit(port, readers[number], window.Log(), number)  # models are loaded
-        window.arrivals(port, readers, before, 1 / 3, seconds, process)
-        refreshing = threading.Thread(target=lambda: nights.extend(_nights(data, corpus, ended)))
-        refreshing.start()
-        window.arrivals(port, readers, during, 1 / 3, seconds, process)
-        ended.set()
-        refreshing.join()
-    slower = {kind: during.p95(kind) / before.p95(kind) for kind in window.KINDS}
-    wrong = sum(during.wrong.values()) + sum(during.refused.values())
-    times = ", ".join(f"{kind} {before.p95(kind) * 1000:.0f} -> {during.p95(kind) * 1000:.0f} ms" for kind in slower)
-    how = (f"20 readers, a visit every 3 s for {seconds:.0f} s, then again during {len(nights)} refreshes in a row "
-           f"(exit codes {sorted(set(nights))}) of the starter corpus and some of MedQuAD, a tenth changes; p95 "
-           f"{times}; {len(during.seconds['answer'])} answers; load before {load:.1f}")  # fmt: skip
-    measured = f"{max(slower.values()):.1f}x ({max(slower, key=lambda kind: slower[kind])}), {wrong} errors"
-    good = max(slower.values()) <= 2 and not wrong
-    return [Row("p95 of 20 readers during a refresh, against without", "<= 2x", measured, met(good), how)]
-
-
-def _nights(data: Path, corpus: Path, ended: threading.Event) -> Iterator[int]:
-    """The exit codes of refreshes until ``ended``, each of which finds a tenth of the files changed."""
-    files, number = sorted(corpus.rglob("*.xml")), 0
-    command = ["nice", "-n", "10", sys.executable, "-P", "-m", "localmed", "--data", str(data), "refresh"]
-    while not ended.is_set():
-        for path in files[number % 10 :: 10]:
-            changed = path.read_text("utf-8").replace("</Answer>", f" Ask the ward {number}.</Answer>", 1)
-            path.write_text(changed, "utf-8")
-        yield subprocess.run(command, capture_output=True, check=False).returncode
-        number += 1
 
 
 def _spent(work: Callable[[], object]) -> tuple[float, float]:

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter
+from localmed.domain import Collection, Kind, SearchFilter
 from localmed.domain.findings import Closeness, Section
 from localmed.ingest import manifest
+from localmed.ingest.manifest import Manifest
 from localmed.site import importing
 from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row
@@ -31,9 +32,7 @@ from tests.fakes import opened
 
 HERE = Path(__file__).parent
 CORPORA = HERE.parents[1] / "corpora"
-MANIFEST = (
-    'name = "ward"\ntitle = "Ward guidelines"\npriority = 10\nkind = "guideline"\nlicence = "own"\nsource = "own"\n'
-)
+WARD = Manifest(Collection("ward", "Ward guidelines", 10, kind=Kind.GUIDELINE, licence="own", source="own"))
 SETS = {
     "plain": "first author",
     "held": "second author",
@@ -83,12 +82,12 @@ def import_starter(session: Session) -> None:
         importing.import_paths(session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
 
 
-def imported(session: Session, work: Path, folder: Path) -> None:
-    """Import the starter corpus and the documents of ``folder``."""
-    import_starter(session)
-    ward = work / "ward.toml"
-    ward.write_text(MANIFEST, "utf-8")
-    importing.import_paths(session, sorted(folder.rglob("*.md")), manifest.load(ward))
+def imported(session: Session, documents: Path | Sequence[Path], starter: bool = True) -> None:
+    """Import the starter corpus, and as a ward's guidelines the documents, or those of a folder."""
+    if starter:
+        import_starter(session)
+    paths = sorted(documents.rglob("*.md")) if isinstance(documents, Path) else documents
+    importing.import_paths(session, paths, WARD)
 
 
 def questions(name: str, folder: Path) -> list[dict[str, Any]]:
@@ -120,7 +119,7 @@ def measured(folder: Path, work: Path) -> dict[str, Measured]:
     """By language: what was found of the questions of ``folder``."""
     found: dict[str, Measured] = defaultdict(Measured)
     with opened(Settings(Path(tempfile.mkdtemp(dir=work)))) as session:
-        imported(session, Path(tempfile.mkdtemp(dir=work)), folder)
+        imported(session, folder)
 
         def asked(one: dict[str, Any], kind: str) -> tuple[Measured, int]:
             finding = session.find(one["text"], SearchFilter(), 50, max(PLACES))

@@ -78,7 +78,7 @@ def main(gguf: Path, what: str, seconds: float = 300.0) -> None:
     if (HERE / what).is_dir():
         settings = Settings(Path(tempfile.mkdtemp()), chat=chat)
         with opened(settings) as session:
-            imported(session, Path(tempfile.mkdtemp()), HERE / what)
+            imported(session, HERE / what)
         rows = (row["text"] for name in ("plain", "elsewhere") for row in questions(name, HERE / what))
         return asked(model, settings, rows)
     starter = tomllib.loads(STARTER.read_text("utf-8"))["question"]

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.train_emergencies
 
-Of the cases of tests/clinical all that are spent; the set of the last look, *_last_look.toml, is never read here, nor
+Of the cases of tests/safety all that are spent; the set of the last look, *_last_look.toml, is never read here, nor
 any held-back case of departments.
 
 One ridge regression for both languages on words, vectors and products of two places of a vector, solved in the

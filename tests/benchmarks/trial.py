@@ -1,19 +1,16 @@
 """The first look at public documents that were not used before: as a new user meets them, without a chat model.
 
-    python -m tests.benchmarks.trial FOLDER [LIST]
-
-``FOLDER`` holds the PDFs, none of which is part of the project; ``trial/questions.toml`` names two of them, with the
-questions that an author wrote who had read them and asked nothing. The starter corpus stands beside them. A section
-counts as right if it holds the words that answer. "Taken away" is what a page shows first, while a model reads, and no
-longer shows in its place when the model has said that it found nothing. ``LIST``, a file outside the project, takes the
-sentences that were taken for text addressed to a program, and every table with its rows, to be read.
+``trial`` of the data holds the PDFs, none of which is part of the project; ``trial/questions.toml`` names two of them,
+with the questions that an author wrote who had read them and asked nothing. The starter corpus stands beside them. A
+section counts as right if it holds the words that answer. "Taken away" is what a page shows first, while a model reads,
+and no longer shows in its place when the model has said that it found nothing. ``trial.txt`` of the work folder takes
+the sentences that were taken for text addressed to a program, and every table with its rows, to be read.
 
 Which extracts are rubbish a person reads: ``trial/read.toml`` says what was found of each file, by its name.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -22,15 +19,14 @@ from pathlib import Path
 from localmed.config import Settings
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.findings import Finding
-from localmed.ingest import manifest
 from localmed.models.e5 import E5, Uncentred
 from localmed.process.hooks import Hooks
 from localmed.safety.prompt_injection import has_injection
-from localmed.site import importing
 from localmed.site.session import Session
 from tests.benchmarks.alarms import split
-from tests.benchmarks.common import Row, library, met
-from tests.benchmarks.sections import CORPORA, MANIFEST, place
+from tests.benchmarks.common import Place, Row, library, met
+from tests.benchmarks.sections import imported
+from tests.benchmarks.sections import place as place_of
 from tests.fakes import ANY, opened
 from tests.scripted import ScriptedChat
 
@@ -40,20 +36,11 @@ ASKED = tomllib.loads((HERE / "questions.toml").read_text("utf-8"))
 NOTHING = {"covers_patient": "unknown", "statements": [], "not_covered": [], "look_for": ""}
 
 
-def imported(session: Session, work: Path, folder: Path) -> None:
-    """Import the starter corpus and the PDFs of ``folder``."""
-    for file in sorted(CORPORA.glob("starter-*.toml")):
-        importing.import_paths(session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
-    described = work / "manifest.toml"
-    described.write_text(MANIFEST, "utf-8")
-    importing.import_paths(session, sorted(folder.glob("*.pdf")), manifest.load(described))
-
-
 def places(session: Session) -> Iterator[tuple[str, int, Finding]]:
     """Each question's name, the place of the right section among ten (99: none), and what was found."""
     for one in ASKED["question"]:
         finding = session.find(one["text"], SearchFilter(), 50, 10)
-        yield one["id"], place(finding.sections, one["must"]), finding
+        yield one["id"], place_of(finding.sections, one["must"]), finding
 
 
 def taken_away(settings: Settings) -> int:
@@ -105,18 +92,15 @@ def rows(found: Sequence[tuple[str, int, Finding]], gone: int, noticed: int, tot
     ]  # fmt: skip
 
 
-def main() -> None:
-    """Print the rows; with a second argument write what a person reads to that file."""
-    folder, work = Path(sys.argv[1]), Path(tempfile.mkdtemp())
-    settings = Settings(work / "data")
+def run(place: Place) -> list[Row]:
+    """All of it over one library."""
+    settings = Settings(Path(tempfile.mkdtemp(dir=place.work)))
     with opened(settings) as session:
-        imported(session, work, folder)
+        imported(session, sorted((place.data / "trial").glob("*.pdf")))
         found = list(places(session))
         noticed, total = alarms(session)
-        if len(sys.argv) > 2:
-            _write(Path(sys.argv[2]), session, found, noticed)
-    for row in rows(found, taken_away(settings), len(noticed), total):
-        print(f"{row.what}: {row.measured}")
+        _write(place.work / "trial.txt", session, found, noticed)
+    return rows(found, taken_away(settings), len(noticed), total)
 
 
 def _write(path: Path, session: Session, found: Sequence[tuple[str, int, Finding]], noticed: Sequence[str]) -> None:
@@ -130,7 +114,3 @@ def _write(path: Path, session: Session, found: Sequence[tuple[str, int, Finding
         for passage in library(session).lexical.all_passages():
             if passage.collection == "ward" and passage.table:
                 out.write(f"-- {passage.title}, page {passage.page}\n{passage.text}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,8 +3,7 @@
 The readers' programs run on the same cores. A visit is a question (followed to its last event), a search and the page
 image of what was cited. Capacity is what four readers who never pause get done; arrivals are drawn from a Poisson
 process at half and at twice of it. Memory is that of the server and all its children together, their shared pages
-counted once (PSS). The machine's load before it begins and the processor time of a request stand beside the figures:
-others' work makes the seconds worse.
+counted once (PSS). The machine's load before it begins stands beside the figures: others' work makes the seconds worse.
 
     python -m tests.benchmarks.run --only window            about twelve minutes
 """
@@ -24,7 +23,7 @@ import threading
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +32,6 @@ from urllib.parse import urlencode
 import psutil
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter
 from localmed.domain.accounts import Account
 from localmed.people import accounts, logins
 from localmed.process.hooks import Hooks
@@ -91,18 +89,16 @@ def run(place: Place) -> list[Row]:
     """All figures of the window."""
     data = place.work / "window-data"
     readers, load = library(data), os.getloadavg()[0]
-    alone = in_one_thread(data)
     with server(data) as (port, process):
         unloaded, half, twice = Log(), Log(), Log()
         for number in range(WARMING):
             visit(port, readers[number], Log(), number)
         for number in range(UNLOADED):
             visit(port, readers[number % READERS], unloaded, number)
-        capacity, answered, wrong = closed(port, readers, process)
+        capacity = capacity_of(port, readers)
         memory = arrivals(port, readers, half, capacity / 2, HALF, process)
         after = arrivals(port, readers, twice, 2 * capacity, TWICE, process)
-    rows = [*_latencies(unloaded, load), _half(unloaded, half, capacity), _twice(twice)]
-    return [*rows, *_memory(memory, after), _throughput(alone, answered, wrong)]
+    return [*_latencies(unloaded, load), _half(unloaded, half, capacity), _twice(twice), *_memory(memory, after)]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -166,17 +162,6 @@ def _median(sizes: list[Size]) -> Size:
 
 def _mib(*sizes: int) -> str:
     return ", then ".join(f"{size / 2**20:.0f}" for size in sizes)
-
-
-def _throughput(alone: Rate, answered: Rate, wrong: Counter[str]) -> Row:
-    how = (
-        f"{answered.a_second:.2f} a second by {AT_WORK} readers, {alone.a_second:.2f} by one thread with a session, "
-        f"{CAPACITY:.0f} s each, the readers' programs on the same cores; processor time of an answer "
-        f"{answered.processor:.2f} s served, {alone.processor:.2f} s in one thread; errors: {_counts(wrong)}"
-    )
-    ratio = answered.a_second / alone.a_second
-    return Row("window, answers a second against a session in one thread", ">= 0.9x", f"{ratio:.2f}x",
-               met(ratio >= 0.9 and not wrong), how)  # fmt: skip
 
 
 def _counts(counted: Counter[str]) -> str:
@@ -293,64 +278,21 @@ def _image(events: str) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Rate:
-    """Answers a second, and the seconds of a processor that one took."""
+def capacity_of(port: int, readers: list[Reader]) -> float:
+    """Visits a second that readers who never pause get done."""
+    visits, over = Counter[int](), time.perf_counter() + CAPACITY
 
-    a_second: float
-    processor: float
+    def work(start: int) -> None:
+        while time.perf_counter() < over:
+            visit(port, readers[start], Log(), start + visits[start], 0.0)
+            visits[start] += 1
 
-
-def in_one_thread(data: Path) -> Rate:
-    """Answers of a session with the models in its own process."""
-    settings = Settings(data)
-    with Site(settings) as site:
-        session = Session(site, local_caller(settings))
-        session.ask(QUESTIONS[0]["text"], SearchFilter())
-        begun, used = time.perf_counter(), time.process_time()
-        rate = _rate(lambda number: session.ask(QUESTIONS[number % len(QUESTIONS)]["text"], SearchFilter()))
-        return Rate(rate, (time.process_time() - used) / (rate * (time.perf_counter() - begun)))
-
-
-def _rate(step: Callable[[int], object]) -> float:
-    begun, count = time.perf_counter(), 0
-    while time.perf_counter() - begun < CAPACITY:
-        step(count)
-        count += 1
-    return count / (time.perf_counter() - begun)
-
-
-def processor_of(process: psutil.Process) -> float:
-    """Seconds of a processor that ``process`` and those it has started took, those that have ended included."""
-    times = [process.cpu_times(), *(child.cpu_times() for child in process.children(recursive=True))]
-    return float(sum(sum(one[:4]) for one in times))  # of itself and of children that were waited for
-
-
-def closed(port: int, readers: list[Reader], process: psutil.Process) -> tuple[float, Rate, Counter[str]]:
-    """Visits a second, and answers alone, that readers who never pause get done; and what went wrong."""
-
-    def together(step: Callable[[Reader, int], object]) -> float:
-        rates: list[float] = []
-        threads = [
-            threading.Thread(target=lambda start=start: rates.append(_rate(lambda n: step(readers[start], start + n))))
-            for start in range(AT_WORK)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return sum(rates)
-
-    log = Log()
-
-    def ask(reader: Reader, number: int) -> None:
-        question = QUESTIONS[number % len(QUESTIONS)]["text"]
-        request(port, reader, log, "answer", "POST", "/ask", question=question)
-
-    visits = together(lambda reader, number: visit(port, reader, Log(), number, 0.0))
-    used = processor_of(process)
-    answers = together(ask)
-    return visits, Rate(answers, (processor_of(process) - used) / len(log.seconds["answer"])), log.wrong
+    threads = [threading.Thread(target=work, args=(start,)) for start in range(AT_WORK)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return visits.total() / (time.perf_counter() - over + CAPACITY)
 
 
 def arrivals(

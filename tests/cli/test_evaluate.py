@@ -48,8 +48,8 @@ def test_the_whole_ablation_as_json_and_files(localmed: Localmed, options: tuple
     assert "evaluation.note.lost" in [note["code"] for note in ran.json["notes"]]
     assert {file.name for file in out.iterdir()} == {*FILES, *(f"{name}.run" for name in names)}
     assert json.loads((out / "report.json").read_text()) == ran.json
-    assert (out / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert (out / "plot.png").stat().st_size > 10_000
+    resumed = localmed.ok(*options, "--out", str(out), "--resume", "--json")
+    assert resumed.json["rows"] == ran.json["rows"]
 
 
 def test_no_question_is_printed_or_kept(copied: Localmed, options: tuple[str, ...], tmp_path: Path) -> None:
@@ -61,15 +61,6 @@ def test_no_question_is_printed_or_kept(copied: Localmed, options: tuple[str, ..
         assert not [file for file in written if word.encode() in file.read_bytes()]
     with sqlite3.connect(copied.data / "site.sqlite") as audit:
         assert "retrieval, 4 questions" in "\n".join(audit.iterdump())
-
-
-@pytest.mark.slow
-def test_the_same_call_gives_the_same_figures(localmed: Localmed, options: tuple[str, ...], tmp_path: Path) -> None:
-    out = str(tmp_path / "out")
-    first = localmed.ok(*options, "--variants", "lexical,both", "--out", out, "--json")
-    assert localmed.ok(*options, "--variants", "lexical,both", "--json").json["rows"] == first.json["rows"]
-    resumed = localmed.ok(*options, "--variants", "lexical,both", "--out", out, "--resume", "--json")
-    assert resumed.json["rows"] == first.json["rows"]
 
 
 def test_without_a_reranker_half_of_the_ablation_is_left(localmed: Localmed, options: tuple[str, ...]) -> None:
@@ -91,20 +82,7 @@ def test_what_is_refused(
     localmed: Localmed, options: tuple[str, ...], further: tuple[str, ...], code: int, problem: str
 ) -> None:
     assert problem in localmed(*options, *further).failed(code)
-
-
-@pytest.mark.parametrize(
-    ("queries", "qrels", "problem"),
-    [
-        (f"{SECRET}\n", "q1 0 sepsis 1\n", "question 1 has no text"),
-        ("", "q1 0 sepsis 1\n", "contains 0 questions"),
-        ("q1\tx\n", "q1 0 sepsis 1\nq2 0 sepsis 1\n", "1 line judges a question"),
-        ("q1\tx\nq2\ty\n", "q1 0 sepsis 1\nq2 0 sepsis 0\n", "1 of 2 questions has a relevant document"),
-    ],
-)
-def test_bad_files(localmed: Localmed, tmp_path: Path, queries: str, qrels: str, problem: str) -> None:
-    (tmp_path / "q.tsv").write_text(queries)
-    (tmp_path / "r.txt").write_text(qrels)
-    ran = localmed("eval", "retrieval", "--queries", str(tmp_path / "q.tsv"), "--qrels", str(tmp_path / "r.txt"))
-    assert problem in ran.failed(3)
+    Path(options[3]).write_text(f"{SECRET}\n")
+    ran = localmed(*options)
+    assert "question 1 has no text" in ran.failed(3)
     assert SECRET not in ran.err

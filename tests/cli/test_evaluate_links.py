@@ -48,17 +48,6 @@ def test_questions_asked_to_the_library(localmed: Localmed, questions: str, tmp_
     }  # fmt: skip
     assert SECRET not in done.out + written(out)
     assert "paracetamol" not in written(out)
-
-
-@pytest.mark.slow
-def test_going_on_gives_the_same(localmed: Localmed, questions: str, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    call = ("eval", "links", "--questions", questions, "--out", str(out), "--json")
-    first = localmed.ok(*call).json
-    rows = (out / "rows.jsonl").read_text().splitlines()
-    (out / "rows.jsonl").write_text("\n".join(rows[:2]) + '\n{"id"')
-    assert localmed.ok(*call, "--resume").json == first
-    assert (out / "rows.jsonl").read_text().splitlines() == rows
     other = tmp_path / "other.tsv"
     other.write_text(QUESTIONS + "more\tMore?\n")
     failed = localmed("eval", "links", "--questions", str(other), "--out", str(out), "--resume")

@@ -58,16 +58,13 @@ def test_the_papers_figures(paper: Report) -> None:
     assert sum(count for _, count in values["combinations"]) == 1739
 
 
-def test_unanswered_counts_as_red_and_is_told_apart() -> None:
+def test_unanswered_counts_as_red_and_all_sources_stand_in_the_first_table_only() -> None:
     badges_ = {"1": {"a": Badge.NONE, "b": Badge.GREEN}, "2": {"a": Badge.RED, "b": Badge.NONE}}
     values = badges.report(rows(badges_), {}).values
     assert [tuple(row.values()) for row in values["summaries"]] == [("a", 0, 0, 2, 1), ("b", 1, 0, 1, 1)]
     assert values["at_least_one_green"] == 0.5
-
-
-def test_one_source_has_no_agreement_and_all_sources_stand_in_the_first_table_only() -> None:
     one = badges.report(rows({"1": {"a": Badge.GREEN}}), {})
-    assert (one.values["agreements"], len(one.tables)) == ([], 1)
+    assert (one.values["agreements"], len(one.tables)) == ([], 1), "one source has no agreement"
     row = {"a": Badge.RED, "b": Badge.RED, badges.COMBINED: Badge.GREEN}
     both = badges.report(rows({"1": row}), {}).values
     assert [summary["source"] for summary in both["summaries"]] == ["a", "b", badges.COMBINED]

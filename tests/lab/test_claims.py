@@ -49,10 +49,6 @@ def items(folder: Path, text: str = LINES) -> tuple[Item, ...]:
     return claims.load(file)
 
 
-def silent(done: float, doing: str) -> None:
-    del done, doing
-
-
 def test_lines_and_a_list_are_read(tmp_path: Path) -> None:
     loaded = items(tmp_path)
     assert [(item.id, item.gold) for item in loaded] == [("a", "correct"), ("2", ""), ("3", "mistaken")]
@@ -76,7 +72,7 @@ def report(results: Sequence[claims.Result]) -> Report:
 
 def run(items: Sequence[Item], verify: Any = verified, out: Path | None = None, resume: bool = False) -> Any:
     file = out / claims.RESULTS if out else None
-    return claims.run(items, verify, silent, Rows(file, {}, resume, claims.Result, "id", "key"))
+    return claims.run(items, verify, lambda *_: None, Rows(file, {}, resume, claims.Result, "id", "key"))
 
 
 def test_the_counts_by_hand(tmp_path: Path) -> None:
@@ -97,44 +93,19 @@ def test_undefined_is_undefined(tmp_path: Path) -> None:
     assert report(()).values["answers"] == 0
 
 
-def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
-    texts: list[str] = []
-
-    def stopping(verify_input: VerifyInput) -> Answer:
-        if len(texts) == 2:
-            raise KeyboardInterrupt
-        texts.append(verify_input.text)
-        return verified(verify_input)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(items(tmp_path), stopping, tmp_path)
-    kept = tmp_path / claims.RESULTS
-    kept.write_text(kept.read_text("utf-8") + '{"id": "3", "key"', "utf-8")  # a line that was cut
-    texts.clear()
-
-    def counting(verify_input: VerifyInput) -> Answer:
-        texts.append(verify_input.text)
-        return verified(verify_input)
-
-    resumed = run(items(tmp_path), counting, tmp_path, resume=True)
-    assert texts == ["Three."]
-    fresh = run(items(tmp_path))
-    assert [replace(row, seconds=0) for row in resumed] == [replace(row, seconds=0) for row in fresh]
-    run(items(tmp_path), counting, tmp_path, resume=True)
-    assert texts == ["Three."], "nothing that was finished is lost behind the line that was cut"
-
-
-def test_a_changed_answer_is_verified_again(tmp_path: Path) -> None:
-    run(items(tmp_path), out=tmp_path)
-    changed = items(tmp_path, LINES.replace("Two.", "Three two."))
+def test_going_on_verifies_what_is_new_or_was_changed(tmp_path: Path) -> None:
     texts: list[str] = []
 
     def noting(verify_input: VerifyInput) -> Answer:
         texts.append(verify_input.text)
         return verified(verify_input)
 
-    run(changed, noting, tmp_path, resume=True)
-    assert texts == ["Three two."]
+    run(items(tmp_path)[:2], noting, tmp_path)
+    changed = items(tmp_path, LINES.replace("Two.", "Three two."))
+    resumed = run(changed, noting, tmp_path, resume=True)
+    assert texts == ["One secretword.", "Two.", "Three two.", "Three."]
+    assert [replace(row, seconds=0) for row in resumed] == [replace(row, seconds=0) for row in run(changed)]
+    assert "secretword" not in (tmp_path / claims.RESULTS).read_text()
 
 
 class Words:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -54,17 +55,24 @@ def test_every_public_format_is_read(name: str, tmp_path: Path) -> None:
     assert "Q?" not in repr(first), "no log shows a question"
 
 
+def loaded(folder: Path, rows: Sequence[Mapping[str, Any]], format_: str) -> McqSet:
+    file = folder / "set.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return mcq_files.load(file, mcq_files.format_named(format_))
+
+
 def test_a_manifest_describes_another_layout(tmp_path: Path) -> None:
-    (tmp_path / "own.toml").write_text(
+    own = tmp_path / "own.toml"
+    own.write_text(
         '[format]\nlayout = "lines"\nquestion = "stem"\noptions = "choices"\nanswer = "right"\ngives = "text"\n'
     )
-    file = tmp_path / "own.jsonl"
-    file.write_text(
-        '{"stem": "Q?", "choices": ["x", "y"], "right": "y"}\n{"stem": "Q2?", "choices": ["x"], "right": "x"}\n'
-    )
-    questions = mcq_files.load(file, mcq_files.format_named(str(tmp_path / "own.toml")))
+    rows = [{"stem": "Q?", "choices": ["x", "y"], "right": "y"}, {"stem": "Q2?", "choices": ["x"], "right": "x"}]
+    questions = loaded(tmp_path, rows, str(own))
     assert [question.answer for question in questions.questions] == [1]
     assert questions.left_out == 1
+
+
+RECORD = {"question": "Q?", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
 
 
 @pytest.mark.parametrize(
@@ -74,46 +82,34 @@ def test_a_manifest_describes_another_layout(tmp_path: Path) -> None:
 def test_options_are_counted_as_the_file_shows_or_not_at_all(
     cops: tuple[int, ...], first: int | None, tmp_path: Path
 ) -> None:
-    record = {"question": "Q?\ud800", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
-    file = tmp_path / "medmcqa.json"
-    file.write_text("".join(json.dumps(record | {"id": str(cop), "cop": cop}) + "\n" for cop in cops))
+    rows = [RECORD | {"id": str(cop), "cop": cop, "question": "Q?\ud800"} for cop in cops]
     if first is None:
         with pytest.raises(InputError) as refused:
-            mcq_files.load(file, mcq_files.format_named("medmcqa"))
+            loaded(tmp_path, rows, "medmcqa")
         assert refused.value.message.code == "evaluation.mcq_numbers"
     else:
-        questions = mcq_files.load(file, mcq_files.format_named("medmcqa")).questions
+        questions = loaded(tmp_path, rows, "medmcqa").questions
         assert [question.answer for question in questions] == [cop - first for cop in cops]
 
 
 @pytest.mark.parametrize("answer", ["²", "--1", "9" * 5000, "", None, [1], 9])
 def test_an_answer_that_is_no_place_is_left_out(answer: Any, tmp_path: Path) -> None:
-    record = {"question": "Q?", "opa": "x", "opb": "y", "opc": "z", "opd": "v"}
-    rows = [{**record, "id": "a", "cop": 4}, {**record, "id": "b", "cop": answer}, {**record, "id": "c", "cop": 1.0}]
-    file = tmp_path / "m.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    questions = mcq_files.load(file, mcq_files.format_named("medmcqa"))
+    rows = [RECORD | {"id": name, "cop": cop} for name, cop in (("a", 4), ("b", answer), ("c", 1.0))]
+    questions = loaded(tmp_path, rows, "medmcqa")
     assert [(row.id, row.answer) for row in questions.questions] == [("a", 3), ("c", 0)]
     assert questions.left_out == 1
 
 
-def test_a_question_of_more_options_than_letters_is_not_asked_without_some(tmp_path: Path) -> None:
-    file = tmp_path / "m.jsonl"
+def test_what_is_no_set_and_what_has_more_options_than_letters(tmp_path: Path) -> None:
     rows = [{"id": name, "question": "Q?", "options": list(options), "answer_idx": "A"}
             for name, options in (("a", "xyz"), ("b", "abcdefghijkl"))]  # fmt: skip
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    questions = mcq_files.load(file, mcq_files.format_named("medqa"))
-    assert [row.id for row in questions.questions] == ["a"]
-    assert questions.left_out == 1
-
-
-def test_what_is_no_set_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text("no json\n")
-    (tmp_path / "empty.jsonl").write_text('{"question": "Q?"}\n')
-    (tmp_path / "own.toml").write_text('[format]\nlayout = "lines"\n')
-    for name in ("x.jsonl", "empty.jsonl"):
+    questions = loaded(tmp_path, rows, "medqa")
+    assert ([row.id for row in questions.questions], questions.left_out) == (["a"], 1), "none is asked without some"
+    for text in ("no json\n", '{"question": "Q?"}\n'):
+        (tmp_path / "x.jsonl").write_text(text)
         with pytest.raises(InputError):
-            mcq_files.load(tmp_path / name, mcq_files.format_named("jsonl"))
+            mcq_files.load(tmp_path / "x.jsonl", mcq_files.format_named("jsonl"))
+    (tmp_path / "own.toml").write_text('[format]\nlayout = "lines"\n')
     with pytest.raises(InputError):
         mcq_files.format_named(str(tmp_path / "own.toml"))
     with pytest.raises(UsageError):
@@ -187,42 +183,22 @@ def bench(chat: Any) -> Bench:
 SET = McqSet("vitamins", tuple(replace(QUESTION, id=str(number)) for number in range(3)), 0)
 
 
-class Stopping(ScriptedChat):
-    """Ends the process, so to speak, at the third choice."""
-
-    asked_of = 0
-
-    def choose(self, *arguments: Any, **others: Any) -> Any:
-        self.asked_of += 1
-        if self.asked_of == 3:
-            raise KeyboardInterrupt
-        return super().choose(*arguments, **others)
-
-
-def rows_of(file: Path, made: dict[str, str], resume: bool) -> Rows[McqRow]:
-    return Rows(file, made, resume, McqRow, "set", "id", "arm")
-
-
 def test_what_is_finished_is_not_asked_again(tmp_path: Path) -> None:
     file, arms = tmp_path / "rows.jsonl", ("chat", "retrieval")
-    made = mcq.made_with([SET], arms, 1)
-    kept = rows_of(file, made, False)
-    with pytest.raises(KeyboardInterrupt):
-        mcq.run(bench(Stopping({"": "A"})), [SET], arms, kept, lambda *_: None)
-    with file.open("a") as lines:
-        lines.write('{"set": "vitamins", "id": "2", "ar')  # cut off
-    kept = rows_of(file, made, True)
-    assert len(kept.done) == 2
-    chat = Stopping({"": "A"})
-    chat.asked_of = 10
-    rows = mcq.run(bench(chat), [SET], arms, kept, lambda *_: None)
-    assert chat.asked_of == 14, "four rows were missing, and four were asked for"
-    keys = [(row["id"], row["arm"]) for row in map(json.loads, file.read_text().splitlines()[1:])]
-    assert sorted(keys) == sorted({(row.id, row.arm) for row in rows})
-    assert len(keys) == 6
+    first = McqSet("vitamins", SET.questions[:1], 0)
+
+    def rows_of(questions: McqSet, resume: bool) -> tuple[list[McqRow], int]:
+        meter = bench(ScriptedChat({"": "A"}))
+        kept = Rows(file, {}, resume, McqRow, "set", "id", "arm")
+        return mcq.run(meter, [questions], arms, kept, lambda *_: None), meter.chat.calls
+
+    one, _ = rows_of(first, False)
+    every, _ = rows_of(SET, True)
+    assert every[:2] == one, "to the second"
+    assert rows_of(SET, True) == (every, 0)
     assert "scurvy" not in file.read_text()
-    with pytest.raises(UsageError):
-        rows_of(file, mcq.made_with([SET], arms, 2), True)
+    made = [mcq.made_with([SET], arms, 1), mcq.made_with([SET], arms, 2), mcq.made_with([first], arms, 1)]
+    assert len({str(one) for one in made}) == 3, "whatever decides a batch decides what is gone on with"
 
 
 def test_costs_are_counted_and_a_thought_goes_before_the_choice() -> None:
@@ -243,30 +219,18 @@ def test_costs_are_counted_and_a_thought_goes_before_the_choice() -> None:
 
 def test_evidence_that_speaks_against_a_choice_is_told_and_it_is_taken_again() -> None:
     shown: list[str] = []
+    found = replace(nothing_found("Q?", ""), status=AnswerStatus.ANSWERED, evidence=(evidence("1", "Ascorbic acid."),))
 
     def answer(messages: Any) -> str:
         shown.append(messages[-1].content)
         return "A"
 
-    def context(question: str, arm: str) -> Answer:
-        return replace(
-            nothing_found(question, arm), status=AnswerStatus.ANSWERED, evidence=(evidence("1", "Ascorbic acid."),)
-        )
-
-    judged: list[str] = []
-
-    def agrees(text: str, _evidence: Any) -> bool:
-        judged.append(text)
-        return False
-
-    chat = Meter(ScriptedChat(answer))
-    row = Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "mairag")
-    assert row.regenerated
-    assert row.calls == 2
+    against = replace(bench(ScriptedChat(answer)), context=lambda *_: found, agrees=lambda *_: False)
+    row = against.row("vitamins", QUESTION, "mairag")
+    assert (row.regenerated, row.calls) == (True, 2)
     assert "speak against" in shown[-1]
-    assert len(judged) == 1
-    assert not Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "mairag-without-coherence").regenerated
-    assert not Bench(chat, context, agrees, 1).row("vitamins", QUESTION, "retrieval").regenerated
+    for arm in ("mairag-without-coherence", "retrieval"):
+        assert not against.row("vitamins", QUESTION, arm).regenerated
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------

@@ -22,11 +22,6 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
     return file
 
 
-def test_judgements(tmp_path: Path) -> None:
-    file = written(tmp_path, "r.txt", "1 0 a 1\n1\t0\tb\t-2\n\n2 Q0 c 3\r\n")
-    assert sets.read_qrels(file) == {1: ("1", "a", 1), 2: ("1", "b", 0), 4: ("2", "c", 3)}, "below 0 is junk"
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -76,13 +71,10 @@ def test_empty_and_foreign_files(tmp_path: Path, content: bytes) -> None:
             read(file)
 
 
-@pytest.mark.parametrize("name", ["missing.tsv", "."])
-def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        sets.questions(tmp_path / name)
-
-
-def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_or_are_huge(tmp_path: Path) -> None:
+    for name in ("missing.tsv", "."):
+        with pytest.raises(InputError, match="cannot be read"):
+            sets.questions(tmp_path / name)
     file = written(tmp_path, "q.tsv", "1\tx\n")
     with file.open("r+b") as opened:
         opened.truncate(2**37)  # sparse
@@ -96,18 +88,17 @@ def loaded(folder: Path, library: Library, qrels: str, search_filter: SearchFilt
     return {question: dict(judged) for question, judged in question_set.judgements.items()}
 
 
-def test_a_document_by_its_id_key_and_file(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
+def test_a_document_by_its_id_key_and_file_and_by_a_passage(
+    tmp_path: Path, library: Library, ids: dict[str, str]
+) -> None:
     (key,) = (document.key for document in library.catalogue.documents() if document.id == ids["n3"])
     gloves = next(document.id for document in library.catalogue.documents() if document.source.endswith("gloves.txt"))
-    assert loaded(tmp_path, library, f"1 0 {ids['n3']} 2\n2 0 gloves 1\n1 0 {key} 1\n") == {
-        "1": {ids["n3"]: 2},  # the highest of two judgements counts
-        "2": {gloves: 1},
+    passage = next(one.id for one in library.lexical.all_passages() if one.document_id == ids["n5"])
+    lines = f"1 0 {ids['n3']} 2\n2\t0\tgloves\t1\n\n1 0 {key} 1\r\n2 Q0 n4 -2\n1 0 {passage} 3\n"
+    assert loaded(tmp_path, library, lines) == {
+        "1": {ids["n3"]: 2, ids["n5"]: 3},  # the highest of two judgements counts
+        "2": {gloves: 1, ids["n4"]: 0},  # below 0 is junk
     }
-
-
-def test_a_passage_stands_for_its_document(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
-    passage = next(passage_.id for passage_ in library.lexical.all_passages() if passage_.document_id == ids["n5"])
-    assert loaded(tmp_path, library, f"1 0 {passage} 3\n") == {"1": {ids["n5"]: 3}}
 
 
 @pytest.mark.parametrize("name", ["notes", "shared:1", "1"])
@@ -126,16 +117,12 @@ def test_what_is_not_in_the_library_is_left_out_and_counted(tmp_path: Path, libr
         loaded(tmp_path, library, "1 0 n1 1\n", SearchFilter(collections=("other",)))
 
 
-def test_judged_questions_that_are_not_asked(tmp_path: Path, library: Library) -> None:
+def test_judged_questions_that_are_not_asked_and_the_leading_measure(tmp_path: Path, library: Library) -> None:
     with pytest.raises(InputError, match=r"2 lines judge questions that are not in q\.tsv: 2, 3\. "):
         loaded(tmp_path, library, "1 0 n1 1\n3 0 n1 1\n4 0 n1 1\n")
-
-
-def test_the_leading_measure_follows_the_grades(tmp_path: Path, library: Library) -> None:
-    queries = written(tmp_path, "q.tsv", "1\tx\n")
     for grade, measure in ((1, "MRR@10"), (2, "nDCG@10")):
         qrels = written(tmp_path, "r.txt", f"1 0 n1 {grade}\n")
-        assert sets.judged(queries, qrels, library, ANY).measure == measure
+        assert sets.judged(tmp_path / "q.tsv", qrels, library, ANY).measure == measure
 
 
 def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:
@@ -144,10 +131,7 @@ def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:
     kept = QuestionSet("s", questions, judged, relevant_from=2).answerable()
     assert [question.id for question in kept.questions] == ["0", "2"]
     assert set(kept.judgements) == {"0", "2"}
+    assert "text" not in repr(kept)
     assert kept.notes == (message("evaluation.note.left_out", count=2, questions=4),)
     with pytest.raises(InputError, match="1 of 4 questions has a relevant document"):
         QuestionSet("s", questions, judged, relevant_from=3).answerable()
-
-
-def test_a_question_is_in_no_representation(questions: QuestionSet) -> None:
-    assert "treatment" not in repr(questions)

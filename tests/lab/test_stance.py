@@ -36,8 +36,7 @@ class Says:
 
 @pytest.fixture
 def golden(tmp_path: Path) -> PairSet:
-    (tmp_path / "pairs.tsv").write_text(GOLDEN)
-    return stance.load(tmp_path / "pairs.tsv")
+    return load(tmp_path, "pairs.tsv", GOLDEN)
 
 
 def test_a_golden_file_scored_by_hand(golden: PairSet) -> None:
@@ -56,58 +55,57 @@ def test_a_golden_file_scored_by_hand(golden: PairSet) -> None:
     assert 0 <= scores.accuracy_interval[0] <= 0.5 <= scores.accuracy_interval[1] <= 1
 
 
-def test_the_majority_class(golden: PairSet) -> None:
+def test_the_majority_class_and_what_is_said_word_for_word(golden: PairSet) -> None:
     scores = stance.score(golden, majority(golden.pairs), seed=1)
     assert (scores.accuracy, scores.confusion[0]) == (0.5, (2, 0, 0))
+    assert stance.score(golden, stance.VERBATIM, seed=1).unjudged == 3
 
 
-def test_healthver(tmp_path: Path) -> None:
-    file = tmp_path / "dev.csv"
-    file.write_text(
+def load(folder: Path, name: str, text: str) -> PairSet:
+    (folder / name).write_text(text)
+    return stance.load(folder / name)
+
+
+def test_public_sets_are_read(tmp_path: Path) -> None:
+    healthver = load(
+        tmp_path, "dev.csv",
         "id,evidence,claim,label,topic_ip,question\n"
-        '1,"Masks, worn well, help.\nOne line more.",Masks help,Supports,1,q\n2,e,c,Refutes,1,q\n3,e,c,Neutral,1,q\n'
-    )
-    pair_set = stance.load(file)
-    assert [pair.label for pair in pair_set.pairs] == ["entailment", "contradiction", "neutral"]
-    assert pair_set.pairs[0].premise == "Masks, worn well, help.\nOne line more."
-
-
-def test_covid_fact_is_two_way(tmp_path: Path) -> None:
-    file = tmp_path / "rte.tsv"
-    file.write_text('index\tsentence1\tSentence2\tentailment\n0\tIt "helps.\tc\tentailment\n1\tp\tc\tnot_entailment\n')
-    lines = tmp_path / "facts.jsonl"
-    lines.write_text(
+        '1,"Masks, worn well, help.\nOne line more.",Masks help,Supports,1,q\n2,e,c,Refutes,1,q\n3,e,c,Neutral,1,q\n',
+    )  # fmt: skip
+    assert [pair.label for pair in healthver.pairs] == ["entailment", "contradiction", "neutral"]
+    assert healthver.pairs[0].premise == "Masks, worn well, help.\nOne line more."
+    facts = load(
+        tmp_path, "facts.jsonl",
         '{"claim": "c", "evidence": ["p", "q"], "label": "REFUTED"}\n'
-        '{"claim": "d", "evidence": ["p"], "label": "SUPPORTED"}\n'
-    )
-    pair_set, facts = stance.load(file), stance.load(lines)
-    assert pair_set.labels == facts.labels == TWO
+        '{"claim": "d", "evidence": ["p"], "label": "SUPPORTED"}\n',
+    )  # fmt: skip
     assert [pair.label for pair in facts.pairs] == ["not entailment", "entailment"]
     assert facts.pairs[0].premise == "p q"
-    neither = Says({pair.premise: "neutral" for pair in pair_set.pairs})
-    against = Says({pair.premise: "contradiction" for pair in pair_set.pairs})
-    scores = [stance.score(pair_set, judge, seed=1) for judge in (neither, against)]
+    head = "index\tsentence1\tSentence2\tentailment\n"
+    pair_set = load(tmp_path, "rte.tsv", f'{head}0\tIt "helps.\tc\tentailment\n1\tp\tc\tnot_entailment\n')
+    assert pair_set.labels == facts.labels == TWO
+    scores = [
+        stance.score(pair_set, Says({pair.premise: label for pair in pair_set.pairs}), seed=1)
+        for label in ("neutral", "contradiction")
+    ]
     assert scores[0].confusion == scores[1].confusion == ((0, 1), (0, 1))
     said = stance.report(pair_set, scores, seed=1).facts
     assert "evaluation.facts.two_way" in [fact.code for fact in said]
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", f"{SECRET}\tonly two\n", f"p\t{SECRET}\tperhaps\n", f"\t{SECRET}\tneutral\n", '{"claim": "' + SECRET + '"}\n'],
+    ("name", "text"),
+    [
+        ("p.tsv", ""),
+        ("p.tsv", f"{SECRET}\tonly two\n"),
+        ("p.tsv", f"p\t{SECRET}\tperhaps\n"),
+        ("p.tsv", f"\t{SECRET}\tneutral\n"),
+        ("p.tsv", f'{{"claim": "{SECRET}"}}\n'),
+        ("p.csv", f'id,evidence,claim,label\n1,"{SECRET * 20_000},c,Supports\n'),  # a quotation mark left open
+    ],
 )
-def test_what_is_no_labelled_pair_is_refused_without_its_text(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "pairs.tsv"
-    file.write_text(text)
+def test_what_is_no_labelled_pair_is_refused_without_its_text(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(InputError) as error:
-        stance.load(file)
+        load(tmp_path, name, text)
     assert SECRET not in str(error.value)
-    assert file.name in str(error.value)
-
-
-def test_a_quotation_mark_left_open_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "dev.csv"
-    file.write_text(f'id,evidence,claim,label\n1,"{SECRET * 20_000},c,Supports\n')
-    with pytest.raises(InputError, match="not a readable table") as error:
-        stance.load(file)
-    assert SECRET not in str(error.value)
+    assert name in str(error.value)

@@ -17,7 +17,7 @@ import pytest
 from localmed.domain.errors import ModelError
 from localmed.models import e5
 from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, PREFIXES, Uncentred, centred, uncentred
-from tests.benchmarks.encoder import export
+from tests.models.e5_export import export
 from tests.words import pattern
 
 TEXTS = [

@@ -86,7 +86,8 @@ def test_who_the_provider_knows_is_signed_in(hospital: Clients, provider: Provid
         assert [entry.action for entry in log.entries()][-2:] == ["account sign-on", "login"]
     provider.groups = ["ward"]
     again = hospital()
-    signed_on(again, provider)
+    page = signed_on(again, provider, "//elsewhere.example")
+    assert 'content="0;url=/"' in page.text, "where a sign-on leads is here"
     assert client.get("/library/collections").url.path == "/login", "the right is gone, and the login with it"
     assert accounts.account(hospital.settings.data, provider.user).groups == ("ward3",)
 
@@ -202,11 +203,6 @@ def test_only_the_issuers_server_is_called(hospital: Clients, provider: Provider
     reply = hospital().http.get("/login/provider", follow_redirects=False)
     assert reply.status_code == 503
     assert provider.seen == ["/.well-known/openid-configuration"]
-
-
-def test_where_a_sign_on_leads_is_here(hospital: Clients, provider: Provider) -> None:
-    page = signed_on(hospital(), provider, "//elsewhere.example")
-    assert 'content="0;url=/"' in page.text
 
 
 def test_the_glass_is_broken_when_the_provider_is_down(hospital: Clients, provider: Provider) -> None:

@@ -13,7 +13,7 @@ Cells in, cells out: a piece of a cell is kept if a line of some row stands wher
 it is of a header that a row names, or of one that was already there on the page before. What is left over is counted
 by cells, for a note to the librarian. White space, leader dots and marks between cells do not count; figures are
 compared in compatibility form, since raised ones are rewritten. Whether a cell came into the right row no page says of
-itself (``tests/benchmarks/tables_pdf.py``).
+itself (``tests/benchmarks/pdf_peers.py``).
 """
 
 from __future__ import annotations

@@ -1,25 +1,16 @@
-"""The starter encoder against sentence-transformers in float32, in turn in one process on the same passages."""
+"""The built-in encoder's weights as sentence-transformers reads them: torch computes the same vectors of them."""
 
 from __future__ import annotations
 
-import statistics
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import torch
 from tokenizers.processors import TemplateProcessing
 
 from localmed.models import e5
-from localmed.models.e5 import E5, Uncentred
-from tests.benchmarks.common import Row, met
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 LAYER = {  # the file's names of a layer's tensors and those of transformers, rows and columns
     "q": ("attention.self.query", e5.DIMENSIONS, e5.DIMENSIONS),
@@ -31,18 +22,6 @@ LAYER = {  # the file's names of a layer's tensors and those of transformers, ro
     "fo": ("output.dense", e5.DIMENSIONS, e5.WIDE),
     "oln": ("output.LayerNorm", e5.DIMENSIONS, 0),
 }
-PASSAGES = 64
-RUNS = 5
-LEAST = 1.0  # both compute in float32; what is gained are the packages that are not needed
-
-
-def run(texts: Sequence[str]) -> list[Row]:
-    """Passages a second of the built-in encoder against sentence-transformers on the same weights."""
-    from sentence_transformers import SentenceTransformer
-
-    with tempfile.TemporaryDirectory() as unpacked:
-        export(Path(unpacked))
-        return [_speed(E5(), SentenceTransformer(unpacked, device="cpu"), texts[:PASSAGES])]
 
 
 def export(folder: Path) -> None:
@@ -84,25 +63,3 @@ def named(packed: e5.Packed) -> Iterator[tuple[str, Any]]:
         else:
             yield f"{target}.weight", packed.plain(f"{source}.w", (rows,))
         yield f"{target}.bias", packed.plain(f"{source}.b", (rows,))
-
-
-def _speed(ours: E5, peer: SentenceTransformer, texts: Sequence[str]) -> Row:
-    packed = e5.packed()
-    normalised = [packed.normalised(e5.PREFIXES["passage"] + text) for text in texts]  # its tokenizer does not
-    calls: dict[str, Callable[[], np.ndarray]] = {  # type: ignore[type-arg]
-        "ours": lambda: Uncentred(ours).encode(texts, "passage"),
-        "peer": lambda: np.asarray(peer.encode(normalised, normalize_embeddings=True, batch_size=32)),
-    }
-    speeds: dict[str, list[float]] = {"ours": [], "peer": []}
-    vectors = {side: call() for side, call in calls.items()}  # also warms up
-    for _ in range(RUNS):
-        for side, call in calls.items():
-            began = time.perf_counter()
-            call()
-            speeds[side].append(len(texts) / (time.perf_counter() - began))
-    fast, slow = statistics.median(speeds["ours"]), statistics.median(speeds["peer"])
-    similarity = float(np.min(np.sum(vectors["ours"] * vectors["peer"], axis=1)))
-    how = f"{len(texts)} MedQuAD passages, median of {RUNS} alternating runs; smallest cosine between {similarity:.4f}"
-    measured = f"{fast / slow:.2f}x ({fast:.0f} against {slow:.0f} passages/s)"
-    what = "e5 against sentence-transformers float32"
-    return Row(what, f">= {LEAST}x", measured, met(fast / slow >= LEAST), how)
