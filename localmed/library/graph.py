@@ -116,10 +116,7 @@ class Graph:
         sums(self._database)
         self._database.create_function("cited_as", 2, digest, deterministic=True)
         summed = self._database.execute("PRAGMA user_version").fetchone()[0] >= _SUMMED and not writable
-        for (
-            table,
-            columns,
-        ) in _COLUMNS.items():  # a look-up reads these: it can forget neither what is hidden nor to check
+        for table, columns in _COLUMNS.items():  # look-ups read these views: none forgets what is hidden, or to check
             shown = "source NOT IN (SELECT source FROM hidden)" if table in TABLES else "1"
             sound = f"sound(digest, {columns})" if summed else "1"
             view = f"SELECT {columns} FROM {table} WHERE {shown} AND {sound}"  # noqa: S608

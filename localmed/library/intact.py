@@ -97,16 +97,9 @@ def hashed(path: Path) -> tuple[str, list[int]]:
 
 def sha256_of(path: Path) -> str:
     """The sha256 of a file; "" of one that cannot be read."""
-    sha256 = hashlib.sha256()
-    try:
-        if not path.is_file():
-            return ""
-        with files.open_own(path) as stream:
-            while block := stream.read(BLOCK):
-                sha256.update(block)
-    except OSError:
-        return ""
-    return sha256.hexdigest()
+    with suppress(OSError), files.open_own(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return ""
 
 
 def remembered(generation: Path) -> Looks:

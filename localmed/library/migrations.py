@@ -128,9 +128,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str], name: str
     if version > len(migrations):
         raise Damaged("library.newer_schema", name=name, version=version)
     for number, script in enumerate(migrations[version:], version + 1):
-        connection.execute(
-            "BEGIN IMMEDIATE"
-        )  # another process may be doing the same: one applies it, one finds it done
+        connection.execute("BEGIN IMMEDIATE")  # of two processes that do the same one finds it done
         try:
             if _version(connection) < number:
                 for statement in _statements(script):

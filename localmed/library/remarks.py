@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from localmed.domain import Passage, digest
+from localmed.library.journal import now
 from localmed.library.state import Remembered, rows, selected
 
 _FIELDS = "passage, document, text, planted, off, note, user, time"
@@ -97,6 +97,5 @@ def suspect(data: Path, passages: Iterable[Passage]) -> None:
 
 
 def _row(remark: Remark) -> tuple[str | int, ...]:
-    time = datetime.now(UTC).isoformat(timespec="seconds")
     said = (remark.planted, int(remark.off), remark.note, remark.user)
-    return (remark.passage, remark.document, remark.text, *said, time)
+    return (remark.passage, remark.document, remark.text, *said, now())

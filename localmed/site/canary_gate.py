@@ -24,7 +24,6 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +48,7 @@ from localmed.library import generations, layout
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, differences, only_empty_collections
 from localmed.library.in_force import in_force
+from localmed.library.journal import now
 from localmed.library.migrations import as_ours
 from localmed.library.state import rows, selected
 from localmed.process import files, hooks
@@ -371,9 +371,9 @@ def baseline(session: Session) -> dict[str, Asked]:
 
 def _compared(session: Session, before: dict[str, Asked], candidate: Path) -> Comparison:
     for _ in range(ROUNDS):
-        now = in_force(session.data)
+        known = in_force(session.data)
         after = _ask(session, session.site, candidate)
-        if in_force(session.data) is now:
+        if in_force(session.data) is known:
             break
         before = baseline(session)
     return Comparison(before, after, accepted(session.data))
@@ -413,8 +413,8 @@ def _basis(session: Session, candidate: Path | None = None) -> str:
     """What answers: generation, withdrawals, access, stops, canaries, day, settings, models, prompts, as a digest."""
     manifest = generations.read_manifest(candidate) if candidate else generations.served_manifest(session.data)
     questions = repr(of_served(session, candidate))
-    now = in_force(session.data).facts() | {"accounts": ""}  # who may sign in changes no answer
-    outside = json.dumps(now, sort_keys=True), questions
+    facts = in_force(session.data).facts() | {"accounts": ""}  # who may sign in changes no answer
+    outside = json.dumps(facts, sort_keys=True), questions
     return digest(str(manifest.number), manifest.created, session.day(), _answering(session), *outside)
 
 
@@ -494,9 +494,8 @@ def accept(session: Session, names: Sequence[str], reason: str) -> None:
     if unknown := [name for name in names if name not in known]:
         raise UnknownName("canary.unknown", name=unknown[0])
     with session.change("canary accept", " ".join(names)) as change, rows(session.data) as state:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
         for name in names:
-            values = (name, reason.strip(), session.caller.user, now)
+            values = (name, reason.strip(), session.caller.user, now())
             state.execute("INSERT OR REPLACE INTO accepted VALUES (?, ?, ?, ?)", values)
         change.outcome = "accepted"
 

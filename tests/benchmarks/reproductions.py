@@ -59,10 +59,10 @@ REPRODUCTIONS: Mapping[int, Reproduction] = {
     5: Reproduction(
         "a full, locked or read-only disk takes answers, or a change that is done is called failed",
         (
-            "site/test_unaudited.py::test_an_answer_that_cannot_be_audited_now_is_given_and_entered_later",
-            "site/test_unaudited.py::test_a_change_that_cannot_be_noted_is_refused_before_it_takes_effect",
-            "site/test_unaudited.py::test_a_change_whose_outcome_cannot_be_noted_is_done_and_says_so",
-            "site/test_unaudited.py::test_a_library_that_may_not_be_written_to_can_be_read",
+            "site/test_audit.py::test_an_answer_that_cannot_be_audited_now_is_given_and_entered_later",
+            "site/test_audit.py::test_a_change_that_cannot_be_noted_is_refused_before_it_takes_effect",
+            "site/test_audit.py::test_a_change_whose_outcome_cannot_be_noted_is_done_and_says_so",
+            "site/test_audit.py::test_a_library_that_may_not_be_written_to_can_be_read",
         ),
     ),
     6: Reproduction(
@@ -79,9 +79,9 @@ REPRODUCTIONS: Mapping[int, Reproduction] = {
             "cli/test_hidden.py::test_what_is_hidden_changes_nothing_of_what_is_printed",
             "cli/test_hidden.py::test_a_hidden_thing_is_as_unknown_as_one_that_is_not_there",
             "cli/test_hidden.py::test_settings_elsewhere_narrow_and_never_widen",
-            "site/test_unaudited.py::test_who_may_not_write_gets_no_group_by_asking_for_it",
+            "site/test_audit.py::test_who_may_not_write_gets_no_group_by_asking_for_it",
             "cli/test_hidden.py::test_the_id_of_a_hidden_successor_is_not_told",
-            "site/test_unaudited.py::test_a_library_that_may_not_be_written_to_can_be_read",
+            "site/test_audit.py::test_a_library_that_may_not_be_written_to_can_be_read",
         ),
     ),
     8: Reproduction(
@@ -107,9 +107,9 @@ REPRODUCTIONS: Mapping[int, Reproduction] = {
     13: Reproduction(
         "a kill during a withdrawal leaves the document in force and unlogged; a deleted audit log is not missed",
         (
-            "site/test_cut_off.py::test_a_withdrawal_that_is_killed",
-            "site/test_state_lost.py::test_nothing_is_answered_until_it_was_put_right_and_the_stop_holds_then",
-            "site/test_audit_chain.py::test_a_tail_cut_behind_a_head_that_was_taken_away_is_seen_every_time",
+            "site/test_in_force.py::test_a_withdrawal_that_is_killed",
+            "site/test_state.py::test_nothing_is_answered_until_it_was_put_right_and_the_stop_holds_then",
+            "site/test_audit.py::test_a_tail_cut_behind_a_head_that_was_taken_away_is_seen_every_time",
         ),
     ),
     14: Reproduction(

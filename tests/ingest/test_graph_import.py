@@ -23,7 +23,7 @@ from localmed.ingest.report import Report
 from localmed.library import generations
 from localmed.library.graph import FILE, Graph, Name
 from localmed.library.library import Library
-from localmed.library.state import State
+from localmed.library.state import quarantined, rows
 from localmed.site import changes, lookups
 from localmed.site.session import Session
 from tests.fakes import HashedWords, described, documents, hashes, import_into, opened, write
@@ -223,12 +223,12 @@ def test_bad_lines_are_listed_and_the_good_ones_served(settings: Settings, corpu
     report = run(settings, corpus)
     assert (report.counts["read"], report.counts["quarantined"]) == (1, 8)
     assert ids(settings, "first") == ["DOID:1"]
-    with State(settings.data) as state:
-        assert {words(entry.place) for entry in state.quarantined("doid")} >= {"line 6", "line 12", "line 22"}
+    with rows(settings.data) as state:
+        assert {words(entry.place) for entry in quarantined(state, "doid")} >= {"line 6", "line 12", "line 22"}
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first")})
     run(settings, corpus)
-    with State(settings.data) as state:
-        assert state.quarantined("doid") == []
+    with rows(settings.data) as state:
+        assert quarantined(state, "doid") == []
 
 
 def test_faults_are_listed_up_to_their_bound(settings: Settings, corpus: Path) -> None:
@@ -273,8 +273,8 @@ def test_more_terms_than_allowed_end_the_file(settings: Settings, corpus: Path) 
 
 def test_a_file_that_could_not_be_copied_is_tried_again(settings: Settings, ontology: Path) -> None:
     run(replace(settings, read=ReadBounds(file_bytes=5)), ontology)
-    with State(settings.data) as state:
-        assert {entry.sha256 for entry in state.quarantined("doid")} == {""}
+    with rows(settings.data) as state:
+        assert {entry.sha256 for entry in quarantined(state, "doid")} == {""}
     assert run(settings, ontology).counts["quarantined"] == 0
 
 

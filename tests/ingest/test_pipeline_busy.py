@@ -12,7 +12,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain.errors import Busy
 from localmed.library.library import Library
-from localmed.library.state import State
+from localmed.library.state import rows
 from tests.fakes import HashedWords, answers, import_into, titles, verify, write
 
 ROOT = Path(__file__).parents[2]
@@ -94,9 +94,9 @@ def test_every_run_is_recorded(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
     import_into(settings, corpus)
     import_into(settings, corpus)
-    with State(settings.data) as state:
-        rows = state._database.execute("SELECT outcome, generation, finished <> '' FROM imports ORDER BY id").fetchall()
-    assert rows == [("finished", 1, 1), ("finished", 0, 1)]
+    with rows(settings.data) as state:
+        noted = state.execute("SELECT outcome, generation, finished <> '' FROM imports ORDER BY id").fetchall()
+    assert noted == [("finished", 1, 1), ("finished", 0, 1)]
 
 
 @pytest.mark.slow

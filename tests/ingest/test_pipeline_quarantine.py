@@ -18,7 +18,7 @@ from localmed.domain.errors import InputError, UsageError
 from localmed.ingest import sources
 from localmed.library import originals
 from localmed.library.in_force import in_force
-from localmed.library.state import Quarantined, State
+from localmed.library.state import Quarantined, quarantined, rows
 from localmed.process.files import Opener
 from tests.fakes import HashedWords, answers, documents, import_into, jsonl, verify, withdraw, write
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
@@ -28,8 +28,8 @@ BROKEN_JSON = '[{"id": "1", "title": "Whole", "text": "Text of the first."}, {"i
 
 
 def quarantine(settings: Settings) -> list[Quarantined]:
-    with State(settings.data) as state:
-        return state.quarantined()
+    with rows(settings.data) as state:
+        return quarantined(state)
 
 
 @pytest.mark.slow
@@ -214,8 +214,8 @@ def test_ctrl_c_leaves_the_old_generation_and_the_next_import_goes_on(settings: 
         import_into(fresh, corpus, encoder=encoder)
     assert set(documents(settings)) == {"a.txt"}
     assert not (settings.data / "generations" / "building").exists()
-    with State(settings.data) as state:
-        row = state._database.execute("SELECT outcome FROM imports ORDER BY id DESC").fetchone()
+    with rows(settings.data) as state:
+        row = state.execute("SELECT outcome FROM imports ORDER BY id DESC").fetchone()
     assert row == ("interrupted",)
     report = import_into(settings, corpus)
     assert report.encoded == 2 * (40 - 10), "each passage and its one sentence"

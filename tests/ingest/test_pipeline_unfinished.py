@@ -13,7 +13,7 @@ from localmed.config import ReadBounds, Settings
 from localmed.domain import Document, message
 from localmed.ingest.reading import UNFINISHED, Reading, refusal, unmarked
 from localmed.library.catalogue import ImportedFile
-from localmed.library.state import State
+from localmed.library.state import quarantined, rows
 from tests.fakes import answers, described, import_into, verify
 from tests.ingest.readers.pdf import fixtures as make
 from tests.words import phrase, words
@@ -76,8 +76,8 @@ def test_a_page_that_failed_is_read_by_the_next_import_and_stays_when_it_fails_l
     assert phrase("import.ocr_failed.what", count=1) in str([words(line.detail) for line in report.lines])
     assert (report.counts["quarantined"], report.generation) == (1, 0)
     assert answers(settings, "otitis") == {"mixed"}
-    with State(settings.data) as state:
-        assert [entry.sha256 for entry in state.quarantined()] == [""]  # so that it is tried again
+    with rows(settings.data) as state:
+        assert [entry.sha256 for entry in quarantined(state)] == [""]  # so that it is tried again
     verify(settings.data)
 
 

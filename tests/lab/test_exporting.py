@@ -13,7 +13,7 @@ import pytest
 from localmed.domain.errors import ModelError
 from localmed.lab import learning
 from tests.models.tiny_gguf import TINY, write_gguf
-from tests.site.test_cut_off import MOST, killed_before
+from tests.site.test_in_force import MOST, killed_before
 
 RANK, ALPHA = 4, 8
 TOKENS = list(range(5, 45))

@@ -108,21 +108,6 @@ def changed(settings: Settings, corpus: Path) -> Settings:
     return replace(settings, refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1))
 
 
-@pytest.mark.slow
-def test_a_night_on_a_full_disk(small: Settings, corpus: Path) -> None:
-    settings = changed(small, corpus)
-    filler = small.data.parent / "filler"
-    filler.write_bytes(bytes(max(free(small) - 150_000, 0)))
-    with opened(settings, HashedWords()) as session, pytest.raises(LibraryError, match="space"):
-        refresh(session)
-    assert answers(small, "antibiotics") == {"Sepsis"}
-    filler.unlink()
-    verify(small.data)
-    with opened(settings, HashedWords()) as session:
-        assert refresh(session).outcome == SERVED
-    assert len(documents(small)) == 61
-
-
 def test_a_night_on_a_disk_that_became_read_only(small: Settings, corpus: Path) -> None:
     settings, disk = changed(small, corpus), str(small.data.parent)
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
