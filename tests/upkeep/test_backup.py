@@ -148,6 +148,7 @@ def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: S
         without = backup.make(session, folder, SILENT)
         assert without.damaged == (name,)
         assert name not in {file.path for file in without.files}, "nothing whole of it is at hand"
+        assert list(backup.damaged(folder, without)) == [name], "what it should hold and does not"
         overwrite(original, good)
         assert not backup.make(session, folder, SILENT).damaged
         overwrite(original, b"decayed")
@@ -180,6 +181,19 @@ def bad_sector(monkeypatch: pytest.MonkeyPatch, bad: Path) -> None:
 
     monkeypatch.setattr(Path, "open", opened_path)
     monkeypatch.setattr(files, "open_own", opened_own)
+
+
+@pytest.mark.parametrize("name", ["corpora/ward.toml", "audit.key", "generations/0001/library.sqlite"])
+def test_a_file_that_cannot_be_read_is_told_by_its_name(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (session.data / "corpora").mkdir(exist_ok=True)
+    (session.data / "corpora" / "ward.toml").write_text('name = "ward"\n')
+    bad_sector(monkeypatch, session.data / name)
+    with pytest.raises(Damaged) as raised:
+        backup.make(session, folder, SILENT)
+    assert name in str(raised.value)
+    assert str(folder) not in str(raised.value)
 
 
 @pytest.mark.parametrize("harm", ["gone", "unreadable"])
