@@ -123,21 +123,17 @@ class Graph:
             self._database.execute(f"CREATE TEMP VIEW shown_{table} AS {view}")
 
     def close(self) -> None:
-        """Count, sum and commit (if writable), and close."""
+        """Count, sum and commit (if writable), and close: counting millions takes seconds, and is done once."""
         if self._database.in_transaction:
-            self._count()
+            self._database.execute("DELETE FROM totals")
+            self._database.execute(
+                "INSERT INTO totals (collection, concepts) SELECT collection, COUNT(DISTINCT concepts.id)"
+                " FROM concepts JOIN sources ON sources.id = source GROUP BY collection"
+            )
             for table, columns in _COLUMNS.items():
                 self._database.execute(f"UPDATE {table} SET digest = checksum({columns}) WHERE digest IS NULL")  # noqa: S608
             self._database.execute("COMMIT")
         self._database.close()
-
-    def _count(self) -> None:
-        """Note how many concepts each collection describes: counting millions takes seconds, and is done once."""
-        self._database.execute("DELETE FROM totals")
-        self._database.execute(
-            "INSERT INTO totals (collection, concepts) SELECT collection, COUNT(DISTINCT concepts.id)"
-            " FROM concepts JOIN sources ON sources.id = source GROUP BY collection"
-        )
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
@@ -295,14 +291,14 @@ class Graph:
             and self._exists(candidate)
         ]
 
-    def relations(self, concepts: Sequence[str], most: int = RELATIONS_READ) -> list[Relation]:
-        """The relations of which one of ``concepts`` is an end, at most ``most``; each once, from its newest source."""
+    def relations(self, concepts: Sequence[str]) -> list[Relation]:
+        """The relations of which one of ``concepts`` is an end, within bounds; each once, from its newest source."""
         rows = self._rows(
             "WITH ends AS (SELECT value FROM json_each(?))"
             " SELECT subject, predicate, object, detail, source FROM shown_relations WHERE subject IN ends"
             " UNION SELECT subject, predicate, object, detail, source FROM shown_relations"
             " WHERE object IN ends LIMIT ?",
-            (json.dumps(concepts), most),
+            (json.dumps(concepts), RELATIONS_READ),
         )
         sources = self._sources()
         rows.sort(key=lambda row: sources[row[4]].edition, reverse=True)

@@ -115,7 +115,8 @@ class Comparison:
     @property
     def lost(self) -> tuple[str, ...]:
         """Those that passed, fail now, and keep the change from being served."""
-        return tuple(name for name in self.failing if name not in self.accepted and self._passed(name))
+        passed = {name for name, result in self.before.items() if result.passed}
+        return tuple(name for name in self.failing if name not in self.accepted and name in passed)
 
     @property
     def failing(self) -> tuple[str, ...]:
@@ -126,9 +127,6 @@ class Comparison:
     def moved(self) -> tuple[str, ...]:
         """Those that ended otherwise than before, or cite something else."""
         return tuple(name for name, result in self.after.items() if self.before.get(name, result) != result)
-
-    def _passed(self, name: str) -> bool:
-        return name in self.before and self.before[name].passed
 
 
 def canaries(data: Path, collections: Collection[str]) -> tuple[Canary, ...]:
@@ -191,7 +189,7 @@ def judged(canary: Canary, answer: Answer) -> Asked:
 
 
 def _files(known: Mapping[str, Evidence], markers: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_file_name(known[marker].source) for marker in markers))
+    return tuple(dict.fromkeys(known[marker].source.rstrip("/").rpartition("/")[2] for marker in markers))
 
 
 def ask_all(chosen: Sequence[Canary], answer: Callable[[Canary], Answer]) -> dict[str, Asked]:
@@ -214,10 +212,6 @@ def ask_all(chosen: Sequence[Canary], answer: Callable[[Canary], Answer]) -> dic
 def lost_message(names_lost: Sequence[str]) -> Message:
     """What is told of a change that was kept back."""
     return message("canary.lost.what", count=len(names_lost), ids=tuple(names_lost))
-
-
-def _file_name(source: str) -> str:
-    return source.rstrip("/").rpartition("/")[2]
 
 
 def _even(words: str) -> str:
