@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -247,6 +249,24 @@ def test_a_reader_keeps_its_generation_and_sees_the_new_one_when_reopened(filled
     another(filled, corpus, 9)
     assert generations.numbers(filled.data) == [5, 6, 7]
     assert answers(filled, "number") == {"New 9"}
+
+
+@pytest.mark.slow
+def test_a_reader_in_another_process_keeps_its_generation(filled: Settings, corpus: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from localmed.library.library import Library\n"
+        "library = Library.open(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(filled.data)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"open\n"
+        for number in range(3):
+            another(filled, corpus, number)
+        assert 1 in generations.numbers(filled.data)
+        child.kill()
+    another(filled, corpus, 9)
+    assert 1 not in generations.numbers(filled.data)
 
 
 @pytest.mark.slow

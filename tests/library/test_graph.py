@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, Kind, message
+from localmed.domain import Collection, Kind, Passage, message
 from localmed.domain.errors import Damaged
 from localmed.library import generations, graph
-from localmed.library.graph import RELATIONS_READ, Graph, Relation, Source, cited_passage, with_prefix
+from localmed.library.graph import RELATIONS_READ, Concept, Graph, Relation, Source, cited_passage, with_prefix
 from localmed.library.library import Library, build
 from localmed.library.migrations import GRAPH, open_database
 from localmed.library.terms import Term
@@ -55,6 +55,18 @@ def stored(path: Path, **contents: Iterable[Term]) -> Iterator[Graph]:
         reading.close()
 
 
+def known(terms: Graph, identifier: str) -> Concept:
+    concept = terms.concept(identifier)
+    assert concept
+    return concept
+
+
+def cited(concept: Concept) -> Passage:
+    passage = cited_passage(concept)
+    assert passage
+    return passage
+
+
 def ids(terms: Graph, name: str) -> list[str]:
     return [concept for concept, _ in terms.find(name)]
 
@@ -75,8 +87,7 @@ def test_what_was_replaced_is_found_as_what_replaced_it(tmp_path: Path) -> None:
     with stored(tmp_path, one=KIDNEY) as terms:
         assert ids(terms, "Bright disease") == ids(terms, "old nephritis") == ["D:1"]
         assert ids(terms, "D:9") == []
-        concept = terms.concept("D:1")
-        assert concept
+        concept = known(terms, "D:1")
         assert [name.text for name in concept.names] == ["kidney disease", "nephropathy"]
 
 
@@ -105,8 +116,7 @@ def test_near_names_continue_or_resemble_and_nothing_is_found_by_nothing(tmp_pat
 def test_sources_add_up_to_one_concept(tmp_path: Path) -> None:
     more = (Term("D:2", definition="Kidneys too weak for long."), Term("D:2", xrefs=("MESH:D1",)))
     with stored(tmp_path, one=KIDNEY, two=more) as terms:
-        concept = terms.concept("D:2")
-        assert concept
+        concept = known(terms, "D:2")
         assert (concept.name, concept.collection, concept.definition) == (
             "chronic kidney disease", "one", "Kidneys too weak for long.",
         )  # fmt: skip
@@ -156,8 +166,7 @@ def test_what_is_hidden_is_in_no_look_up(tmp_path: Path) -> None:
         assert terms.relations(["D:2"]) == []
         assert terms.same("D:2") == []
         assert terms.near("nephropath") == []
-        concept = terms.concept("D:2")
-        assert concept
+        concept = known(terms, "D:2")
         assert (concept.names[0].text, concept.xrefs) == ("chronic kidney disease", ())
         terms.hide([])
         assert ids(terms, "CKD") == ["D:2"]
@@ -307,26 +316,18 @@ def test_without_a_graph_nothing_is_found(settings: Settings) -> None:
 
 def test_a_definition_is_a_passage_that_its_id_finds(tmp_path: Path) -> None:
     with stored(tmp_path, one=KIDNEY, other=(Term("D:7", "CKD stage 5", "Kidney failure."),)) as terms:
-        defined = terms.concept("D:1")
-        assert defined
-        passage = cited_passage(defined)
-        assert passage
+        passage = cited(known(terms, "D:1"))
         assert (passage.document_id, passage.collection, passage.title) == ("one", "one", "Source one")
         assert passage.text == "kidney disease: A disease of the kidney."
         assert with_prefix(terms, passage.id[:12]) == [passage]
         assert len(with_prefix(terms, "")) == 2
         assert with_prefix(terms, "f" * 12) == []
-        bare = terms.concept("D:2")
-        assert bare
-        assert cited_passage(bare) is None
+        assert cited_passage(known(terms, "D:2")) is None
         terms.hide(["one"])
         assert with_prefix(terms, passage.id) == []
     longer = (Term("D:1", "kidney disease", "A disease of the kidney, of whatever cause."),)
     with stored(tmp_path / "more", one=KIDNEY, two=longer) as terms:
-        defined = terms.concept("D:1")
-        assert defined
-        passage = cited_passage(defined)
-        assert passage
+        passage = cited(known(terms, "D:1"))
         assert (passage.document_id, with_prefix(terms, passage.id)) == ("two", [passage])
         terms.hide(["two"])
         assert with_prefix(terms, passage.id) == [], "what now stands in its place is another passage"

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import traceback
 import warnings
@@ -278,6 +279,21 @@ def test_of_writers_at_once_none_loses_what_another_has_set(settings: Settings) 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: restrict(settings.data, name, ["doctors"]), names))
     assert sorted(in_force.in_force(settings.data).access) == sorted(names)
+
+
+@pytest.mark.slow
+def test_processes_lose_no_withdrawal(filled: Settings) -> None:
+    program = (
+        "import sys; from pathlib import Path; from localmed.domain import Document\n"
+        "from tests.fakes import withdraw\n"
+        "for n in range(20): withdraw(Path(sys.argv[1]), Document(sys.argv[2] + str(n), 'c', 'k', 't', 'en', 's', '',"
+        " 'content', 'text'))"
+    )
+    children = [subprocess.Popen([sys.executable, "-c", program, str(filled.data), name]) for name in ("one", "two")]
+    assert [child.wait(120) for child in children] == [0, 0]
+    assert len(in_force.in_force(filled.data).withdrawals) == 42
+    with Audit(filled.data) as log:
+        assert log.verify() == []
 
 
 def test_a_change_that_finds_no_room_is_not_made(filled: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -134,9 +135,33 @@ def test_a_chat_server_that_is_set_up(site: Site) -> None:
 # --- the data folder -----------------------------------------------------------------------------------------------
 
 
-def test_others_may_read(full_site: Site) -> None:
-    full_site.settings.data.chmod(0o750)
-    assert "mode 750" in only(full_site, "rights", Level.PROBLEM)
+def altered(data: Path) -> None:
+    with closing(sqlite3.connect(data / "site.sqlite")) as database, database:
+        database.execute("UPDATE journal SET entry = replace(entry, 'finished', 'Finished')")
+
+
+def refused(data: Path) -> None:
+    """Two parts of one file."""
+    parts = [
+        Quarantined("ward", "/x/a.pdf", message("reader.line", number=number), "s", "r", message("reader.deep"))
+        for number in (1, 2)
+    ]
+    with rows(data) as state:
+        requarantine(state, "ward", "/x/a.pdf", parts)
+
+
+@pytest.mark.parametrize(("harm", "name", "level", "says"), [
+    (lambda data: data.chmod(0o750), "rights", Level.PROBLEM, "mode 750"),
+    (lambda data: (data / "generations/0001/library.sqlite").unlink(), "library", Level.WARNING, "0001"),
+    (lambda data: (data / "models/mine").mkdir(), "model files", Level.WARNING, "mine"),
+    (altered, "audit", Level.PROBLEM, "entry 1 was altered"),
+    (refused, "quarantine", Level.WARNING, "1 file was"),
+])  # fmt: skip
+def test_what_is_wrong_is_one_line(
+    full_site: Site, harm: Callable[[Path], object], name: str, level: Level, says: str
+) -> None:
+    harm(full_site.settings.data)
+    assert says in only(full_site, name, level)
 
 
 def test_another_owner(full_site: Site) -> None:
@@ -167,11 +192,6 @@ def test_a_damaged_generation_that_is_served(full_site: Site) -> None:
         assert "sha256 differs" in only(replace(full_site, full=full), "library", Level.PROBLEM)
     path.write_bytes(whole[:-1])
     assert "bytes, not" in only(full_site, "library", Level.PROBLEM)
-
-
-def test_a_damaged_generation_that_is_kept(full_site: Site) -> None:
-    file_of(full_site, "0001", "library.sqlite").unlink()
-    assert "0001" in only(full_site, "library", Level.WARNING)
 
 
 def leading_nowhere(data: Path) -> None:
@@ -205,23 +225,6 @@ def test_what_is_in_force_cannot_be_read(full_site: Site) -> None:
     assert levels(full_site)["state"] is Level.PROBLEM
     path.unlink()
     assert levels(full_site)["state"] is Level.PROBLEM
-
-
-def test_an_audit_log_that_was_altered(full_site: Site) -> None:
-    with sqlite3.connect(full_site.settings.data / "site.sqlite") as database:
-        database.execute("UPDATE journal SET entry = replace(entry, 'finished', 'Finished')")
-    database.close()
-    assert "entry 1 was altered" in only(full_site, "audit", Level.PROBLEM)
-
-
-def test_refused_files(full_site: Site) -> None:
-    refused = [
-        Quarantined("ward", "/x/a.pdf", message("reader.line", number=number), "s", "r", message("reader.deep"))
-        for number in (1, 2)
-    ]
-    with rows(full_site.settings.data) as state:
-        requarantine(state, "ward", "/x/a.pdf", refused)
-    assert only(full_site, "quarantine", Level.WARNING).startswith("1 file was")
 
 
 @pytest.mark.parametrize(("free", "level"), [(2**19, Level.PROBLEM), (GIB, Level.WARNING)])
@@ -290,11 +293,6 @@ def test_a_changed_model(full_site: Site) -> None:
     assert "sha256 differs" in only(full_site, "model files", Level.PROBLEM)
     path.unlink()
     assert "missing" in only(full_site, "model files", Level.PROBLEM)
-
-
-def test_a_model_that_lies_there_unregistered(full_site: Site) -> None:
-    (full_site.registry.folder / "mine").mkdir()
-    assert "mine" in only(full_site, "model files", Level.WARNING)
 
 
 def test_a_registry_that_cannot_be_read(full_site: Site) -> None:
