@@ -165,13 +165,8 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("e5",), 
 GONE = frozenset(
     {"ask.sentences", "ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable", "tiers.further", "reading"}
     | {"verification.unsupported", "workflows.own_samples", "search.guidelines", "search.guideline_weight"}
-    | {
-        "search.guideline_similarity",
-        "search.guideline_coverage",
-        "search.keyword_weight",
-        "keywords",
-        "roles.keywords",
-    }
+    | {"search.guideline_similarity", "search.guideline_coverage", "search.keyword_weight", "keywords"}
+    | {"roles.keywords"}
 )
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 NEAR = 0.6  # likeness of two names of settings (difflib): one letter less or two swapped

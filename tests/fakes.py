@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -201,6 +202,16 @@ def overwrite(path: Path, content: bytes) -> None:
     """Write ``content`` into ``path`` without emptying it first: an index that still maps the file would crash."""
     with path.open("r+b") as stream:
         stream.write(content)
+
+
+def flip(path: Path, place: int | None = None, bit: int = 0, decayed: bool = False) -> bytes:
+    """Flip a bit of ``path`` (in its middle); return what was there. ``decayed``: as a disk does, without a time."""
+    whole, state = path.read_bytes(), path.stat()
+    place = len(whole) // 2 if place is None else place
+    overwrite(path, whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place:][1:])
+    if decayed:
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    return whole
 
 
 def encoded(encoder: Embedder, passages: Sequence[Passage]) -> Encoded:

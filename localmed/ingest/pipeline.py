@@ -42,7 +42,15 @@ from localmed.library.generations import AT_ONCE, Patience
 from localmed.library.in_force import in_force
 from localmed.library.library import Builder, build
 from localmed.library.remarks import Planted
-from localmed.library.state import Quarantined, State
+from localmed.library.state import (
+    Quarantined,
+    State,
+    begin_import,
+    connect,
+    finish_import,
+    quarantined,
+    requarantine,
+)
 from localmed.library.vectors import VectorCache, texts_of
 from localmed.process import children, hooks
 
@@ -183,18 +191,18 @@ class Importer:
     ) -> None:
         """Take files that are gone out of quarantine."""
         present = {str(source.path) for source in sources}
-        for path in {entry.path for entry in state.quarantined(self._name)} - present:
+        for path in {entry.path for entry in quarantined(state, self._name)} - present:
             if path in missing_paths or any(Path(path).is_relative_to(root) for root in roots):
-                state.requarantine(self._name, path, [])
+                requarantine(state, self._name, path, [])
 
     def _unread(
         self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, any_missing: bool
     ) -> list[Source]:
         """The sources to be read, in the order in which they are."""
         known = builder.catalogue.files(self._name)
-        quarantined = state.quarantined(self._name)
-        self._refused_before = {entry.path for entry in quarantined}
-        refused = {entry.path: entry for entry in quarantined if not entry.place}
+        listed = quarantined(state, self._name)
+        self._refused_before = {entry.path for entry in listed}
+        refused = {entry.path: entry for entry in listed if not entry.place}
         unread, outdated, changed = [], [], any_missing
         for source in sources:
             path = str(source.path)
@@ -210,7 +218,7 @@ class Importer:
             elif before and (before.sha256, before.recipe) == now:
                 self._unchanged(builder, before, source)
                 if rejected:  # a bad version of it was, and this is the good one again
-                    state.requarantine(self._name, path, [])
+                    requarantine(state, self._name, path, [])
             elif before and (before.sha256, before.recipe) == (now[0], OUTDATED + now[1]):
                 outdated.append(source)
             else:
@@ -264,7 +272,11 @@ class Importer:
             self._waiting.append(Taken(file, reading, sum(len(cut) for _, cut in reading.documents), size))
 
     def _quarantine(
-        self, state: State, file: tuple[str, str, str], faults: Sequence[Fault], whole: InputError | None = None
+        self,
+        state: State,
+        file: tuple[str, str, str],
+        faults: Sequence[Fault],
+        whole: InputError | None = None,
     ) -> None:
         """List what is refused of ``file`` (path, hash, recipe), ``faults`` or all of it; without any it leaves."""
         path, sha256, recipe = file
@@ -274,7 +286,7 @@ class Importer:
             refused = [Quarantined(self._name, path, None, sha256, recipe, whole.full_message)]
             self.report.lines.append(Line(path, "quarantined", whole.full_message))
         if refused or path in self._refused_before:
-            state.requarantine(self._name, path, refused)
+            requarantine(state, self._name, path, refused)
 
     # --- encoding and writing --------------------------------------------------------------------------------------
 
@@ -396,7 +408,7 @@ def together(
             started(total)
 
     changing = build(settings.data, encoder.identity, settings.library, patience=patience)
-    with changing as builder, State(settings.data) as state:
+    with changing as builder, closing(connect(settings.data)) as state:
         runs = []
         for importer in importers:
             name, builder.changed = importer.report.collection, False
@@ -407,7 +419,7 @@ def together(
                     raise
                 failed[name] = error
                 continue
-            number = state.begin_import(name)
+            number = begin_import(state, name)
             importer.apply(builder, state, retry, begin)
             runs.append((number, importer, builder.changed))
         builder.changed = any(changed for _, _, changed in runs)
@@ -419,5 +431,5 @@ def together(
             generation = builder.publish(message("generation.made.import", collections=names))
         for number, importer, changed in runs:
             importer.report.generation = generation if changed else 0
-            state.finish_import(number, "finished", importer.report.generation, importer.report.counts)
+            finish_import(state, number, importer.report.generation, importer.report.counts)
     return failed

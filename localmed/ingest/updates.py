@@ -18,7 +18,7 @@ from localmed.domain import Document
 from localmed.domain.errors import UsageError, reason
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.library.catalogue import Catalogue, ImportedFile
-from localmed.library.state import State
+from localmed.library.state import quarantined, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def origins_of(data: Path, catalogue: Catalogue, collection: str) -> Origins:
     """``origins`` of ``collection``; raise ``UnknownName``, or ``UsageError`` where it was never imported."""
     catalogue.collection(collection)
     files = catalogue.files(collection)
-    with State(data) as state:
-        refused = {entry.path for entry in state.quarantined(collection)}
+    with rows(data) as state:
+        refused = {entry.path for entry in quarantined(state, collection)}
     if not files and not refused:
         raise UsageError("source.never_imported", collection=collection)
     return origins(files.values(), refused - files.keys())
@@ -58,8 +58,8 @@ def origins_of(data: Path, catalogue: Catalogue, collection: str) -> Origins:
 
 def imported(data: Path, catalogue: Catalogue) -> list[str]:
     """The collections that were imported from files, first priority first."""
-    with State(data) as state:
-        refused = {entry.collection for entry in state.quarantined()}
+    with rows(data) as state:
+        refused = {entry.collection for entry in quarantined(state)}
     names = (collection.name for collection in catalogue.collections())
     return [name for name in names if name in refused or catalogue.files(name)]
 

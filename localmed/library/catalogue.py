@@ -16,7 +16,6 @@ from collections.abc import Collection as Container
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 from localmed.domain import Collection, Document, Kind, Message, Status, message
 from localmed.domain.errors import UnknownName, UnreadableIndex
 from localmed.library.governed import GOVERNANCE, Governed, governance_of
+from localmed.library.journal import now
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.library.reading import open_published, stored_bytes, unchanging
 from localmed.messages import as_json, from_json
@@ -262,7 +262,7 @@ class Catalogue:
 
     def remove_documents(self, ids: Iterable[str]) -> None:
         """Remove documents' rows; of one that replaces another or is replaced it is kept that it was a link."""
-        time = datetime.now(UTC).isoformat(timespec="seconds")
+        time = now()
         for document in ids:
             self._database.execute(
                 "INSERT OR REPLACE INTO gone SELECT id, collection, title, edition, replaced_by, ? FROM documents AS it"
@@ -283,8 +283,7 @@ class Catalogue:
 
     def mark(self, document: Document, status: Status, replaced_by: str, reason: str) -> None:
         """Record a librarian's decision about a document and put it into effect."""
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        values = (document.id, status.value, replaced_by, reason, time)
+        values = (document.id, status.value, replaced_by, reason, now())
         self._database.execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?)", values)
         self.put_document(document)
 
@@ -370,20 +369,11 @@ def totals(counts: dict[str, tuple[int, int]]) -> tuple[int, int]:
 # --- what one generation would change of another, for whoever decides whether it shall be served ---------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A file that one generation has and another has not, or has other bytes of ("" if the file is to go)."""
-
-    collection: str
-    path: str
-    sha256: str
-
-
-def differences(before: Path, after: Path) -> list[Difference]:
-    """The files that generation ``after`` has read and ``before`` has not so, and those that it has no longer."""
+def differences(before: Path, after: Path) -> list[ImportedFile]:
+    """The files that ``after`` has read and ``before`` has not so; those that it has no longer, without a hash."""
     old, new = _files(before), _files(after)
-    changed = [Difference(*key, file.sha256) for key, file in new.items() if old.get(key, None) != file]
-    return changed + [Difference(*key, "") for key in old if key not in new]
+    changed = [file for key, file in new.items() if old.get(key) != file]
+    return changed + [replace(file, sha256="") for key, file in old.items() if key not in new]
 
 
 Pair = tuple[Document | None, Document | None]  # a document before and after, None where there is none

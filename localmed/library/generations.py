@@ -34,6 +34,7 @@ from localmed.domain import Message, digest, message
 from localmed.domain.errors import Busy, Damaged, LibraryError, NoLibrary, UnknownName
 from localmed.library import intact, layout
 from localmed.library.intact import FileEntry, sha256_of
+from localmed.library.journal import now
 from localmed.messages import to_text
 from localmed.process import files, hooks
 
@@ -418,7 +419,7 @@ def publish(
     number = max([parent, *numbers(data)]) + 1
     (built / LEASE).touch()
     entries = _hash_files(built, path_of(data, parent) if parent else None)
-    manifest = Manifest(number, _now(), to_text(reason), encoder, parent, documents, passages, entries, journal=journal)
+    manifest = Manifest(number, now(), to_text(reason), encoder, parent, documents, passages, entries, journal=journal)
     (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(built)
     _GATE.get()(built)
@@ -552,13 +553,13 @@ def _note_served(data: Path, number: int) -> None:
         rows = swaps(data)
     except Damaged:  # nothing was pruned by it; it begins anew
         rows = []
-    _write_swaps(data, [*rows, Swap(number, _now())][-MOST_SWAPS:])
+    _write_swaps(data, [*rows, Swap(number, now())][-MOST_SWAPS:])
 
 
 def confirm(data: Path, number: int) -> None:
     """Somebody has found generation ``number``, which is served, good: it counts as settled."""
     rows = swaps(data)
-    last = next((row for row in reversed(rows) if row.number == number), Swap(number, _now()))
+    last = next((row for row in reversed(rows) if row.number == number), Swap(number, now()))
     _write_swaps(data, [*(row for row in rows if row != last), replace(last, confirmed=True)])
 
 
@@ -579,7 +580,3 @@ def settled(data: Path) -> int:
 
 def _write_swaps(data: Path, rows: list[Swap]) -> None:
     files.replace(folder(data) / SERVED, json.dumps([asdict(row) for row in rows]).encode())
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

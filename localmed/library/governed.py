@@ -17,10 +17,10 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import groupby
 
 from localmed.domain import Document, Governance, Message, Passage, digest, message
+from localmed.library.journal import now
 
 GOVERNANCE = ("owner", "approver", "effective_from", "review_by")
 FIELDS = ("title", "edition", *GOVERNANCE, "tags")
@@ -142,8 +142,7 @@ class Governed:
         return dict(self._database.execute("SELECT field, value FROM governed WHERE document = ?", (document,)))
 
     def _put(self, document: str, field: str, value: str) -> None:
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        self._database.execute("INSERT OR REPLACE INTO governed VALUES (?, ?, ?, ?)", (document, field, value, time))
+        self._database.execute("INSERT OR REPLACE INTO governed VALUES (?, ?, ?, ?)", (document, field, value, now()))
 
     def _drop(self, document: str, field: str) -> None:
         self._database.execute("DELETE FROM governed WHERE document = ? AND field = ?", (document, field))

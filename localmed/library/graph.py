@@ -116,31 +116,24 @@ class Graph:
         sums(self._database)
         self._database.create_function("cited_as", 2, digest, deterministic=True)
         summed = self._database.execute("PRAGMA user_version").fetchone()[0] >= _SUMMED and not writable
-        for (
-            table,
-            columns,
-        ) in _COLUMNS.items():  # a look-up reads these: it can forget neither what is hidden nor to check
+        for table, columns in _COLUMNS.items():  # look-ups read these views: none forgets what is hidden, or to check
             shown = "source NOT IN (SELECT source FROM hidden)" if table in TABLES else "1"
             sound = f"sound(digest, {columns})" if summed else "1"
             view = f"SELECT {columns} FROM {table} WHERE {shown} AND {sound}"  # noqa: S608
             self._database.execute(f"CREATE TEMP VIEW shown_{table} AS {view}")
 
     def close(self) -> None:
-        """Count, sum and commit (if writable), and close."""
+        """Count, sum and commit (if writable), and close: counting millions takes seconds, and is done once."""
         if self._database.in_transaction:
-            self._count()
+            self._database.execute("DELETE FROM totals")
+            self._database.execute(
+                "INSERT INTO totals (collection, concepts) SELECT collection, COUNT(DISTINCT concepts.id)"
+                " FROM concepts JOIN sources ON sources.id = source GROUP BY collection"
+            )
             for table, columns in _COLUMNS.items():
                 self._database.execute(f"UPDATE {table} SET digest = checksum({columns}) WHERE digest IS NULL")  # noqa: S608
             self._database.execute("COMMIT")
         self._database.close()
-
-    def _count(self) -> None:
-        """Note how many concepts each collection describes: counting millions takes seconds, and is done once."""
-        self._database.execute("DELETE FROM totals")
-        self._database.execute(
-            "INSERT INTO totals (collection, concepts) SELECT collection, COUNT(DISTINCT concepts.id)"
-            " FROM concepts JOIN sources ON sources.id = source GROUP BY collection"
-        )
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
@@ -298,14 +291,14 @@ class Graph:
             and self._exists(candidate)
         ]
 
-    def relations(self, concepts: Sequence[str], most: int = RELATIONS_READ) -> list[Relation]:
-        """The relations of which one of ``concepts`` is an end, at most ``most``; each once, from its newest source."""
+    def relations(self, concepts: Sequence[str]) -> list[Relation]:
+        """The relations of which one of ``concepts`` is an end, within bounds; each once, from its newest source."""
         rows = self._rows(
             "WITH ends AS (SELECT value FROM json_each(?))"
             " SELECT subject, predicate, object, detail, source FROM shown_relations WHERE subject IN ends"
             " UNION SELECT subject, predicate, object, detail, source FROM shown_relations"
             " WHERE object IN ends LIMIT ?",
-            (json.dumps(concepts), most),
+            (json.dumps(concepts), RELATIONS_READ),
         )
         sources = self._sources()
         rows.sort(key=lambda row: sources[row[4]].edition, reverse=True)

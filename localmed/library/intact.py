@@ -51,7 +51,7 @@ def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whol
     Hashed are those that were touched, or of which a sample has decayed, since they last were, and nothing of them
     where it is not ``known`` how files looked then; all of them with ``whole``.
     """
-    looks, now = remembered(generation), {name: _look(generation / name) for name in entries}
+    looks, now = remembered(generation), {name: look(generation / name) for name in entries}
     problems = {name: problem for name, entry in entries.items() if (problem := _misfit(name, now[name], entry))}
     fitting = [name for name in entries if name not in problems]
     still = [name for name in fitting if known and now[name] == _known(looks, name)]
@@ -76,9 +76,11 @@ def _misfit(name: str, seen: Sequence[int], entry: FileEntry) -> Message | None:
 
 
 def look(path: Path) -> list[int]:
-    """What tells that a file was not touched since."""
-    state = path.stat()
-    return [state.st_ino, state.st_size, state.st_mtime_ns]
+    """What tells that a file was not touched since; nothing of one that is not there."""
+    with suppress(OSError):
+        state = path.stat()
+        return [state.st_ino, state.st_size, state.st_mtime_ns]
+    return []
 
 
 def hashed(path: Path) -> tuple[str, list[int]]:
@@ -97,16 +99,9 @@ def hashed(path: Path) -> tuple[str, list[int]]:
 
 def sha256_of(path: Path) -> str:
     """The sha256 of a file; "" of one that cannot be read."""
-    sha256 = hashlib.sha256()
-    try:
-        if not path.is_file():
-            return ""
-        with files.open_own(path) as stream:
-            while block := stream.read(BLOCK):
-                sha256.update(block)
-    except OSError:
-        return ""
-    return sha256.hexdigest()
+    with suppress(OSError), files.open_own(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return ""
 
 
 def remembered(generation: Path) -> Looks:
@@ -131,13 +126,6 @@ def untouched(path: Path, looks: Looks, name: str) -> bool:
 
 def _known(looks: Looks, name: str) -> list[int]:
     return list(looks.get(name, _UNKNOWN)[:LOOK])
-
-
-def _look(path: Path) -> list[int]:
-    """``look``; nothing of a file that is not there."""
-    with suppress(OSError):
-        return look(path)
-    return []
 
 
 def decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:

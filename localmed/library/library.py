@@ -15,11 +15,11 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from localmed.library.lexical import LexicalIndex
 from localmed.library.reading import missing, named, stored_bytes, unaltered
 from localmed.library.remarks import Remark, remarks
 from localmed.library.sparse import SparseIndex
-from localmed.library.state import State
+from localmed.library.state import connect
 from localmed.library.tantivy_index import Writer
 from localmed.library.vectors import Encoded
 from localmed.process.files import Opener, open_regular, told_if_full
@@ -55,7 +55,7 @@ SPARSE = "sparse"  # only where the encoder is a sparse one too
 DENSE_BATCH = 4096  # rows written to Lance together: every write adds a fragment, and fragments slow each search
 
 
-class Library:
+class Library(AbstractContextManager["Library"]):
     """A leased generation, read-only. One thread at a time; close it, or use it as a context manager."""
 
     def __init__(self, data: Path, generation: Path, lease: IO[bytes], hidden: frozenset[str], day: str) -> None:
@@ -100,10 +100,6 @@ class Library:
         except BaseException:
             lease.close()
             raise
-
-    def __enter__(self) -> Library:
-        """The library itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close."""
@@ -238,7 +234,7 @@ class Builder:
         self._data, self._encoder, self._settings = data, encoder, settings
         if not reindex:
             _require(data, encoder)
-        State(data).close()
+        connect(data).close()
         have_copy(data)
         in_force(data)  # what is built upon a journal that was cut would state that as its extent
         originals.sweep(data)
@@ -400,6 +396,9 @@ class Builder:
             raise Damaged("library.counts", lexical=lexical, dense=dense, sparse=sparse, passages=passages)
 
 
+Built = TypeVar("Built", bound=Builder)
+
+
 def _require(data: Path, encoder: EncoderIdentity) -> None:
     """Raise ``WrongEncoder`` if what is served was built with another encoder."""
     with suppress(NoLibrary):
@@ -408,22 +407,29 @@ def _require(data: Path, encoder: EncoderIdentity) -> None:
             raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.stored_as)
 
 
-@contextmanager
 def build(
     data: Path,
     encoder: EncoderIdentity,
     settings: LibrarySettings,
     reindex: bool = False,
     patience: Patience = generations.AT_ONCE,
-) -> Iterator[Builder]:
-    """The writer lock and a builder; whatever is not published is discarded, also on Ctrl-C.
+) -> AbstractContextManager[Builder]:
+    """The writer lock and a builder (``building``).
 
     ``reindex`` drops the vectors and the weights of the clone, whoever made them: every passage must be encoded again.
+    """
+    return building(data, partial(Builder, data, encoder, settings, reindex), patience)
+
+
+@contextmanager
+def building(data: Path, begin: Callable[[], Built], patience: Patience) -> Iterator[Built]:
+    """The writer lock and what ``begin`` makes; whatever is not published is discarded, also on Ctrl-C.
+
     ``patience`` is for another change to end.
     """
     with told_if_full(data), closing(generations.lock_writer(data, patience)):
         try:
-            builder = Builder(data, encoder, settings, reindex)
+            builder = begin()
         except BaseException:
             generations.abandon_build(data)
             raise

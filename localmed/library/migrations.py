@@ -128,9 +128,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str], name: str
     if version > len(migrations):
         raise Damaged("library.newer_schema", name=name, version=version)
     for number, script in enumerate(migrations[version:], version + 1):
-        connection.execute(
-            "BEGIN IMMEDIATE"
-        )  # another process may be doing the same: one applies it, one finds it done
+        connection.execute("BEGIN IMMEDIATE")  # of two processes that do the same one finds it done
         try:
             if _version(connection) < number:
                 for statement in _statements(script):
@@ -221,18 +219,18 @@ def require_file(path: Path) -> None:
         raise error
 
 
-def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tuple[Any, ...]]:
+def read_rows(path: Path, query: str) -> list[tuple[Any, ...]]:
     """The rows of ``query``, with nothing written; raise one of ``SQLITE_ERRORS``.
 
     Where nothing may be written SQLite opens a file in WAL mode that nobody has open as one that does not change.
     """
     closed = not _bytes(path.with_name(f"{path.name}-wal"))
     try:
-        return _read_rows(path, "mode=ro", query, patience)
+        return _read_rows(path, "mode=ro", query)
     except sqlite3.OperationalError:
         if not closed:
             raise
-        return _read_rows(path, "mode=ro&immutable=1", query, patience)
+        return _read_rows(path, "mode=ro&immutable=1", query)
 
 
 def _bytes(path: Path) -> int:
@@ -242,10 +240,10 @@ def _bytes(path: Path) -> int:
     return 0
 
 
-def _read_rows(path: Path, mode: str, query: str, patience: float) -> list[tuple[Any, ...]]:
+def _read_rows(path: Path, mode: str, query: str) -> list[tuple[Any, ...]]:
     require_file(path)
     source = f"{path.absolute().as_uri()}?{mode}"
-    with closing(sqlite3.connect(source, uri=True, timeout=patience)) as database:
+    with closing(sqlite3.connect(source, uri=True, timeout=BUSY_SECONDS)) as database:
         sums(database)
         return database.execute(query).fetchall()
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from localmed.domain import Passage, digest
+from localmed.library.journal import now
 from localmed.library.state import Remembered, rows, selected
 
 _FIELDS = "passage, document, text, planted, off, note, user, time"
@@ -70,13 +69,9 @@ def _text(passage: Passage) -> str:
 def carry(data: Path, cut: Iterable[Passage], before: str) -> None:
     """``cut`` takes the place of the document ``before``: what is said of a passage holds for the same text."""
     said = {remark.text: remark for remark in remarks(data).values() if remark.document == before}
-    made = [replace(about(it), **_said(said[key])) for it in cut if said and (key := _text(it)) in said]
-    for remark in made:
-        put(data, remark)
-
-
-def _said(remark: Remark) -> dict[str, Any]:
-    return {"planted": remark.planted, "off": remark.off, "note": remark.note, "user": remark.user}
+    for passage in cut if said else ():
+        if remark := said.get(_text(passage)):
+            put(data, replace(remark, passage=passage.id, document=passage.document_id))
 
 
 def put(data: Path, remark: Remark) -> None:
@@ -97,6 +92,5 @@ def suspect(data: Path, passages: Iterable[Passage]) -> None:
 
 
 def _row(remark: Remark) -> tuple[str | int, ...]:
-    time = datetime.now(UTC).isoformat(timespec="seconds")
     said = (remark.planted, int(remark.off), remark.note, remark.user)
-    return (remark.passage, remark.document, remark.text, *said, time)
+    return (remark.passage, remark.document, remark.text, *said, now())

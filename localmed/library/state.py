@@ -14,15 +14,15 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from localmed.domain import Message
 from localmed.domain.errors import StateLost
 from localmed.library import generations, layout, older
+from localmed.library.journal import now
 from localmed.library.migrations import BUSY_SECONDS, SQLITE_ERRORS, as_ours, open_database, read_rows
 from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
@@ -32,6 +32,7 @@ SETTLED_NS = 100_000_000  # a file's dates go by ticks of up to 10 ms: two write
 WHOLE_SECONDS = 1_000_000_000  # a date of a file system that keeps no parts of a second tells too little
 
 Value = TypeVar("Value")
+State = sqlite3.Connection  # the open file
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,67 +46,6 @@ class Quarantined:
     recipe: str
     reason: Message
     time: str = ""
-
-
-class State:
-    """The open file; safe to use from several processes (WAL)."""
-
-    def __init__(self, data: Path, anew: bool = False, patience: float = BUSY_SECONDS) -> None:
-        """Open or make ``<data>/site.sqlite``; raise ``Damaged`` for a lost one, unless it is to be made ``anew``.
-
-        ``patience``: seconds to wait for another process's transaction.
-        """
-        if not anew:
-            require(data)
-        data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._database = open_database(data / FILE, STATE, wal=True, patience=patience)
-
-    def __enter__(self) -> Self:
-        """The open file itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
-
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The open database; a statement is a transaction unless one was begun."""
-        return self._database
-
-    def begin_import(self, collection: str) -> int:
-        """Note that an import has begun; it counts as interrupted until ``finish_import``."""
-        query = "INSERT INTO imports (started, collection) VALUES (?, ?)"
-        return int(self._database.execute(query, (_now(), collection)).lastrowid or 0)
-
-    def finish_import(self, run: int, outcome: str, generation: int, counts: Mapping[str, int]) -> None:
-        """Note how an import ended."""
-        self._database.execute(
-            "UPDATE imports SET finished = ?, outcome = ?, generation = ?, counts = ? WHERE id = ?",
-            (_now(), outcome, generation, json.dumps(dict(counts)), run),
-        )
-
-    def quarantined(self, collection: str = "") -> list[Quarantined]:
-        """Everything in quarantine, of one collection or all."""
-        rows = self._database.execute(
-            "SELECT collection, path, place, sha256, recipe, reason, time FROM quarantine "
-            "WHERE ? = '' OR collection = ? ORDER BY collection, path, place",
-            (collection, collection),
-        )
-        return [_quarantined(*row) for row in rows]
-
-    def requarantine(self, collection: str, path: str, refused: Iterable[Quarantined]) -> None:
-        """Replace what is in quarantine of one file."""
-        with self._database:
-            self._database.execute("BEGIN")
-            self._database.execute("DELETE FROM quarantine WHERE collection = ? AND path = ?", (collection, path))
-            self._database.executemany(
-                "INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)", [_row(entry) for entry in refused]
-            )
 
 
 def lost(data: Path) -> bool:
@@ -123,21 +63,33 @@ def require(data: Path) -> None:
         raise StateLost("state.lost", path=str(data / FILE))
 
 
+def connect(data: Path, anew: bool = False, patience: float = BUSY_SECONDS) -> State:
+    """Open or make ``<data>/site.sqlite`` (WAL): a statement is a transaction unless one is begun.
+
+    Raise ``Damaged`` for a lost one, unless it is to be made ``anew``; ``patience``: seconds to wait for another
+    process's transaction.
+    """
+    if not anew:
+        require(data)
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return open_database(data / FILE, STATE, wal=True, patience=patience)
+
+
 @contextmanager
-def rows(data: Path, patience: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
-    """The file, open for one short use: a statement is a transaction unless the block begins one.
+def rows(data: Path, patience: float = BUSY_SECONDS) -> Iterator[State]:
+    """The file, open for one short use (see ``connect``).
 
     Raise ``Damaged`` for a row with a checksum that is not as it was stored (``sound_accounts`` and the like).
     """
-    with State(data, patience=patience) as state:
+    with closing(connect(data, patience=patience)) as state:
         try:
-            yield state.connection
+            yield state
         except SQLITE_ERRORS as error:
             raise as_ours(data / FILE, error) from None
 
 
 @contextmanager
-def transaction(state: sqlite3.Connection) -> Iterator[None]:
+def transaction(state: State) -> Iterator[None]:
     """One transaction that no other process interleaves; taken back where the block fails."""
     state.execute("BEGIN IMMEDIATE")
     try:
@@ -210,20 +162,40 @@ def _settled(stamp: _Stamp) -> bool:
     return bool(changed % WHOLE_SECONDS) and time.time_ns() - changed > SETTLED_NS
 
 
-def _row(refused: Quarantined) -> tuple[str, ...]:
-    place = to_text(refused.place) if refused.place else ""
-    return (
-        refused.collection, refused.path, place, refused.sha256, refused.recipe, to_text(refused.reason), _now()
-    )  # fmt: skip
+# --- imports and what they refused ------------------------------------------------------------------------------------
 
 
-def _quarantined(
-    collection: str, path: str, place: str, sha256: str, recipe: str, reason: str, time: str
-) -> Quarantined:
-    """A row; what an older version stored is text in one language."""
-    where = from_text(place) if place else None
-    return Quarantined(collection, path, where, sha256, recipe, from_text(reason), time)
+def begin_import(state: State, collection: str) -> int:
+    """Note that an import has begun; it counts as interrupted until ``finish_import``."""
+    query = "INSERT INTO imports (started, collection) VALUES (?, ?)"
+    return int(state.execute(query, (now(), collection)).lastrowid or 0)
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def finish_import(state: State, run: int, generation: int, counts: Mapping[str, int]) -> None:
+    """Note that an import has ended."""
+    query = "UPDATE imports SET finished = ?, outcome = 'finished', generation = ?, counts = ? WHERE id = ?"
+    state.execute(query, (now(), generation, json.dumps(dict(counts)), run))
+
+
+def quarantined(state: State, collection: str = "") -> list[Quarantined]:
+    """Everything in quarantine, of one collection or all; what an older version refused is in its words."""
+    stored = state.execute(
+        "SELECT collection, path, place, sha256, recipe, reason, time FROM quarantine "
+        "WHERE ? = '' OR collection = ? ORDER BY collection, path, place",
+        (collection, collection),
+    )
+    return [
+        Quarantined(name, path, from_text(place) if place else None, sha256, recipe, from_text(reason), time_)
+        for name, path, place, sha256, recipe, reason, time_ in stored
+    ]
+
+
+def requarantine(state: State, collection: str, path: str, refused: Iterable[Quarantined]) -> None:
+    """Replace what is in quarantine of one file."""
+    values = [
+        (it.collection, it.path, to_text(it.place) if it.place else "", it.sha256, it.recipe, to_text(it.reason), now())
+        for it in refused
+    ]
+    with transaction(state):
+        state.execute("DELETE FROM quarantine WHERE collection = ? AND path = ?", (collection, path))
+        state.executemany("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)", values)

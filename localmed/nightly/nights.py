@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from localmed.domain import Message
 from localmed.domain.errors import UnknownName
 from localmed.domain.nights import SERVED, UNCHANGED, CanaryLine, FileLine, Night
+from localmed.library.journal import now
 from localmed.library.state import rows, selected
 from localmed.messages import from_text, to_text
 from localmed.site.canary_gate import Comparison
@@ -30,7 +30,7 @@ def lines_of(compared: Comparison) -> tuple[CanaryLine, ...]:
 
 def begin(data: Path, keep: int) -> Night:
     """A refresh begins; until ``end`` it counts as interrupted. The oldest reports go."""
-    night = Night(datetime.now(UTC).isoformat(timespec="seconds"))
+    night = Night(now())
     with rows(data) as state:
         number = state.execute("INSERT INTO refreshes (started) VALUES (?)", (night.started,)).lastrowid or 0
         state.execute("DELETE FROM refreshes WHERE id <= ?", (number - keep,))
@@ -39,7 +39,7 @@ def begin(data: Path, keep: int) -> Night:
 
 def end(data: Path, night: Night) -> Night:
     """Keep the report."""
-    night = replace(night, finished=datetime.now(UTC).isoformat(timespec="seconds"), files=night.files[:MOST_FILES])
+    night = replace(night, finished=now(), files=night.files[:MOST_FILES])
     with rows(data) as state:
         query = "UPDATE refreshes SET finished = ?, outcome = ?, report = ? WHERE id = ?"
         state.execute(query, (night.finished, night.outcome, json.dumps(as_json(night)), night.number))

@@ -110,7 +110,7 @@ def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = 
     return True
 
 
-def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
+def open_regular(path: Path, root: str = "", follow: bool = True) -> io.BufferedReader:
     """``path`` opened for reading, if it is a regular file; nothing that it was swapped for is waited for or followed.
 
     Whoever may write into a watched folder may swap a file after it was listed. ``follow`` says that it was a link
@@ -158,7 +158,7 @@ def first_bytes(path: Path, count: int) -> bytes:
         return file.read(count)
 
 
-def open_own(path: Path) -> BinaryIO:
+def open_own(path: Path) -> io.BufferedReader:
     """``path`` opened for reading; raise ``OSError`` for what is no file that ends (a device, a pipe) too."""
     try:
         return open_regular(path)

@@ -15,13 +15,13 @@ import socket
 import sqlite3
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
 
 from localmed.config import Settings
 from localmed.domain import Message, message
 from localmed.domain.errors import BadSettings, LocalmedError
+from localmed.library.journal import now
 from localmed.library.state import rows, selected
 from localmed.messages import from_text, render, to_text
 
@@ -50,9 +50,8 @@ def tell(settings: Settings, kind: str, text: Message) -> None:
     """Raise an alert; whoever is to be told is told once of the same words."""
     if any(one.kind == kind and one.text == text for one in alerts(settings.data)):
         return
-    now = datetime.now(UTC).isoformat(timespec="seconds")
     with suppress(LocalmedError, sqlite3.Error, OSError), rows(settings.data) as state:  # of a full disk, for one
-        state.execute("INSERT OR REPLACE INTO alerts VALUES (?, ?, ?)", (kind, now, to_text(text)))
+        state.execute("INSERT OR REPLACE INTO alerts VALUES (?, ?, ?)", (kind, now(), to_text(text)))
     words = render(text, "en")
     if settings.alerts.syslog:
         _to_syslog(f"<{WARNING}>localmed: {kind}: {words}")

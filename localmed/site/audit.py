@@ -18,10 +18,10 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from localmed.domain import Answer, Message, digest, message
 from localmed.domain.errors import Damaged, LocalmedError, NoLibrary, reason
@@ -32,7 +32,7 @@ from localmed.library.journal import Entry as Entry
 from localmed.library.journal import Head as Head  # for pages and commands
 from localmed.library.journal import head_of as head_of
 from localmed.library.migrations import SQLITE_ERRORS, as_ours
-from localmed.library.state import FILE, State, transaction
+from localmed.library.state import FILE, connect, transaction
 from localmed.process import files
 
 BEGUN = "begun"  # the outcome of an intent
@@ -70,31 +70,22 @@ def entry_of(
     )
 
 
-class Audit:
-    """The open log. A context manager."""
+class Audit(AbstractContextManager["Audit"]):
+    """The open log."""
 
     def __init__(self, data: Path) -> None:
         """Open it; raise ``LocalmedError`` or ``OSError`` where that cannot be done."""
         self._data, self._pending = data, data / PENDING
-        self._state = State(data, patience=PATIENCE)
-        self._database = self._state.connection
+        self._database = connect(data, patience=PATIENCE)
         make_room(self._data)
-
-    def __enter__(self) -> Self:
-        """The log itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close it."""
-        self._state.close()
+        self.close()
 
     def close(self) -> None:
         """Close the log."""
-        self._state.close()
-
-    def append(self, action: str, subject: str, outcome: str, generation: str = "") -> Entry:
-        """Add an entry of this process's account."""
-        return self.add(entry_of(action, subject, outcome, generation))
+        self._database.close()
 
     def add(self, entry: Entry) -> Entry:
         """Add ``entry`` (durable on return), after those that are waiting; return it as it stands in the chain."""

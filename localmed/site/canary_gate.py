@@ -24,7 +24,6 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +48,7 @@ from localmed.library import generations, layout
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, differences, only_empty_collections
 from localmed.library.in_force import in_force
+from localmed.library.journal import now
 from localmed.library.migrations import as_ours
 from localmed.library.state import rows, selected
 from localmed.process import files, hooks
@@ -115,7 +115,8 @@ class Comparison:
     @property
     def lost(self) -> tuple[str, ...]:
         """Those that passed, fail now, and keep the change from being served."""
-        return tuple(name for name in self.failing if name not in self.accepted and self._passed(name))
+        passed = {name for name, result in self.before.items() if result.passed}
+        return tuple(name for name in self.failing if name not in self.accepted and name in passed)
 
     @property
     def failing(self) -> tuple[str, ...]:
@@ -126,9 +127,6 @@ class Comparison:
     def moved(self) -> tuple[str, ...]:
         """Those that ended otherwise than before, or cite something else."""
         return tuple(name for name, result in self.after.items() if self.before.get(name, result) != result)
-
-    def _passed(self, name: str) -> bool:
-        return name in self.before and self.before[name].passed
 
 
 def canaries(data: Path, collections: Collection[str]) -> tuple[Canary, ...]:
@@ -191,7 +189,7 @@ def judged(canary: Canary, answer: Answer) -> Asked:
 
 
 def _files(known: Mapping[str, Evidence], markers: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_file_name(known[marker].source) for marker in markers))
+    return tuple(dict.fromkeys(known[marker].source.rstrip("/").rpartition("/")[2] for marker in markers))
 
 
 def ask_all(chosen: Sequence[Canary], answer: Callable[[Canary], Answer]) -> dict[str, Asked]:
@@ -214,10 +212,6 @@ def ask_all(chosen: Sequence[Canary], answer: Callable[[Canary], Answer]) -> dic
 def lost_message(names_lost: Sequence[str]) -> Message:
     """What is told of a change that was kept back."""
     return message("canary.lost.what", count=len(names_lost), ids=tuple(names_lost))
-
-
-def _file_name(source: str) -> str:
-    return source.rstrip("/").rpartition("/")[2]
 
 
 def _even(words: str) -> str:
@@ -371,9 +365,9 @@ def baseline(session: Session) -> dict[str, Asked]:
 
 def _compared(session: Session, before: dict[str, Asked], candidate: Path) -> Comparison:
     for _ in range(ROUNDS):
-        now = in_force(session.data)
+        known = in_force(session.data)
         after = _ask(session, session.site, candidate)
-        if in_force(session.data) is now:
+        if in_force(session.data) is known:
             break
         before = baseline(session)
     return Comparison(before, after, accepted(session.data))
@@ -413,8 +407,8 @@ def _basis(session: Session, candidate: Path | None = None) -> str:
     """What answers: generation, withdrawals, access, stops, canaries, day, settings, models, prompts, as a digest."""
     manifest = generations.read_manifest(candidate) if candidate else generations.served_manifest(session.data)
     questions = repr(of_served(session, candidate))
-    now = in_force(session.data).facts() | {"accounts": ""}  # who may sign in changes no answer
-    outside = json.dumps(now, sort_keys=True), questions
+    facts = in_force(session.data).facts() | {"accounts": ""}  # who may sign in changes no answer
+    outside = json.dumps(facts, sort_keys=True), questions
     return digest(str(manifest.number), manifest.created, session.day(), _answering(session), *outside)
 
 
@@ -494,9 +488,8 @@ def accept(session: Session, names: Sequence[str], reason: str) -> None:
     if unknown := [name for name in names if name not in known]:
         raise UnknownName("canary.unknown", name=unknown[0])
     with session.change("canary accept", " ".join(names)) as change, rows(session.data) as state:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
         for name in names:
-            values = (name, reason.strip(), session.caller.user, now)
+            values = (name, reason.strip(), session.caller.user, now())
             state.execute("INSERT OR REPLACE INTO accepted VALUES (?, ?, ?, ?)", values)
         change.outcome = "accepted"
 

@@ -22,7 +22,8 @@ from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
 from localmed.ingest.pipeline import Progress
 from localmed.library import access, generations, layout, originals, pruning, remarks
-from localmed.library.access import NAME, checked
+from localmed.library.access import NAME
+from localmed.library.access import checked as checked  # for the pages
 from localmed.library.catalogue import differences
 from localmed.library.library import Builder, build
 from localmed.library.remarks import Planted, Remark
@@ -60,14 +61,9 @@ def create_collection(session: Session, collection: Collection, groups: Sequence
     return put_collection(session, collection)
 
 
-def require_groups(groups: Sequence[str]) -> None:
-    """Raise ``UsageError`` unless all of ``groups`` are names."""
-    checked(groups)
-
-
 def require_new(session: Session, name: str, groups: Sequence[str] = ()) -> None:
     """Raise ``UsageError`` where no collection for ``groups`` can be made by ``name``, or there is one."""
-    require_groups(groups)
+    checked(groups)
     from localmed.site.lookups import collection_names
 
     if not NAME.fullmatch(name):

@@ -75,6 +75,13 @@ def stated(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
     return ""
 
 
+def _refusal(change: Change) -> Message | None:
+    """Why ``change`` cannot be made, whatever a manifest says."""
+    wrong = next(filter(None, (problem(name, value) for name, value in change.values.items())), None)
+    one_title = "title" in change.values and len(change.documents) > 1
+    return wrong or (message("governance.one_title") if one_title else None)
+
+
 def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tuple[list[Change], list[Fault]]:
     """What the rows of a sheet about the manifest's collection would change, and which of them are wrong, and why.
 
@@ -87,8 +94,7 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
             name: value for name, value in row.values.items() if any(differs(it, name, value) for it in documents)
         }
         change = Change(documents, values)
-        wrong = next(filter(None, (problem(name, value) for name, value in values.items())), None)
-        wrong = wrong or (message("governance.one_title") if "title" in values and len(documents) > 1 else None)
+        wrong = _refusal(change)
         if not wrong and (field := stated(catalogue, manifest, change)):
             wrong = message("governance.stated", field=field)
         if wrong:
@@ -101,11 +107,8 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
 def agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
     """Raise ``UsageError`` where a change cannot be made, or the manifest of its collection says otherwise."""
     for change in changes:
-        for field, value in change.values.items():
-            if wrong := problem(field, value):
-                raise UsageError(wrong)
-        if "title" in change.values and len(change.documents) > 1:
-            raise UsageError("governance.one_title")
+        if wrong := _refusal(change):
+            raise UsageError(wrong)
         mine = tuple(document for document in change.documents if document.collection == manifest.collection.name)
         if field := stated(catalogue, manifest, replace(change, documents=mine)):
             raise UsageError(
@@ -128,10 +131,8 @@ def apply(
         agree(builder.catalogue, manifest_of(name), changes)
     with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
         for change in changes:
-            stored = builder.catalogue.by_ids(
-                document.id for document in change.documents
-            )  # their own status, not the day's
-            for document in stored.values():
+            stored = builder.catalogue.by_ids(document.id for document in change.documents)
+            for document in stored.values():  # of their own status, not the day's
                 _apply(builder, document, change.values, cache, settings.library.batch)
 
 

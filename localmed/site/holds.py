@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Message
 from localmed.domain.errors import UnknownName
 from localmed.ingest.sources import Leaving
-from localmed.library.catalogue import Difference
+from localmed.library.catalogue import ImportedFile
+from localmed.library.journal import now
 from localmed.library.state import rows, selected, transaction
 from localmed.messages import from_text, to_text
 
@@ -45,10 +45,9 @@ def holds(data: Path) -> tuple[Hold, ...]:
     )
 
 
-def hold(data: Path, changed: Iterable[Difference], reason: Message, user: str) -> None:
+def hold(data: Path, changed: Iterable[ImportedFile], reason: Message, user: str) -> None:
     """Put what was ``changed`` on hold."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    values = [(one.collection, one.path, one.sha256, to_text(reason), user, now) for one in changed]
+    values = [(one.collection, one.path, one.sha256, to_text(reason), user, now()) for one in changed]
     with rows(data) as state, transaction(state):
         state.executemany("INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?, ?, ?)", values)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -25,7 +25,7 @@ from localmed.library.in_force import in_force
 from localmed.library.originals import KEPT
 from localmed.library.remarks import Remark
 from localmed.library.sketches import ALIKE, likeness, sketch
-from localmed.library.state import Quarantined, State
+from localmed.library.state import Quarantined, quarantined, rows
 from localmed.messages import from_text
 from localmed.site import governing
 from localmed.site.importing import manifest_of
@@ -193,8 +193,8 @@ def near_copies(session: Session, withdrawn: Document) -> list[Document]:
 def quarantine(session: Session, collection: str = "") -> list[Quarantined]:
     """What was refused at imports, of a collection or all that the caller may read."""
     hidden = session.hidden()
-    with closing(State(session.data)) as state:
-        return [file for file in state.quarantined(collection) if file.collection not in hidden]
+    with rows(session.data) as state:
+        return [file for file in quarantined(state, collection) if file.collection not in hidden]
 
 
 def waiting(session: Session) -> frozenset[str] | None:
@@ -233,8 +233,8 @@ def remarked(session: Session, document: str = "") -> list[RemarkedPassage]:
         said = {name: it for name, it in library.remarks.items() if not document or it.document == document}
         stored = library.passages(list(said))
         titles = library.catalogue.by_ids({passage.document_id for passage in stored.values()})
-    rows = [(titles.get(it.document_id), it) for it in stored.values()]
-    listed = [RemarkedPassage(passage, one.title, said[passage.id]) for one, passage in rows if one]
+    pairs = [(titles.get(it.document_id), it) for it in stored.values()]
+    listed = [RemarkedPassage(passage, one.title, said[passage.id]) for one, passage in pairs if one]
     return sorted(listed, key=lambda row: (row.title, row.passage.page, row.passage.id))
 
 
@@ -316,9 +316,7 @@ def collection(session: Session, name: str) -> Collection:
 
 def collection_names(session: Session) -> set[str]:
     """The names of the collections that the caller may read; none where there is no library yet."""
-    with suppress(NoLibrary), session.workspace() as workspace:
-        return {collection.name for collection in workspace.library.catalogue.collections()}
-    return set()
+    return set(collection_titles(session))
 
 
 def collection_titles(session: Session) -> dict[str, str]:
@@ -347,21 +345,19 @@ class GenerationRow:
 
 
 def generation_numbers(session: Session) -> list[int]:
-    """The numbers of the generations kept, newest last; none of an empty library."""
-    with suppress(NoLibrary):
-        return generations.numbers(session.data)
-    return []
+    """The numbers of the generations kept, newest last."""
+    return generations.numbers(session.data)
 
 
 def generations_kept(session: Session) -> list[GenerationRow]:
     """The generations kept, newest last; for librarians, since counts and reasons tell of every collection."""
     session.may_change()
     served = generations.served_number(session.data)
-    rows: list[GenerationRow] = []
+    kept: list[GenerationRow] = []
     for number in generations.numbers(session.data):
         with suppress(UnknownName):  # pruned meanwhile
-            rows.append(_generation(session.data, number, served))
-    return rows
+            kept.append(_generation(session.data, number, served))
+    return kept
 
 
 def _generation(data: Path, number: int, served: int) -> GenerationRow:
@@ -397,17 +393,17 @@ class Undone:
 
 def undone_by_rollback(session: Session, number: int | None) -> Undone:
     """What ``changes.rollback`` to generation ``number`` (None: the one before) would undo."""
-    rows = {row.number: row for row in generations_kept(session)}
-    served = next((row for row in rows.values() if row.served), None)
+    kept = {row.number: row for row in generations_kept(session)}
+    served = next((row for row in kept.values() if row.served), None)
     if served is None:
         raise Damaged("generation.incomplete", name=f"{generations.served_number(session.data):04d}")
     chosen = generations.before(session.data) if number is None else number
-    if chosen not in rows:
+    if chosen not in kept:
         raise UnknownName("generation.unknown", number=chosen)
     undone = tuple(
-        rows[row_number] for row_number in sorted(rows, reverse=True) if chosen < row_number <= served.number
+        kept[row_number] for row_number in sorted(kept, reverse=True) if chosen < row_number <= served.number
     )
-    return Undone(chosen, served.number, undone, served.documents, rows[chosen].documents)
+    return Undone(chosen, served.number, undone, served.documents, kept[chosen].documents)
 
 
 def has_library(session: Session) -> None:
@@ -522,15 +518,15 @@ class EditedRow:
     typed: tuple[str, ...]
 
 
-def planned_edits(session: Session, collection: str, rows: Sequence[EditedRow]) -> PlannedSheet:
-    """What ``rows`` of the table of ``collection`` would change; nothing may be while there are faults."""
+def planned_edits(session: Session, collection: str, edited: Sequence[EditedRow]) -> PlannedSheet:
+    """What the ``edited`` rows of the table of ``collection`` would change; nothing may be while there are faults."""
     from localmed.ingest.governance import Fault, Row
 
     session.may_change()
     header, *stored = sheet_rows(session, collection)
     fields, cells = [name.replace(" ", "_") for name in header], {row[0]: tuple(row) for row in stored}
     faults, sheet = [], []
-    for row in rows:
+    for row in edited:
         edits = [place for place in range(1, len(row.shown)) if row.typed[place] != row.shown[place]]
         now = cells.get(row.shown[0])
         if now is None or len(row.shown) != len(fields) or any(now[place] != row.shown[place] for place in edits):
@@ -540,4 +536,4 @@ def planned_edits(session: Session, collection: str, rows: Sequence[EditedRow]) 
     manifest = manifest_of(session, collection, None)
     with session.workspace() as workspace:
         changes, wrong = governing.planned(workspace.library.catalogue, manifest, sheet)
-    return PlannedSheet(len(rows), (), changes, sorted([*faults, *wrong], key=lambda fault: fault.row))
+    return PlannedSheet(len(edited), (), changes, sorted([*faults, *wrong], key=lambda fault: fault.row))

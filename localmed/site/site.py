@@ -12,7 +12,7 @@ last such question has ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -326,8 +326,8 @@ class Pool:
             opened.library.close()
 
 
-class Site(Models):
-    """One data folder with its settings, for every caller of this process. A context manager."""
+class Site(Models, AbstractContextManager["Site"]):
+    """One data folder with its settings, for every caller of this process."""
 
     def __init__(
         self,
@@ -343,10 +343,6 @@ class Site(Models):
         self.day = day
         self._choosing = RLock()
         self._pool = Pool()
-
-    def __enter__(self) -> Site:
-        """The site itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close what was opened."""

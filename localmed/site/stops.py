@@ -8,12 +8,11 @@ stopped, since nothing is found without one.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Right
-from localmed.domain.errors import NoLibrary, UnknownName, UsageError
+from localmed.domain.errors import UnknownName, UsageError
 from localmed.library.in_force import in_force
 from localmed.library.journal import Stop
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 WORKFLOWS = ("ask", "plan", "ebm", "explain", "departments", "verify")
 MODELS = ("chat", "reranker", "entailment", "planner")  # roles
 WORKFLOW, MODEL, COLLECTION = "workflow", "model", "collection"
+NAMES = {WORKFLOW: WORKFLOWS, MODEL: MODELS}
 STOP, LIFT = "safety stop", "safety lift"  # in the audit log
 LONGEST_REASON = 500  # characters
 
@@ -40,7 +40,9 @@ def stopped(data: Path, kind: str) -> frozenset[str]:
 def stop(session: Session, kind: str, name: str, reason: str) -> None:
     """Stop it, from the next question on; raise ``UsageError`` without a reason or for what cannot be stopped."""
     session.require(Right.SAFETY)
-    if name not in ({WORKFLOW: WORKFLOWS, MODEL: MODELS}.get(kind) or _collections(session, kind)):
+    from localmed.site.lookups import collection_titles
+
+    if name not in (collection_titles(session) if kind == COLLECTION else NAMES.get(kind, ())):
         raise UnknownName("stop.unknown")
     if not reason.strip() or len(reason) > LONGEST_REASON:
         raise UsageError("web.documents.reason", most=LONGEST_REASON)
@@ -54,9 +56,3 @@ def lift(session: Session, kind: str, name: str) -> None:
         if (kind, name) not in {(one.kind, one.name) for one in change.after.stops}:
             raise UnknownName("stop.unknown")
         change.note(entry, kind="stop", what=kind, name=name, stopped=False, reason="")
-
-
-def _collections(session: Session, kind: str) -> set[str]:
-    with suppress(NoLibrary), session.workspace() as workspace:
-        return {one.name for one in workspace.library.catalogue.collections() if kind == COLLECTION}
-    return set()

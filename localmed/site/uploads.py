@@ -67,8 +67,6 @@ def safe_name(name: str) -> str:
     plain = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2]).strip().lstrip(".")
     if not plain or not plain.isprintable() or len(plain.encode("utf-8", "replace")) > LONGEST_NAME:
         raise UsageError("upload.name", most=LONGEST_NAME)
-    if not plain.isascii() and any("\ud800" <= character <= "\udfff" for character in plain):
-        raise UsageError("upload.name", most=LONGEST_NAME)
     return plain
 
 

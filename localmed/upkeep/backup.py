@@ -39,6 +39,7 @@ from localmed.library.catalogue import originals_of
 from localmed.library.in_force import in_force
 from localmed.library.intact import sha256_of
 from localmed.library.layout import Kind
+from localmed.library.migrations import SQLITE_ERRORS, as_ours
 from localmed.people.noted_accounts import require_noted
 from localmed.process import files
 from localmed.process.files import told_if_full
@@ -101,12 +102,14 @@ class _Writing:
         """Store the file at ``path`` under the name ``name``."""
         target = self._folder / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with path.open("rb") as stream:
-            sha256, size = self._read(stream, name)
+        with readable(path):
+            stream = path.open("rb")
+        with stream:
+            sha256, size = self._read(stream, path, name)
             if not self._linked(sha256, target):
                 stream.seek(0)
                 with target.open("xb") as copy:
-                    sha256, size = self._read(stream, name, copy)
+                    sha256, size = self._read(stream, path, name, copy)
                     copy.flush()
                     os.fchmod(copy.fileno(), mode or path.stat().st_mode & 0o777)
                     os.fsync(copy.fileno())
@@ -119,11 +122,8 @@ class _Writing:
         One that cannot be read is damaged, as is one that is gone although it is ``needed``.
         """
         stored = None
-        try:
+        with suppress(Damaged, FileNotFoundError):
             stored = self.put(path, name)
-        except OSError:
-            if sha256_of(path) == path.name:  # it is the backup that cannot be written
-                raise
         if stored and stored.sha256 == path.name:
             yield stored
             return
@@ -135,9 +135,13 @@ class _Writing:
             write(self._backups, *found, self._folder / name)
             yield replace(found[1], path=name)
 
-    def _read(self, stream: BinaryIO, name: str, copy: BinaryIO | None = None) -> tuple[str, int]:
+    def _read(self, stream: BinaryIO, path: Path, name: str, copy: BinaryIO | None = None) -> tuple[str, int]:
         whole, size = hashlib.sha256(), 0
-        while piece := stream.read(BLOCK):
+        while True:
+            with readable(path):
+                piece = stream.read(BLOCK)
+            if not piece:
+                return whole.hexdigest(), size
             self._hooks.cancel.check()
             whole.update(piece)
             size += len(piece)
@@ -145,7 +149,6 @@ class _Writing:
                 copy.write(piece)
                 self._done += len(piece)
                 self._hooks.progress(self._done, 0, name.partition("/")[0])
-        return whole.hexdigest(), size
 
     def _linked(self, sha256: str, target: Path) -> bool:
         """Whether the file could be linked to that of the backup before, which may have decayed since."""
@@ -235,8 +238,9 @@ def place_of(folder: Path, backup: Backup, file: StoredFile) -> Path:
 
 
 def damaged(folder: Path, backup: Backup) -> Iterator[str]:
-    """The files of ``backup`` that are missing or not as they were."""
-    return (file.path for file in backup.files if sha256_of(place_of(folder, backup, file)) != file.sha256)
+    """The files of ``backup`` that are missing or not as they were, and the originals of which it has no copy."""
+    yield from (file.path for file in backup.files if sha256_of(place_of(folder, backup, file)) != file.sha256)
+    yield from sorted(set(backup.damaged) - {file.path for file in backup.files})
 
 
 def newest_with(folder: Path, sha256: str) -> tuple[Backup, StoredFile] | None:
@@ -328,10 +332,13 @@ def _database(writing: _Writing, path: Path, name: str) -> StoredFile:
     """A database as it was at one moment, by SQLite's backup API, while others write it."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as folder:
         copy = Path(folder) / "copy"
-        source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
-        with closing(source), closing(sqlite3.connect(copy)) as target:
-            source.backup(target)
-            target.execute("PRAGMA journal_mode = DELETE")
+        try:
+            source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
+            with closing(source), closing(sqlite3.connect(copy)) as target:
+                source.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE")
+        except SQLITE_ERRORS as error:
+            raise as_ours(path, error) from None
         return writing.put(copy, name, path.stat().st_mode & 0o777)
 
 
@@ -358,6 +365,17 @@ def reading(folder: Path) -> Iterator[None]:
     with stream:
         files.lock(stream, shared=True, wait=True)  # until somebody has removed old ones, which takes seconds
         yield
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """A file of the data folder that the disk does not give is damage there, and no fault of the folder of backups."""
+    try:
+        yield
+    except FileNotFoundError:  # removed meanwhile, or never there: the caller knows whether it must be
+        raise
+    except OSError as error:
+        raise Damaged("library.unreadable", path=str(path), error=reason(error)) from error
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import originals_of
 from localmed.library.in_force import COPY, copy_of, in_force
 from localmed.library.intact import sha256_of
+from localmed.library.journal import now
 from localmed.library.migrations import SQLITE_ERRORS
 from localmed.library.state import FILE as STATE_FILE
 from localmed.people import history
@@ -62,7 +63,7 @@ class WholeCheck:
 
 def note_whole_check(data: Path, faults: int, time: str = "") -> None:
     """Keep for ``doctor`` that everything was read (now, unless ``time`` is given), if the folder can be written to."""
-    check = WholeCheck(time or datetime.now(UTC).isoformat(timespec="seconds"), faults)
+    check = WholeCheck(time or now(), faults)
     with suppress(OSError):
         disk.replace(data / layout.WHOLE_CHECK, json.dumps(asdict(check)).encode())
 

@@ -17,6 +17,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ from localmed.library.access import groups_of
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.in_force import in_force
-from localmed.library.state import FILE, State, rows, selected
+from localmed.library.state import FILE, quarantined, rows, selected
 from localmed.messages import known, parts, render
 from localmed.people import accounts, directory
 from localmed.people.noted_accounts import require_noted
@@ -60,12 +61,12 @@ _PINNED = re.compile(r"([\w.-]+)==([\w.+!-]+)(\s*;.*extra.*)?")
 
 
 class Level(StrEnum):
-    """How a check ended. A ``NOTICE`` is no fault: something is still to be done."""
+    """How a check ended."""
 
     OK = "ok"
-    NOTICE = "notice"
-    WARNING = "warning"
-    PROBLEM = "problem"
+    NOTICE = "notice"  # no fault: something is still to be done
+    WARNING = "warning"  # it works, and somebody should know
+    PROBLEM = "problem"  # it does not work, or is not safe, until somebody acts
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +120,14 @@ class Site:
                    lambda: site.encoder.identity)  # fmt: skip
 
 
-def ok(name: str, code: str, /, **parameters: Parameter) -> Check:
-    """All is well."""
-    return Check(name, Level.OK, parts(message(code, **parameters))[:1])
+def at(level: Level, name: str, code: str, /, **parameters: Parameter) -> Check:
+    """The line called ``name`` in the words of ``code``; one that is ok says nothing of what to do."""
+    said = parts(message(code, **parameters))
+    return Check(name, level, said[:1] if level is Level.OK else said)
 
 
-def notice(name: str, code: str, /, **parameters: Parameter) -> Check:
-    """All is well, and something is to be done."""
-    return Check(name, Level.NOTICE, parts(message(code, **parameters)))
-
-
-def warning(name: str, code: str, /, **parameters: Parameter) -> Check:
-    """It works, and somebody should know."""
-    return Check(name, Level.WARNING, parts(message(code, **parameters)))
-
-
-def problem(name: str, code: str, /, **parameters: Parameter) -> Check:
-    """It does not work, or is not safe, until somebody acts."""
-    return Check(name, Level.PROBLEM, parts(message(code, **parameters)))
+ok, notice = partial(at, Level.OK), partial(at, Level.NOTICE)
+warning, problem = partial(at, Level.WARNING), partial(at, Level.PROBLEM)
 
 
 def failed(name: str, error: LocalmedError) -> Check:
@@ -520,8 +511,8 @@ def quarantine(site: Site) -> Iterator[Check]:
     """Files that imports have refused."""
     refused = 0
     if (site.settings.data / FILE).exists():
-        with State(site.settings.data) as state:
-            refused = len({(entry.collection, entry.path) for entry in state.quarantined()})
+        with rows(site.settings.data) as state:
+            refused = len({(entry.collection, entry.path) for entry in quarantined(state)})
     yield (
         warning("quarantine", "doctor.quarantine", count=refused)
         if refused

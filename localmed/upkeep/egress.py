@@ -20,11 +20,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from localmed import __version__
 from localmed.domain.errors import UsageError
+from localmed.library.journal import now
 from localmed.process.environment import scrubbed
 from localmed.process.hooks import SILENT, Hooks
 
@@ -107,8 +107,7 @@ def prove(hooks: Hooks = SILENT) -> Proof:
             hooks.cancel.check()
             hooks.progress(number, len(STEPS), name)
             steps.append(_step(name, alone, Path(folder)))
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    return Proof(created, __version__, platform.release(), version, tuple(steps))
+    return Proof(now(), __version__, platform.release(), version, tuple(steps))
 
 
 def _step(name: str, alone: list[str], folder: Path) -> Step:

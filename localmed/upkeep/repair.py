@@ -16,8 +16,9 @@ Not covered: a catalogue or an original that is damaged, which a backup mends.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -44,12 +45,12 @@ from localmed.library.journal import (
     go_on,
     replay,
 )
-from localmed.library.library import Builder
-from localmed.library.state import State, selected
+from localmed.library.library import Builder, building
+from localmed.library.state import State, connect, selected
 from localmed.messages import from_text
 from localmed.people import noted_accounts
 from localmed.people.accounts import require_accounts
-from localmed.process.files import open_regular, told_if_full
+from localmed.process.files import open_regular
 from localmed.process.hooks import SILENT, Hooks, following
 from localmed.site.audit import ANEW
 from localmed.site.importing import importer_of
@@ -143,7 +144,7 @@ class JournalStep:
     def do(self, session: Session) -> None:
         """Do it: the journal goes on from a checkpoint."""
         if self.lost:
-            State(session.data, anew=True).close()
+            connect(session.data, anew=True).close()
         if (copy := session.data / COPY).is_dir():
             copy.rename(copy.with_name(f"{COPY}.damaged"))
         if journal.key(session.data) is None:
@@ -293,7 +294,8 @@ def rebuild(session: Session, number: int, hooks: Hooks = SILENT, patience: Pati
     """
     with session.change("repair", f"generation {number}") as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
-        with _salvaging(session, number, patience) as builder, State(session.data) as state:
+        begin = partial(Salvage, session, number)
+        with building(session.data, begin, patience) as builder, closing(connect(session.data)) as state:
             names = [collection.name for collection in builder.catalogue.collections()]
             listed = {name: list(_marked_unread(builder.catalogue, name)) for name in names}
             started(sum(_kept(session.data, file).bytes for files in listed.values() for file in files))
@@ -302,20 +304,6 @@ def rebuild(session: Session, number: int, hooks: Hooks = SILENT, patience: Pati
             change.generation = builder.publish(message("generation.made.rebuild", number=number))
         change.outcome = "served"
     return change.generation
-
-
-@contextmanager
-def _salvaging(session: Session, number: int, patience: Patience) -> Iterator[Salvage]:
-    with told_if_full(session.data), closing(generations.lock_writer(session.data, patience)):
-        try:
-            builder = Salvage(session, number)
-        except BaseException:
-            generations.abandon_build(session.data)
-            raise
-        try:
-            yield builder
-        finally:
-            builder.discard()
 
 
 def _marked_unread(catalogue: Catalogue, name: str) -> Iterator[ImportedFile]:
@@ -330,7 +318,12 @@ def _kept(data: Path, file: ImportedFile) -> KeptSource:
 
 
 def _read_again(
-    session: Session, builder: Salvage, state: State, name: str, files: list[ImportedFile], advance: Progress
+    session: Session,
+    builder: Salvage,
+    state: State,
+    name: str,
+    files: list[ImportedFile],
+    advance: Progress,
 ) -> None:
     manifest = manifests.chosen(session.data, name, None, lambda: builder.catalogue.collection(name))
     if manifest.collection.kind is Kind.GRAPH and (builder.path / GRAPH).exists():

@@ -119,7 +119,7 @@ def change(visit: Librarian, name: str, described: Described) -> Response:
     row = _row(visit, name)
     try:
         changed = described.applied(row.collection)
-        changes.require_groups(described.groups)
+        changes.checked(described.groups)
     except UsageError as error:
         return _shown(visit, row, described, error.full_message)
     if set(row.groups) != set(described.groups):

@@ -20,7 +20,7 @@ from localmed.config import Settings
 from localmed.domain.errors import InputError
 from localmed.ingest import sources
 from localmed.library import layout, originals
-from localmed.library.state import State
+from localmed.library.state import quarantined, rows
 from tests.fakes import answers, described, documents, import_into, jsonl, verify, write
 from tests.ingest.readers.pdf import fixtures as pdf_fixtures
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
@@ -55,8 +55,8 @@ def word(text: str) -> bytes:
 
 
 def reasons(settings: Settings) -> dict[str, str]:
-    with State(settings.data) as state:
-        return {words(entry.place): words(entry.reason) for entry in state.quarantined()}
+    with rows(settings.data) as state:
+        return {words(entry.place): words(entry.reason) for entry in quarantined(state)}
 
 
 @pytest.mark.parametrize("name", ["all.zip", "all.tar.gz"])

@@ -29,7 +29,7 @@ from localmed.ingest.report import Report
 from localmed.library import generations
 from localmed.library.graph import FILE, Graph, Name
 from localmed.library.library import Library
-from localmed.library.state import State
+from localmed.library.state import quarantined, rows
 from localmed.library.terms import Term, folded
 from localmed.site import changes, lookups
 from localmed.site.session import Session
@@ -207,12 +207,12 @@ def test_bad_lines_are_listed_up_to_a_bound_and_the_good_ones_served(settings: S
     report = run(settings, corpus)
     assert (report.counts["read"], report.counts["quarantined"]) == (1, 8)
     assert ids(settings, "first") == ["DOID:1"]
-    with State(settings.data) as state:
-        assert {words(entry.place) for entry in state.quarantined("doid")} >= {"line 6", "line 12", "line 22"}
+    with rows(settings.data) as state:
+        assert {words(entry.place) for entry in quarantined(state, "doid")} >= {"line 6", "line 12", "line 22"}
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first")})
     run(settings, corpus)
-    with State(settings.data) as state:
-        assert state.quarantined("doid") == []
+    with rows(settings.data) as state:
+        assert quarantined(state, "doid") == []
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first") + "no tag\n" * 50})
     report = run(replace(settings, read=ReadBounds(faults=3)), corpus)
     details = [words(line.detail) for line in report.lines if line.outcome == "quarantined"]
@@ -251,8 +251,8 @@ def test_a_file_over_a_bound_is_refused_and_tried_again(settings: Settings, onto
     assert details
     assert all("read.records" in detail for detail in details)
     run(replace(settings, read=ReadBounds(file_bytes=5)), ontology, retry=True)
-    with State(settings.data) as state:
-        assert {entry.sha256 for entry in state.quarantined("doid")} == {""}
+    with rows(settings.data) as state:
+        assert {entry.sha256 for entry in quarantined(state, "doid")} == {""}
     assert run(settings, ontology).counts["quarantined"] == 0
 
 

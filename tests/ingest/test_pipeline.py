@@ -31,7 +31,7 @@ from localmed.library import originals
 from localmed.library.catalogue import ImportedFile
 from localmed.library.in_force import in_force
 from localmed.library.library import Library, build
-from localmed.library.state import Quarantined, State
+from localmed.library.state import Quarantined, quarantined, rows
 from localmed.process.files import Opener
 from tests.fakes import (
     HashedWords,
@@ -273,8 +273,8 @@ def test_four_times_the_records_of_a_file_take_no_sixteen_times_the_calls(tmp_pa
 
 
 def quarantine(settings: Settings) -> list[Quarantined]:
-    with State(settings.data) as state:
-        return state.quarantined()
+    with rows(settings.data) as state:
+        return quarantined(state)
 
 
 @pytest.mark.slow
@@ -419,8 +419,8 @@ def test_ctrl_c_leaves_the_old_generation_and_the_next_import_goes_on(settings: 
         import_into(fresh, corpus, encoder=encoder)
     assert set(documents(settings)) == {"a.txt"}
     assert not (settings.data / "generations" / "building").exists()
-    with State(settings.data) as state:
-        row = state._database.execute("SELECT outcome FROM imports ORDER BY id DESC").fetchone()
+    with rows(settings.data) as state:
+        row = state.execute("SELECT outcome FROM imports ORDER BY id DESC").fetchone()
     assert row == ("interrupted",)
     report = import_into(settings, corpus)
     assert report.encoded == 2 * (40 - 10), "each passage and its one sentence"
@@ -502,8 +502,8 @@ def test_a_page_that_failed_is_read_by_the_next_import_and_stays_when_it_fails_l
     assert phrase("import.ocr_failed.what", count=1) in str([words(line.detail) for line in report.lines])
     assert (report.counts["quarantined"], report.generation) == (1, 0)
     assert answers(settings, "otitis") == {"mixed"}
-    with State(settings.data) as state:
-        assert [entry.sha256 for entry in state.quarantined()] == [""]  # so that it is tried again
+    with rows(settings.data) as state:
+        assert [entry.sha256 for entry in quarantined(state)] == [""]  # so that it is tried again
     verify(settings.data)
 
 
@@ -584,9 +584,9 @@ def test_no_file_stays_open_and_every_run_is_recorded(settings: Settings, corpus
         seen.append((_open_files(settings.data), threading.active_count()))
     assert all(files <= seen[0][0] and threads == seen[0][1] for files, threads in seen)
     import_into(settings, corpus)
-    with State(settings.data) as state:
-        rows = state._database.execute("SELECT outcome, generation, finished <> '' FROM imports ORDER BY id").fetchall()
-    assert rows == [("finished", number, 1) for number in (1, 2, 3, 4, 0)]
+    with rows(settings.data) as state:
+        noted = state.execute("SELECT outcome, generation, finished <> '' FROM imports ORDER BY id").fetchall()
+    assert noted == [("finished", number, 1) for number in (1, 2, 3, 4, 0)]
 
 
 def _open_files(data: Path) -> int:

@@ -18,7 +18,7 @@ from localmed.ingest import manifest, updates
 from localmed.ingest.report import Report
 from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
-from localmed.library.state import State
+from localmed.library.state import quarantined, rows
 from localmed.site import changes, importing
 from tests.fakes import HashedWords, described, documents, import_into, jsonl, opened, verify, write
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
@@ -83,8 +83,8 @@ def test_a_file_in_quarantine_is_tried_again_only_when_corrected(settings: Setti
     write(corpus, {"a.txt": SEPSIS})
     (corpus / "b.txt").unlink()
     assert update(settings).count("read") == 1
-    with State(settings.data) as state:
-        assert state.quarantined() == []
+    with rows(settings.data) as state:
+        assert quarantined(state) == []
 
 
 def test_what_cannot_be_updated_and_what_cannot_be_looked_at_is_not_gone(settings: Settings, corpus: Path) -> None:

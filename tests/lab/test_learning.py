@@ -17,7 +17,7 @@ from localmed.domain.errors import ModelError
 from localmed.lab import learning
 from localmed.process.environment import OFFLINE
 from tests.models.tiny_gguf import TINY, write_gguf
-from tests.site.test_cut_off import MOST, killed_before
+from tests.site.test_in_force import MOST, killed_before
 
 FILES = ("adapter_model.safetensors", "optimizer.pt", "ref/adapter_config.json")
 

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import os
 import random
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter
-from localmed.domain.errors import LocalmedError
-from localmed.library import generations, intact
+from localmed.domain import Message, SearchFilter, message
+from localmed.domain.errors import Damaged, LocalmedError, UnreadableIndex
+from localmed.library import generations, intact, reading
+from localmed.library.tantivy_index import TantivyIndex
+from localmed.site.session import Session
 from tests.benchmarks import flips as benchmark
-from tests.fakes import HashedWords, import_into, opened, overwrite, write
-from tests.words import pattern
+from tests.fakes import HashedWords, flip, import_into, opened, overwrite, write
 
 DOSES = {
     f"{name}.txt": f"{name}\n\nGive {amount} micrograms of {name} for shock. Repeat after {minutes} minutes.\n"
@@ -43,54 +49,11 @@ def shown(settings: Settings) -> list[Shown]:
         ]
 
 
-def flip(path: Path, place: int, bit: int) -> bytes:
-    whole = path.read_bytes()
-    overwrite(path, whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
-    return whole
-
-
-def flips(
-    settings: Settings, paths: list[Path], number: int, damage: Callable[[Path, int, int], bytes]
-) -> dict[str, list[str]]:
-    """What became of the answer for ``number`` random flips in ``paths``: same, damaged, or otherwise, by file."""
-    chance, before = random.Random(14), shown(settings)
-    outcomes: dict[str, list[str]] = {"same": [], "damaged": [], "otherwise": []}
-    for _ in range(number):
-        path = chance.choice(paths)
-        place, bit = chance.randrange(path.stat().st_size), chance.randrange(8)
-        whole = damage(path, place, bit)
-        try:
-            outcome = "same" if shown(settings) == before else "otherwise"
-        except LocalmedError as error:
-            outcome = "damaged" if error.exit_code == 5 else "otherwise"
-        except Exception as error:
-            outcome = "otherwise"
-            path = path.with_name(f"{path.name} {type(error).__name__}")
-        outcomes[outcome].append(f"{path.name} {place}.{bit}")
-        overwrite(path.with_name(path.name.split(" ")[0]), whole)
-    return outcomes
-
-
 def stored(settings: Settings) -> list[Path]:
     """Every file of the generation that is served, by what it is part of."""
     served = generations.current(settings.data)
     names = [*generations.read_manifest(served).files, generations.MANIFEST]
     return [served / name for name in names if (served / name).stat().st_size]
-
-
-def decayed(path: Path, place: int, bit: int) -> bytes:
-    """As ``flip``, with every sign of it removed that a file system keeps."""
-    times = path.stat()
-    whole = flip(path, place, bit)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    return whole
-
-
-@pytest.mark.slow
-def test_what_was_written_into_is_found_before_anything_is_answered(doses: Settings) -> None:
-    outcomes = flips(doses, stored(doses), 60, flip)
-    assert outcomes["otherwise"] == []
-    assert len(outcomes["damaged"]) > 50
 
 
 @pytest.mark.slow
@@ -101,14 +64,22 @@ def test_decay_of_the_stored_texts_is_found_when_they_are_read(
     monkeypatch.setattr(intact, "sampled", lambda *_: [])
     texts = [path for path in stored(doses) if path.suffix == ".store" or path.name == "library.sqlite"]
     assert len(texts) >= 2
-    outcomes = flips(doses, texts, 60, decayed)
-    assert outcomes["otherwise"] == []
-    assert outcomes["damaged"]
+    chance, before, codes = random.Random(14), shown(doses), list[int]()
+    for _ in range(60):
+        path = chance.choice(texts)
+        place, bit = chance.randrange(path.stat().st_size), chance.randrange(8)
+        whole = flip(path, place, bit, decayed=True)
+        try:
+            assert shown(doses) == before, f"{path.name} {place}.{bit}"
+        except LocalmedError as error:
+            codes.append(error.exit_code)
+        overwrite(path, whole)
+    assert set(codes) == {5}
 
 
 def test_decay_of_what_only_ranks_is_found_where_the_sample_is_the_whole_library(doses: Settings) -> None:
     path = next(path for path in stored(doses) if path.suffix == ".lance")
-    decayed(path, path.stat().st_size // 2, 3)
+    flip(path, decayed=True)
     with pytest.raises(LocalmedError) as caught:
         shown(doses)
     assert caught.value.exit_code == 5
@@ -121,7 +92,7 @@ def test_the_end_of_a_file_is_read_at_every_opening(doses: Settings, monkeypatch
     for path in stored(doses):
         if path.name == generations.MANIFEST:
             continue
-        whole = decayed(path, path.stat().st_size - 1, 3)
+        whole = flip(path, path.stat().st_size - 1, 3, decayed=True)
         with pytest.raises(LocalmedError) as caught:
             shown(doses)
         assert path.name in str(caught.value)
@@ -161,14 +132,6 @@ def test_a_sample_leaves_the_programs_own_chance_alone(doses: Settings) -> None:
     assert random.getstate() == before
 
 
-def test_a_damaged_file_is_not_built_upon(doses: Settings, corpus: Path) -> None:
-    flip(next(path for path in stored(doses) if path.suffix == ".store"), 40, 2)
-    write(corpus, {"new.txt": "Text."})
-    with pytest.raises(LocalmedError, match=pattern("generation.no_base.what")):
-        import_into(doses, corpus)
-    assert generations.numbers(doses.data) == [1]
-
-
 def test_what_was_copied_back_is_hashed_once(doses: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in stored(doses):
         overwrite(path, path.read_bytes())
@@ -196,3 +159,96 @@ def test_no_flip_in_any_kind_of_file_changes_what_is_shown(tmp_path: Path) -> No
     assert outcomes.unnamed == []
     assert len(outcomes.counts) == 15
     assert sum(counter["noticed"] for counter in outcomes.counts.values()) > 7
+
+
+# --- damage is told by what reads stored bytes, not by a fault of the program -----------------------------------------
+
+
+READERS = 16
+
+
+@pytest.fixture
+def filled(settings: Settings, corpus: Path) -> Settings:
+    import_into(settings, write(corpus, {"sepsis.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
+    return settings
+
+
+@pytest.fixture
+def whole_checks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The generations that were read whole."""
+    check, read = generations.check, list[Path]()
+
+    def counted(generation: Path, whole: bool) -> list[Message]:
+        if whole:
+            read.append(generation)
+        return check(generation, whole)
+
+    monkeypatch.setattr(generations, "check", counted)
+    return read
+
+
+def failures(session: Session, work: Callable[[Any], object]) -> list[BaseException | None]:
+    """What ``READERS`` at once are told."""
+
+    def one(_: int) -> None:
+        with session.workspace() as workspace:
+            work(workspace)
+
+    with ThreadPoolExecutor(READERS) as pool:
+        return [future.exception() for future in [pool.submit(one, number) for number in range(READERS)]]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), OSError("x"), TypeError("x")])
+def test_a_fault_of_the_program_reads_nothing_and_is_no_damage(
+    filled: Settings, whole_checks: list[Path], error: Exception
+) -> None:
+    def fail(_: Any) -> None:
+        raise error
+
+    with opened(filled, HashedWords()) as session:
+        assert {type(one) for one in failures(session, fail)} == {type(error)}
+    assert whole_checks == []
+
+
+class Broken:
+    """A searcher that cannot read its files."""
+
+    num_docs = 1
+
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError("corrupt")
+
+
+def find(together: threading.Barrier, workspace: Any) -> object:
+    together.wait(60)
+    return workspace.find("antibiotics", SearchFilter(), 5)
+
+
+@pytest.mark.parametrize("problems", [[message("file.changed", file="lexical/a.store")], []])
+def test_what_an_engine_says_is_looked_into_once_for_all_who_ask(
+    filled: Settings, monkeypatch: pytest.MonkeyPatch, problems: list[Message]
+) -> None:
+    check, read = generations.check, list[Path]()
+
+    def decayed(generation: Path, whole: bool) -> list[Message]:
+        if not whole:
+            return check(generation, whole)
+        read.append(generation)
+        time.sleep(0.5)  # a real library takes minutes
+        return problems
+
+    monkeypatch.setattr(generations, "check", decayed)
+    monkeypatch.setattr(reading, "_WHOLE", reading._Whole())
+    opening = TantivyIndex.__init__
+
+    def broken(index: TantivyIndex, *arguments: Any, **options: Any) -> None:
+        opening(index, *arguments, **options)
+        object.__setattr__(index._searcher, "_searcher", Broken())
+
+    monkeypatch.setattr(TantivyIndex, "__init__", broken)
+    with opened(filled, HashedWords()) as session:
+        errors = failures(session, partial(find, threading.Barrier(READERS)))
+        assert {type(error) for error in errors} <= {Damaged, UnreadableIndex}
+        codes = {error.message.code for error in errors if isinstance(error, Damaged)}
+        assert codes == ({"generation.damaged"} if problems else {"library.index"})
+        assert len(read) <= 2, "those that asked while the first was read wait for one more"

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,43 +89,19 @@ def test_other_errors_stay_what_they_are(tmp_path: Path, error: BaseException) -
 
 
 def test_a_full_disk_for_the_vectors_alone(small: Settings) -> None:
-    cache = VectorCache(small.data / "vectors", HashedWords())
-    cache.encode(["one"])
-    cache.close()
+    with closing(VectorCache(small.data / "vectors", HashedWords())) as cache:
+        cache.encode(["one"])
     (small.data.parent / "filler").write_bytes(bytes(free(small) - 100_000))
-    cache = VectorCache(small.data / "vectors", HashedWords())
-    try:
+    with closing(VectorCache(small.data / "vectors", HashedWords())) as cache:
         with pytest.raises(Exception, match="full"):
             cache.encode([f"text {number}" for number in range(3000)])
         assert len(cache.encode(["one"])) == 1
-    finally:
-        cache.close()
-
-
-def changed(settings: Settings, corpus: Path) -> Settings:
-    """A library on the small disk, a change that a refresh has not seen, and a refresh that waits for nothing."""
-    import_into(settings, write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
-    write(corpus, {f"{number}.txt": f"Title {number}\n\n" + f"Word{number} " * 300 for number in range(60)})
-    return replace(settings, refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1))
-
-
-@pytest.mark.slow
-def test_a_night_on_a_full_disk(small: Settings, corpus: Path) -> None:
-    settings = changed(small, corpus)
-    filler = small.data.parent / "filler"
-    filler.write_bytes(bytes(max(free(small) - 150_000, 0)))
-    with opened(settings, HashedWords()) as session, pytest.raises(LibraryError, match="space"):
-        refresh(session)
-    assert answers(small, "antibiotics") == {"Sepsis"}
-    filler.unlink()
-    verify(small.data)
-    with opened(settings, HashedWords()) as session:
-        assert refresh(session).outcome == SERVED
-    assert len(documents(small)) == 61
 
 
 def test_a_night_on_a_disk_that_became_read_only(small: Settings, corpus: Path) -> None:
-    settings, disk = changed(small, corpus), str(small.data.parent)
+    import_into(small, write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
+    write(corpus, {"b.txt": "Fever\n\nWait.\n"})
+    settings, disk = replace(small, refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1)), str(small.data.parent)
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     try:
         with pytest.raises(LocalmedError), opened(settings, HashedWords()) as session:

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from localmed.config import LibrarySettings, Settings
-from localmed.domain import Collection, Message, message
-from localmed.domain.errors import Busy, Cancelled, Damaged, NoLibrary, UnknownName, WrongEncoder
+from localmed.domain import Collection, Message, SearchFilter, message
+from localmed.domain.errors import Busy, Cancelled, Damaged, UnknownName
 from localmed.library import generations, intact, pruning
 from localmed.library.dense import COMPACT_FRAGMENTS
 from localmed.library.generations import Manifest, guarded, lock_writer
 from localmed.library.intact import FileEntry
 from localmed.library.library import Library, build
-from localmed.messages import from_text, render
-from localmed.process.hooks import Cancel, Hooks, following
-from tests.fakes import HashedWords, answers, encoded, hashes, import_into, overwrite, titles, verify, write
+from localmed.process.hooks import SILENT, Cancel, Hooks, following
+from localmed.site import lookups
+from localmed.upkeep import check, repair
+from tests.cli.conftest import Localmed
+from tests.fakes import (
+    HashedWords,
+    answers,
+    encoded,
+    flip,
+    hashes,
+    import_into,
+    opened,
+    overwrite,
+    titles,
+    verify,
+    write,
+)
 
 TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
 
@@ -86,15 +103,14 @@ def test_a_flipped_bit_in_any_file_is_found(filled: Settings) -> None:
     names = [path for path in served.rglob("*") if path.is_file() and path.stat().st_size and path.name != intact.FILE]
     assert len(names) > 8
     for path in names:
-        whole = path.read_bytes()
-        for place in {0, len(whole) // 2, len(whole) - 1}:
-            overwrite(path, whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        for place in {0, path.stat().st_size // 2, path.stat().st_size - 1}:
+            whole = flip(path, place, 2)
             try:
                 problems = generations.check(served, whole=True)
             except Damaged:
                 problems = [message("generation.manifest.what")]
             assert problems, f"byte {place} of {path.name}"
-        overwrite(path, whole)
+            overwrite(path, whole)
     assert generations.check(served, whole=True) == []
 
 
@@ -107,13 +123,6 @@ def test_every_bit_of_the_manifest_counts() -> None:
             altered = text[:place] + chr(ord(text[place]) ^ 1 << bit) + text[place + 1 :]
             with pytest.raises((ValueError, KeyError, TypeError)):
                 Manifest.from_json(altered)
-
-
-def test_a_change_is_stored_as_a_code_and_that_of_before_as_its_words(filled: Settings) -> None:
-    change = from_text(generations.read_manifest(path_of(filled, 1)).reason)
-    assert change == message("generation.made.import", collections=("ward",))
-    assert render(change, "zh") == "导入到 ward"
-    assert render(from_text("import into ward"), "zh") == "import into ward"
 
 
 def test_many_small_additions_are_compacted(filled: Settings) -> None:
@@ -132,13 +141,6 @@ def test_many_small_additions_are_compacted(filled: Settings) -> None:
     assert len(list((path_of(filled, 2) / "passages.lance" / "data").iterdir())) < 5
 
 
-def damage(path: Path, how: str) -> None:
-    if how == "missing":
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes()[:-1])
-
-
 @pytest.mark.parametrize("how", ["missing", "truncated"])
 def test_a_missing_or_short_file_is_told_with_a_remedy(filled: Settings, corpus: Path, how: str) -> None:
     another(filled, corpus, 1)
@@ -148,7 +150,7 @@ def test_a_missing_or_short_file_is_told_with_a_remedy(filled: Settings, corpus:
         if not path.stat().st_size and how == "truncated":
             continue
         shutil.copytree(served, served.parent / "safe")
-        damage(path, how)
+        path.unlink() if how == "missing" else path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(Damaged) as caught:
             Library.open(filled.data)
         assert "localmed repair" in caught.value.remedy
@@ -163,9 +165,7 @@ def test_a_missing_or_short_file_is_told_with_a_remedy(filled: Settings, corpus:
 def test_damage_is_not_built_upon(filled: Settings, corpus: Path) -> None:
     """A flipped bit in the copied catalogue would get a new, matching hash in the next generation."""
     catalogue = path_of(filled, 1) / "library.sqlite"
-    whole = catalogue.read_bytes()
-    place = whole.index(b"paracetamol") if b"paracetamol" in whole else whole.index(b"Fever")
-    catalogue.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    flip(catalogue, catalogue.read_bytes().index(b"Fever"))
     with pytest.raises(Damaged, match="has changed"):
         another(filled, corpus, 1)
     assert generations.numbers(filled.data) == [1]
@@ -173,27 +173,20 @@ def test_damage_is_not_built_upon(filled: Settings, corpus: Path) -> None:
 
 def test_damaged_rows_are_not_rewritten_with_a_good_hash(filled: Settings) -> None:
     data_file = next((path_of(filled, 1) / "passages.lance" / "data").iterdir())
-    whole = data_file.read_bytes()
-
-    def rewrite() -> None:
-        with build(filled.data, HashedWords().identity, filled.library) as builder:
-            overwrite(data_file, bytes([whole[0] ^ 1]) + whole[1:])  # Lance notices nothing
-            rows = builder.dense._table.to_arrow()
-            builder.dense._table.delete("true")
-            builder.dense._table.add(rows)
-            builder.dense.compact()
+    with build(filled.data, HashedWords().identity, filled.library) as builder:
+        flip(data_file, 0)  # Lance notices nothing
+        rows = builder.dense._table.to_arrow()
+        builder.dense._table.delete("true")
+        builder.dense._table.add(rows)
+        builder.dense.compact()
+        with pytest.raises(Damaged, match="has changed"):
             builder.publish(message("generation.made.upgrade"))
-
-    with pytest.raises(Damaged, match="has changed"):
-        rewrite()
 
 
 def test_rollback_refuses_a_damaged_generation(filled: Settings, corpus: Path) -> None:
     for number in (1, 2):
         another(filled, corpus, number)
-    catalogue = path_of(filled, 2) / "library.sqlite"
-    whole = catalogue.read_bytes()
-    catalogue.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    flip(path_of(filled, 2) / "library.sqlite")
     with pytest.raises(Damaged, match="generation 2 is damaged"):
         generations.rollback(filled.data, None)
     assert generations.current(filled.data).name == "0003"
@@ -218,13 +211,6 @@ def test_rollback_goes_to_what_the_current_was_built_from(filled: Settings, corp
     assert generations.rollback(filled.data, None) == 1, "2 was rolled back"
     with pytest.raises(UnknownName):
         generations.rollback(filled.data, 9)
-
-
-@pytest.mark.slow
-def test_only_the_last_three_are_kept(filled: Settings, corpus: Path) -> None:
-    for number in range(4):
-        another(filled, corpus, number)
-    assert generations.numbers(filled.data) == [3, 4, 5]
 
 
 @pytest.mark.slow
@@ -334,38 +320,18 @@ def test_a_removal_that_was_interrupted_is_finished_or_mended(filled: Settings, 
     assert 1 not in generations.numbers(filled.data)
 
 
-def test_another_encoder_is_refused_and_leaves_nothing(filled: Settings, corpus: Path) -> None:
-    other = HashedWords("2")
-    write(corpus, {"c.txt": "More\n\nText.\n"})
-    with pytest.raises(WrongEncoder):
-        import_into(filled, corpus, encoder=other)
-    with Library.open(filled.data) as library, pytest.raises(WrongEncoder):
-        library.require(other.identity)
-    assert sorted(path.name for path in generations.folder(filled.data).iterdir() if path.is_dir()) == ["0001"]
-
-
 def test_one_writer(filled: Settings) -> None:
     with lock_writer(filled.data), pytest.raises(Busy, match="process") as caught:
         lock_writer(filled.data)
     assert caught.value.exit_code == 4
-    lock_writer(filled.data).close()
-
-
-def test_the_doctor_who_looks_whether_somebody_writes_stops_no_import(filled: Settings) -> None:
-    looking = (filled.data / "writer.lock").open()
+    looking = (filled.data / "writer.lock").open()  # as the doctor does
     fcntl.flock(looking, fcntl.LOCK_SH)
     threading.Timer(0.1, looking.close).start()
     lock_writer(filled.data).close()
 
 
-def test_nothing_imported_yet(settings: Settings) -> None:
-    with pytest.raises(NoLibrary):
-        Library.open(settings.data)
-    assert generations.numbers(settings.data) == []
-
-
 def test_a_library_that_cannot_be_opened_keeps_no_lease(filled: Settings, corpus: Path) -> None:
-    damage(path_of(filled, 1) / "library.sqlite", "truncated")
+    flip(path_of(filled, 1) / "library.sqlite")
     with pytest.raises(Damaged):
         Library.open(filled.data)
     assert not pruning.prune(filled.data, 1)
@@ -376,8 +342,165 @@ def test_a_library_that_cannot_be_opened_keeps_no_lease(filled: Settings, corpus
 def test_a_copy_of_what_decayed_is_not_built_upon(filled: Settings, tmp_path: Path) -> None:
     with generations.lease(filled.data) as served:
         generations.copy_checked(served, "library.sqlite", tmp_path / "whole.sqlite")
-        content = bytearray((served / "library.sqlite").read_bytes())
-        content[len(content) // 2] ^= 1
-        (served / "library.sqlite").write_bytes(content)
+        flip(served / "library.sqlite")
         with pytest.raises(Damaged):
             generations.copy_checked(served, "library.sqlite", tmp_path / "decayed.sqlite")
+
+
+# --- what was served before a series of changes outlives it, until one has served a day or was confirmed --------------
+
+
+def age(settings: Settings, hours: float) -> None:
+    """Let ``hours`` pass."""
+    file = generations.folder(settings.data) / generations.SERVED
+    rows = json.loads(file.read_text())
+    for row in rows:
+        row["since"] = (datetime.fromisoformat(row["since"]) - timedelta(hours=hours)).isoformat()
+    file.write_text(json.dumps(rows))
+
+
+@pytest.fixture
+def few(settings: Settings) -> Settings:
+    return Settings(settings.data, library=LibrarySettings(keep_generations=2, writer_memory_bytes=15_000_000))
+
+
+@pytest.mark.slow
+def test_it_outlives_a_series_of_changes_until_one_has_served_a_day(few: Settings, corpus: Path) -> None:
+    assert another(few, corpus, 1) == 1
+    age(few, 30)
+    for number in range(2, 7):
+        another(few, corpus, number)
+    assert generations.numbers(few.data) == [1, 5, 6]
+    age(few, 30)
+    another(few, corpus, 7)
+    assert generations.numbers(few.data) == [6, 7], "6 has served a day"
+
+
+def test_it_outlives_a_series_until_a_change_is_confirmed(few: Settings, corpus: Path) -> None:
+    another(few, corpus, 1)
+    age(few, 30)
+    for number in range(2, 5):
+        another(few, corpus, number)
+    Localmed(few.data).ok("generations", "confirm")
+    pruning.prune(few.data, 2)
+    assert generations.numbers(few.data) == [3, 4]
+
+
+@pytest.mark.slow
+def test_a_rollback_counts_as_what_was_served(few: Settings, corpus: Path) -> None:
+    for number in (1, 2):
+        another(few, corpus, number)
+    generations.rollback(few.data, 1)
+    age(few, 30)
+    for number in (3, 4, 5):
+        another(few, corpus, number)
+    assert generations.numbers(few.data) == [1, 4, 5], "1 was served for long, 2 was not"
+
+
+def test_where_it_cannot_be_read_nothing_is_removed(few: Settings, corpus: Path) -> None:
+    for number in (1, 2):
+        another(few, corpus, number)
+    file = generations.folder(few.data) / generations.SERVED
+    file.write_text(file.read_text()[:-5])
+    with pytest.raises(Damaged, match="cannot be read"):
+        pruning.prune(few.data, 2)
+    another(few, corpus, 3)
+    assert generations.swaps(few.data)[-1].number == 3
+    assert datetime.fromisoformat(generations.swaps(few.data)[-1].since) <= datetime.now(UTC)
+
+
+# --- a lease is how everybody comes to a generation: it stays while it is read; one that went meanwhile is no damage --
+
+
+@pytest.fixture
+def two(settings: Settings, corpus: Path) -> Settings:
+    """Two generations, of which the second is served."""
+    settings = replace(settings, library=LibrarySettings(writer_memory_bytes=15_000_000))
+    import_into(settings, write(corpus, {"sepsis.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
+    import_into(settings, write(corpus, {"fever.txt": "Fever\n\nGive paracetamol.\n"}))
+    assert generations.numbers(settings.data) == [1, 2]
+    return settings
+
+
+def test_what_is_leased_is_not_pruned_and_what_is_not_goes(two: Settings) -> None:
+    with generations.lease(two.data, 1) as first, generations.lease(two.data) as served:
+        assert (first.name, served.name) == ("0001", "0002")
+        assert pruning.prune(two.data, 1) == []
+    assert pruning.prune(two.data, 1) == [1]
+    with pytest.raises(UnknownName), generations.lease(two.data, 1):
+        raise AssertionError
+
+
+def test_a_prune_while_everything_is_read_is_no_damage(two: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prune is tried before each file is hashed: what is being read stays."""
+    hashed, tried = intact.hashed, []
+
+    def pruned_first(path: Path) -> tuple[str, list[int]]:
+        tried.append(pruning.prune(two.data, 1))
+        return hashed(path)
+
+    monkeypatch.setattr(intact, "hashed", pruned_first)
+    with opened(two, HashedWords()) as session:
+        assert not any(check.verified(session, None).values())
+        assert not check.verify_and_mend(session, SILENT)[2]
+    assert tried
+
+
+def test_a_generation_that_was_listed_and_then_pruned_is_no_damage(
+    two: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generations, "numbers", lambda _: [1, 2, 3])
+    with opened(two, HashedWords()) as session:
+        assert check.of_generations(two.data).keys() == {1, 2}
+        assert [row.number for row in lookups.generations_kept(session)] == [1, 2]
+        assert not check.verify_and_mend(session, SILENT)[2]
+
+
+def test_a_generation_that_is_being_removed_is_there_no_more(two: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removing takes a while: nobody sees a part of it, and one that is cut off is finished later."""
+    seen: list[set[int]] = []
+
+    def slowly(folder: Path, ignore_errors: bool) -> None:
+        seen.append({number for number, faults in check.of_generations(two.data).items() if not faults})
+        assert list(check.folder_of_generations(two.data)) == []
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    assert pruning.prune(two.data, 1) == [1]
+    monkeypatch.undo()
+    assert seen == [{2}]
+    assert [path.name for path in sorted((two.data / "generations").iterdir())] == ["0001.going", "0002", "served.json"]
+    assert pruning.prune(two.data, 1) == []
+    assert [path.name for path in sorted((two.data / "generations").iterdir())] == ["0002", "served.json"]
+
+
+@pytest.mark.parametrize("read", [generations.encoder, lambda data: generations.served_manifest(data).encoder])
+def test_who_reads_while_another_is_served_reads_once_more(
+    two: Settings, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], str]
+) -> None:
+    """The link was read, then another generation was served and the one before it pruned."""
+    right, current, stale = generations.encoder(two.data), generations.current, [two.data / "generations" / "0000"]
+    monkeypatch.setattr(generations, "current", lambda data: stale.pop() if stale else current(data))
+    assert right
+    assert read(two.data) == right
+
+
+def test_an_answer_that_is_finished_is_given_though_the_link_is_lost_meanwhile(two: Settings) -> None:
+    with opened(two, HashedWords()) as session, session.workspace() as workspace:
+        found = workspace.find("antibiotics", SearchFilter(), 5)
+        (two.data / "current").unlink()
+    assert found.sections
+
+
+def test_a_lost_lease_is_told_and_made_anew(two: Settings) -> None:
+    (two.data / "generations" / "0002" / "lease").unlink()
+    with opened(two, HashedWords()) as session:
+        with pytest.raises(Damaged), session.workspace():
+            raise AssertionError
+        step = repair.plan(two.data)
+        assert step is not None
+        assert (step.number, step.anew, step.lost) == (2, False, ())
+        repair.repair(session, step)
+        with session.workspace() as workspace:
+            assert workspace.library.path.name == "0002"
+    assert repair.plan(two.data) is None
+    verify(two.data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import localmed
 from localmed.library import layout
 from localmed.models.host import protocol
+from localmed.process import files
 
 PACKAGE = Path(localmed.__file__).parent
 
@@ -78,3 +80,28 @@ def _of_data(node: ast.expr) -> bool:
     """Whether an expression ends in ``data``: ``data``, ``self._data``, ``settings.data``."""
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
     return name.strip("_") == "data"
+
+
+# --- files replaced in one step ---------------------------------------------------------------------------------------
+
+
+def test_of_several_who_replace_one_file_each_writes_its_own(tmp_path: Path) -> None:
+    """They shared one name beside it: one moved what another was writing, or found nothing to move."""
+    path, failed = tmp_path / "kept.json", list[BaseException]()
+    contents = [bytes([65 + number]) * 200_000 for number in range(6)]
+
+    def write(content: bytes) -> None:
+        try:
+            for _ in range(20):
+                files.replace(path, content)
+                assert path.read_bytes() in contents, "whole, whoever's it is"
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert [one.name for one in tmp_path.iterdir()] == ["kept.json"]

@@ -10,7 +10,7 @@ import pytest
 from localmed.config import LibrarySettings, Settings
 from localmed.domain.errors import Damaged, LibraryError
 from localmed.library import generations, intact, originals
-from tests.fakes import hashes, import_into, verify, write
+from tests.fakes import flip, hashes, import_into, verify, write
 
 
 def brought(settings: Settings, corpus: Path, **texts: str) -> None:
@@ -58,19 +58,12 @@ def test_what_a_kept_answer_cites_stays(changed: Settings) -> None:
     assert "Alpha." in stored(changed)
 
 
-def test_one_more_generation_and_another_may_go(changed: Settings, corpus: Path) -> None:
-    brought(changed, corpus, d="Delta.")
-    originals.prune(changed.data)
-    assert stored(changed) == {"Gamma.", "Delta."}, "Gamma is in the generation that one can go back to"
-
-
 @pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.slow
 def test_nothing_is_removed_while_a_catalogue_is_in_doubt(changed: Settings, number: int) -> None:
     before = hashes(changed.data / "files")
     catalogue = generations.path_of(changed.data, number) / "library.sqlite"
-    whole = catalogue.read_bytes()
-    catalogue.write_bytes(bytes((*whole[:-1], whole[-1] ^ 1)))
+    flip(catalogue)
     with pytest.raises(Damaged, match="has changed"):
         originals.prune(changed.data)
     catalogue.unlink()

@@ -53,44 +53,41 @@ PLACE = re.compile(r'"([^"]*)"|<([^>]*)>')
 OWN_NAME = re.compile(r"\.[0-9a-f]{8}(?=\.new$)")  # of whoever writes a file beside the one it replaces
 
 
-def events(data: Path, corpus: Path, manifest: Path, log: Path, how: str) -> list[tuple[str, ...]]:
+def events(data: Path, corpus: Path, manifest: Path, log: Path, traced: bool) -> list[tuple[str, ...]]:
     """(call, path or paths) of an import, a restriction and a withdrawal, in their order; new files without their own
     part of the name.
     """
-    return [
-        (call, *(OWN_NAME.sub("", place) for place in places))
-        for call, *places in _events(data, corpus, manifest, log, how)
-    ]
-
-
-def _events(data: Path, corpus: Path, manifest: Path, log: Path, how: str) -> list[tuple[str, ...]]:
     command = [sys.executable, "-c", RECORDED, str(data), str(corpus), str(manifest)]
-    if how == "recorded":
-        subprocess.run([*command, str(log)], cwd=ROOT, check=True, timeout=120)
-        return [tuple(row) for row in json.loads(log.read_text())]
+    calls = _traced(command, log) if traced else _recorded(command, log)
+    return [(call, *(OWN_NAME.sub("", place) for place in places)) for call, *places in calls]
+
+
+def _recorded(command: list[str], log: Path) -> list[list[str]]:
+    subprocess.run([*command, str(log)], cwd=ROOT, check=True, timeout=120)
+    calls: list[list[str]] = json.loads(log.read_text())
+    return calls
+
+
+def _traced(command: list[str], log: Path) -> list[list[str]]:
     traced = ["strace", "-y", "-s", "300", "-o", str(log), "-e", "trace=fsync,/^rename,/^symlink", *command, "-"]
     subprocess.run(traced, cwd=ROOT, check=True, timeout=120)
     calls = []
     for line in log.read_text().splitlines():
         if call := CALL.search(line):
             places = [a or b for a, b in PLACE.findall(call[2]) if (a or b) != str(ROOT)]
-            calls.append((call[1].removesuffix("2").removesuffix("at"), *places))
+            calls.append([call[1].removesuffix("2").removesuffix("at"), *places])
     return calls
 
 
-@pytest.mark.parametrize("how", ["recorded", "strace"])
 @pytest.mark.slow
-def test_what_is_served_is_on_the_disk_before_it_is_named(tmp_path: Path, how: str) -> None:
-    if how == "strace" and (
-        not shutil.which("strace") or subprocess.run(["strace", "true"], capture_output=True, check=False).returncode
-    ):
-        pytest.skip("strace is not permitted here: the recorded order is looked at")
+def test_what_is_served_is_on_the_disk_before_it_is_named(tmp_path: Path) -> None:
+    strace = shutil.which("strace") and subprocess.run(["strace", "true"], capture_output=True, check=False)
     data, corpus = tmp_path / "data", tmp_path / "corpus"
     corpus.mkdir()
     (corpus / "a.txt").write_text("Sepsis\n\nGive antibiotics within one hour.\n")
     manifest = tmp_path / "ward.toml"
     manifest.write_text('name = "ward"\n')
-    rows = events(data, corpus, manifest, tmp_path / "log", how)
+    rows = events(data, corpus, manifest, tmp_path / "log", bool(strace and not strace.returncode))
 
     def at(*event: str) -> int:
         return next(place for place, row in enumerate(rows) if row[0] == event[0] and row[1:] == event[1:])

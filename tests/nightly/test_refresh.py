@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 import time
@@ -26,7 +25,7 @@ from localmed.site.audit import Audit
 from localmed.site.session import Session
 from localmed.site.site import Site
 from localmed.upkeep import backup
-from tests.fakes import HashedWords, described, documents, opened, overwrite, verify, write
+from tests.fakes import HashedWords, described, documents, flip, opened, verify, write
 from tests.site.asked import CANARIES, SEPSIS
 
 FEVER = "Fever\n\nParacetamol is given for fever.\n"
@@ -81,10 +80,13 @@ def test_all_collections_become_one_generation(session: Session, watched: Settin
 
 
 @pytest.mark.slow
-def test_a_lost_must_cite_keeps_the_night_back(session: Session, watched: Settings, corpus: Path) -> None:
+def test_a_lost_must_cite_keeps_the_night_back_of_which_a_backup_is_made(
+    watched: Settings, corpus: Path, tmp_path: Path
+) -> None:
     served = generations.current(watched.data)
     (corpus / "ward" / "sepsis.txt").unlink()
-    with pytest.raises(CanariesLost) as lost:
+    nightly = replace(watched, backup=BackupSettings(folder=str(tmp_path / "backups")))
+    with opened(nightly, HashedWords()) as session, pytest.raises(CanariesLost) as lost:
         refresh(session)
     assert lost.value.exit_code == 7
     assert generations.current(watched.data) == served
@@ -93,6 +95,9 @@ def test_a_lost_must_cite_keeps_the_night_back(session: Session, watched: Settin
     assert (night.outcome, [line.id for line in night.moved]) == (KEPT_BACK, ["sepsis-hour"])
     assert {one.kind for one in alerts.alerts(watched.data)} == {"refresh", "canaries", "holds"}
     assert [(Path(one.path).name, one.sha256) for one in holds.holds(watched.data)] == [("sepsis.txt", "")]
+    made = backup.read(tmp_path / "backups")
+    assert (night.backup, made.generation) == (made.name, int(served.name)), "of what is served"
+    assert not list(backup.damaged(tmp_path / "backups", made))
 
 
 @pytest.mark.slow
@@ -113,35 +118,18 @@ def test_what_was_kept_back_is_left_until_it_is_released(session: Session, watch
     assert holds.release(session) == 1
     with pytest.raises(CanariesLost):
         refresh(session)
+    write(corpus, {"ward/sepsis.txt": SEPSIS + "\nMeasure lactate.\n"})
+    assert files_by(refresh(session), "changed") == {"sepsis.txt"}, "other bytes are tried though it is on hold"
+    write(corpus, {"ward/sepsis.txt": "Sepsis\n\nNothing is known.\n"})
     holds.release(session)
     canary_gate.accept(session, ["sepsis-hour"], "the guideline was taken back by its authors")
     assert refresh(session).outcome == SERVED
     assert not holds.holds(watched.data)
-    log = Audit(watched.data)
-    noted = [(entry.action, entry.outcome) for entry in log.entries()]
-    log.close()
+    with Audit(watched.data) as log:
+        noted = [(entry.action, entry.outcome) for entry in log.entries()]
     assert ("canary accept", "accepted") in noted
     assert ("hold release", "released") in noted
     assert ("refresh", "failed: CanariesLost") in noted
-
-
-@pytest.mark.slow
-def test_other_bytes_are_tried_though_the_file_was_on_hold(session: Session, watched: Settings, corpus: Path) -> None:
-    write(corpus, {"ward/sepsis.txt": "Sepsis\n\nNothing is known.\n"})
-    with pytest.raises(CanariesLost):
-        refresh(session)
-    write(corpus, {"ward/sepsis.txt": SEPSIS + "\nMeasure lactate.\n"})
-    assert files_by(refresh(session), "changed") == {"sepsis.txt"}
-
-
-@pytest.mark.slow
-def test_a_canary_that_an_import_would_lose_keeps_it_back(session: Session, watched: Settings, corpus: Path) -> None:
-    served = generations.current(watched.data)
-    write(corpus, {"ward/sepsis.txt": "Sepsis\n\nNothing is known.\n"})
-    with pytest.raises(CanariesLost):
-        importing.import_paths(session, [corpus / "ward"], described("ward"))
-    assert generations.current(watched.data) == served
-    settled(watched)
 
 
 @pytest.mark.slow
@@ -263,10 +251,7 @@ def test_a_nearly_full_disk_begins_nothing(watched: Settings) -> None:
 def test_a_flipped_bit_is_found_at_night_and_nothing_answers_from_it(session: Session, watched: Settings) -> None:
     served = generations.current(watched.data)
     path = next(path for path in sorted((served / "lexical").iterdir()) if path.suffix == ".store")
-    content, times = bytearray(path.read_bytes()), path.stat()
-    content[len(content) // 2] ^= 1
-    overwrite(path, bytes(content))
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as decay of the disk: no time tells of it
+    flip(path, decayed=True)
     shutil.rmtree(watched.data / "files")  # from which it would be made anew
     with pytest.raises(Damaged):
         refresh(session)
@@ -288,19 +273,6 @@ def test_a_setting_that_loses_a_canary_is_told(watched: Settings) -> None:
     assert not alerts.alerts(watched.data)
 
 
-@pytest.mark.slow
-def test_a_night_that_is_kept_back_makes_its_backup_too(watched: Settings, corpus: Path, tmp_path: Path) -> None:
-    nightly = replace(watched, backup=BackupSettings(folder=str(tmp_path / "backups")))
-    (corpus / "ward" / "sepsis.txt").unlink()
-    with opened(nightly, HashedWords()) as session, pytest.raises(CanariesLost):
-        refresh(session)
-    made = backup.read(tmp_path / "backups")
-    night = nights.nights(watched.data)[0]
-    assert (night.outcome, night.backup) == (KEPT_BACK, made.name)
-    assert made.generation == int(generations.current(watched.data).name), "of what is served"
-    assert not list(backup.damaged(tmp_path / "backups", made))
-
-
 def test_a_librarians_import_is_waited_for(watched: Settings, corpus: Path) -> None:
     write(corpus, {"ward/new.txt": "Gout\n\nColchicine is given in gout.\n"})
     busy, told = generations.lock_writer(watched.data), list[str]()
@@ -315,17 +287,15 @@ def test_a_librarians_import_is_waited_for(watched: Settings, corpus: Path) -> N
     assert told.count("refresh.waiting") == 1
 
 
-def test_an_import_that_does_not_end_is_not_waited_for_for_ever(watched: Settings) -> None:
-    hasty = replace(watched, refresh=replace(watched.refresh, wait_seconds=0.7))
-    with generations.lock_writer(watched.data), opened(hasty, HashedWords()) as session, pytest.raises(Busy):
-        refresh(session)
-
-
-def test_whoever_gives_up_does_not_wait(watched: Settings) -> None:
+def test_an_import_is_not_waited_for_for_ever_nor_by_whoever_gives_up(watched: Settings) -> None:
     cancel = Cancel()
     hooks = Hooks(started=lambda step: cancel.cancel() if step.code == "refresh.waiting" else None, cancel=cancel)
-    with generations.lock_writer(watched.data), opened(watched, HashedWords()) as session, pytest.raises(Cancelled):
-        refresh(session, hooks)
+    hasty = replace(watched, refresh=replace(watched.refresh, wait_seconds=0.7))
+    with generations.lock_writer(watched.data):
+        with opened(hasty, HashedWords()) as session, pytest.raises(Busy):
+            refresh(session)
+        with opened(watched, HashedWords()) as session, pytest.raises(Cancelled):
+            refresh(session, hooks)
 
 
 def test_a_fault_of_the_program_at_night_is_told_and_a_backup_made(
@@ -353,15 +323,16 @@ def test_what_was_reinstated_is_not_told_as_withdrawn(session: Session, watched:
     assert refresh(session).withdrawn == ("Fever",)
 
 
-def test_what_was_kept_back_stops_being_told_once_a_change_passes(
+def test_an_import_that_loses_a_canary_is_kept_back_and_told_until_a_change_passes(
     session: Session, watched: Settings, corpus: Path
 ) -> None:
-    text = (corpus / "ward" / "sepsis.txt").read_text("utf-8")
-    (corpus / "ward" / "sepsis.txt").unlink()
+    served = generations.current(watched.data)
+    write(corpus, {"ward/sepsis.txt": "Sepsis\n\nNothing is known.\n"})
     with pytest.raises(CanariesLost):
-        refresh(session)
+        importing.import_paths(session, [corpus / "ward"], described("ward"))
+    assert generations.current(watched.data) == served
+    settled(watched)
     assert "canaries" in {one.kind for one in alerts.alerts(watched.data)}
-    (corpus / "ward" / "sepsis.txt").write_text(text, "utf-8")
-    write(corpus, {"ward/gout.txt": "Gout\n\nColchicine is given in gout.\n"})
+    write(corpus, {"ward/sepsis.txt": SEPSIS, "ward/gout.txt": "Gout\n\nColchicine is given in gout.\n"})
     importing.import_paths(session, [corpus / "ward"], described("ward"))
     assert "canaries" not in {one.kind for one in alerts.alerts(watched.data)}

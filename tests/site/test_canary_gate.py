@@ -14,12 +14,25 @@ from localmed.domain.errors import Busy, Damaged, LibraryError, LocalmedError, M
 from localmed.domain.ports import Message
 from localmed.library import generations
 from localmed.site import canary_gate, changes, importing
-from tests.fakes import HashedWords, described, opened, write
+from tests.fakes import HashedWords, described, import_into, opened, write
 from tests.scripted import ScriptedChat
 from tests.site.asked import CITED, SEPSIS
 
 if TYPE_CHECKING:
     from localmed.domain.ports import Vectors
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from localmed import config
+from localmed.domain import Answer, AnswerStatus, Receipts, ShownLine, ShownSection
+from localmed.domain.errors import CanariesLost
+from localmed.site import alerts
+from localmed.site.canary_gate import Canary, judged
+from localmed.site.session import Session
+from tests.fakes import documents
+from tests.values import PROVENANCE, evidence, quotation
 
 
 class Failing(HashedWords):
@@ -36,21 +49,26 @@ class Failing(HashedWords):
         return super().encode(texts, kind)
 
 
+@pytest.fixture
+def ward(settings: Settings, corpus: Path) -> Settings:
+    """A library, and a canary that was not asked yet."""
+    import_into(settings, write(corpus, {"sepsis.txt": SEPSIS}))
+    (settings.data / "canaries.toml").write_text(CITED)
+    return settings
+
+
 @pytest.mark.parametrize("error", [ModelError("host.ended"), Busy("model.waiting", waiting=1)], ids=["ended", "busy"])
 @pytest.mark.slow
 def test_a_generation_is_not_served_while_the_model_host_answers_nobody(
-    settings: Settings, corpus: Path, error: LocalmedError
+    ward: Settings, corpus: Path, error: LocalmedError
 ) -> None:
-    with opened(settings, HashedWords()) as session:
-        importing.import_paths(session, [write(corpus, {"sepsis.txt": SEPSIS})], described("ward"))
-    (settings.data / "canaries.toml").write_text(CITED)
     write(corpus, {"fever.txt": "Fever\n\nRest.\n"})
-    with opened(settings, Failing(error)) as session:
+    with opened(ward, Failing(error)) as session:
         with pytest.raises(type(error)):
             importing.import_paths(session, [corpus], described("ward"))
-        assert generations.current(settings.data).name == "0001", "what was served is served"
+        assert generations.current(ward.data).name == "0001", "what was served is served"
         importing.import_paths(session, [corpus], described("ward"))
-    assert generations.current(settings.data).name == "0002", "the next try is asked, and served"
+    assert generations.current(ward.data).name == "0002", "the next try is asked, and served"
 
 
 def test_the_first_import_is_served_where_nothing_was(settings: Settings, corpus: Path) -> None:
@@ -61,9 +79,7 @@ def test_the_first_import_is_served_where_nothing_was(settings: Settings, corpus
     assert generations.current(settings.data).name == "0001"
 
 
-def test_a_model_is_asked_only_what_it_may_write_no_answer_to(settings: Settings, corpus: Path) -> None:
-    with opened(settings, HashedWords()) as session:
-        importing.import_paths(session, [write(corpus, {"sepsis.txt": SEPSIS})], described("ward"))
+def test_a_model_is_asked_only_what_it_may_write_no_answer_to(ward: Settings) -> None:
     away = '[[canary]]\nid = "away"\nquestion = "Which lactate is normal on the moon?"\nmust = "abstain"\n'
     asked: list[str] = []
 
@@ -72,55 +88,188 @@ def test_a_model_is_asked_only_what_it_may_write_no_answer_to(settings: Settings
         return {"covers_patient": "yes", "statements": [], "not_covered": [], "look_for": ""}
 
     for canaries, calls in ((CITED, 0), (away, 1)):
-        (settings.data / "canaries.toml").write_text(canaries)
-        with opened(settings, HashedWords(), chat=ScriptedChat(say)) as session:
+        (ward.data / "canaries.toml").write_text(canaries)
+        with opened(ward, HashedWords(), chat=ScriptedChat(say)) as session:
             assert not canary_gate.standing(session).lost
         assert len(asked) == calls
 
 
+def failing(error: LocalmedError) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
+
+
 def test_what_is_served_may_be_left_when_it_is_damaged(
-    settings: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
+    served: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The candidate is held against what was answered while all was whole."""
-    with opened(settings, HashedWords()) as session:
-        importing.import_paths(session, [write(corpus, {"sepsis.txt": SEPSIS})], described("ward"))
-        (settings.data / "canaries.toml").write_text(CITED)
-        assert not canary_gate.standing(session).lost
-        remembered = canary_gate._noted(settings.data).results
+    with opened(served, HashedWords()) as session:
+        remembered = canary_gate._noted(served.data).results
         importing.import_paths(session, [write(corpus, {"fever.txt": "Fever\n\nRest.\n"})], described("ward"))
-
-        def damaged(*_: object) -> object:
-            raise Damaged("generation.damaged", name="0002", problem="x")
-
-        monkeypatch.setattr(canary_gate, "baseline", damaged)
+        monkeypatch.setattr(canary_gate, "baseline", failing(Damaged("generation.damaged", name="0002", problem="x")))
         assert canary_gate._before(session).keys() == remembered.keys()
         changes.rollback(session, 1)
-    assert generations.current(settings.data).name == "0001"
+    assert generations.current(served.data).name == "0001"
 
 
 def test_a_disk_that_is_full_lets_nothing_pass_unasked(
-    settings: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
+    ward: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with opened(settings, HashedWords()) as session:
-        importing.import_paths(session, [write(corpus, {"sepsis.txt": SEPSIS})], described("ward"))
-        (settings.data / "canaries.toml").write_text(CITED)
-
-        def full(*_: object) -> object:
-            raise LibraryError("library.full", data="x")
-
-        monkeypatch.setattr(canary_gate, "baseline", full)
-        write(corpus, {"fever.txt": "Fever\n\nRest.\n"})
-        with pytest.raises(LibraryError):
-            importing.import_paths(session, [corpus], described("ward"))
-    assert generations.current(settings.data).name == "0001"
+    monkeypatch.setattr(canary_gate, "baseline", failing(LibraryError("library.full", data="x")))
+    write(corpus, {"fever.txt": "Fever\n\nRest.\n"})
+    with opened(ward, HashedWords()) as session, pytest.raises(LibraryError):
+        importing.import_paths(session, [corpus], described("ward"))
+    assert generations.current(ward.data).name == "0001"
 
 
-def test_an_empty_collection_asks_no_canaries(settings: Settings, corpus: Path) -> None:
-    with opened(settings, HashedWords()) as session:
-        importing.import_paths(session, [write(corpus, {"sepsis.txt": SEPSIS})], described("ward"))
-    (settings.data / "canaries.toml").write_text(CITED)
-    with opened(settings, Failing(ModelError("host.ended"), times=1000)) as session:
+def test_an_empty_collection_asks_no_canaries(ward: Settings) -> None:
+    with opened(ward, Failing(ModelError("host.ended"), times=1000)) as session:
         changes.create_collection(session, Collection("icu", "ICU"), ())
         with pytest.raises(ModelError):
             changes.put_collection(session, Collection("ward", "Ward", priority=1))
-    assert generations.current(settings.data).name == "0002"
+    assert generations.current(ward.data).name == "0002"
+
+
+# --- the service begins: settings, models or a version that lose a canary do not, what served before does -------------
+
+
+LOSING = '[ask]\npreset = "leaflets"\n[tiers.presets]\nleaflets = [["leaflet"]]\n'  # nothing of the ward is searched
+
+
+@pytest.fixture
+def served(ward: Settings) -> Settings:
+    """A library whose canary passed under its settings."""
+    with opened(ward, HashedWords()) as session:
+        assert not canary_gate.standing(session).lost
+    return ward
+
+
+def begun(data: Path, before: Callable[[Session], object] = lambda _: None) -> tuple[Settings, list[str]]:
+    """By which settings the service would begin, and which alerts stand then."""
+    encoder = HashedWords()
+    settings = config.load(data)
+    with opened(settings, encoder) as session:
+        before(session)
+        chosen = canary_gate.before_serving(session)
+        assert chosen.reader == settings.reader
+    return chosen, sorted(one.kind for one in alerts.alerts(data))
+
+
+def test_settings_that_lose_a_canary_do_not_begin_to_serve(served: Settings) -> None:
+    data = served.data
+    (data / "localmed.toml").write_text(LOSING)
+    chosen, raised = begun(data)
+    assert chosen.ask.preset == ""
+    assert raised == ["canaries", "settings"]
+    assert config.load(data, file=data / canary_gate.PASSED).ask == chosen.ask, "what worker processes load"
+    assert begun(data) == (chosen, raised), "until somebody acts"
+
+    def accept(session: Session) -> None:
+        canary_gate.accept(session, ["sepsis-hour"], "leaflets only")
+
+    chosen, raised = begun(data, accept)
+    assert (chosen.ask.preset, raised) == ("leaflets", [])
+
+
+def test_settings_changed_back_end_the_banner(served: Settings) -> None:
+    (served.data / "localmed.toml").write_text(LOSING)
+    assert begun(served.data)[1]
+    (served.data / "localmed.toml").write_text("[ask]\npassages = 7\n")
+    chosen, raised = begun(served.data)
+    assert (chosen.ask.passages, raised) == (7, [])
+
+
+@pytest.mark.slow
+def test_an_import_under_such_settings_does_not_make_the_loss_forgotten(served: Settings, corpus: Path) -> None:
+    (served.data / "localmed.toml").write_text(LOSING)
+    with opened(config.load(served.data), HashedWords()) as session:
+        importing.import_paths(session, [write(corpus, {"more/fever.txt": "Fever\n\nRest.\n"})], described("more"))
+    assert begun(served.data)[1] == ["canaries", "settings"]
+
+
+def test_nothing_is_asked_where_nothing_has_changed(served: Settings) -> None:
+    encoder = HashedWords()
+    with opened(served, encoder) as session:
+        assert canary_gate.before_serving(session) == served
+    assert not encoder.encoded
+
+
+def test_another_version_that_loses_a_canary_does_not_begin(served: Settings) -> None:
+    with opened(served, HashedWords()) as session:
+        changes.withdraw(session, documents(served)["sepsis.txt"], True, "wrong")
+    kept = served.data / canary_gate.KEPT
+    noted = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**noted, "answering": "other settings, the same version"}))
+    assert begun(served.data)[1] == ["canaries"], "a withdrawal keeps no service from beginning"
+    kept.write_text(json.dumps({**noted, "answering": "other", "made": "another version"}))
+    with pytest.raises(CanariesLost) as lost:
+        begun(served.data)
+    assert (lost.value.exit_code, lost.value.message.code) == (7, "canary.start")
+
+
+def test_a_library_that_cannot_be_asked_keeps_no_service_from_beginning(served: Settings) -> None:
+    for path in (served.data / "generations").glob("0*/lexical/*.store"):
+        with suppress(OSError):
+            path.write_bytes(b"")
+    other = replace(served, ask=replace(served.ask, passages=7))
+    with opened(other, HashedWords()) as session:
+        assert canary_gate.before_serving(session) == other
+
+
+@pytest.mark.parametrize("error", [ModelError("host.ended"), Busy("model.waiting", waiting=1)], ids=["ended", "busy"])
+def test_settings_that_nobody_could_be_asked_by_do_not_begin_to_serve(served: Settings, error: LocalmedError) -> None:
+    (served.data / "localmed.toml").write_text("[ask]\npassages = 7\n")
+    with opened(config.load(served.data), Failing(error, times=99)) as session:
+        chosen = canary_gate.before_serving(session)
+    assert chosen.ask.passages == served.ask.passages
+    assert [one.kind for one in alerts.alerts(served.data)] == ["settings"]
+    chosen, raised = begun(served.data)
+    assert (chosen.ask.passages, raised) == (7, []), "once they were asked"
+
+
+def test_another_version_that_nobody_could_be_asked_by_does_not_begin(served: Settings) -> None:
+    kept = served.data / canary_gate.KEPT
+    changed = dict.fromkeys(("basis", "answering", "made"), "of another version")
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), **changed}))
+    with opened(served, Failing(ModelError("host.ended"), times=99)) as session, pytest.raises(ModelError):
+        canary_gate.before_serving(session)
+
+
+# --- how an answer stands to what its canary question asks ------------------------------------------------------------
+
+
+PIECES = tuple(
+    replace(evidence(str(number), f"Text {number}."), source=f"/d/{number}.txt", document_title=f"Title {number}")
+    for number in range(1, 5)
+)
+SECTIONS = tuple(ShownSection(piece.marker, (ShownLine(piece.marker, 0, 7),)) for piece in PIECES)
+FOUND = Answer(
+    AnswerStatus.SECTIONS, "Which text?", "en", (), PIECES, (), PROVENANCE, receipts=Receipts(sections=SECTIONS)
+)
+WRITTEN = replace(FOUND, status=AnswerStatus.ANSWERED, statements=(quotation(PIECES[3], 0, 7),))
+
+
+@pytest.mark.parametrize(
+    ("answer", "documents", "says", "passed"),
+    [
+        (FOUND, ("3.txt",), ("text  3",), True),
+        (FOUND, ("Title 1",), (), True),
+        (FOUND, ("4.txt",), (), False),
+        (FOUND, ("3.txt",), ("Text 4",), False),
+        (WRITTEN, ("4.txt",), ("Text 4",), True),
+        (replace(FOUND, receipts=None), ("3.txt",), (), False),
+    ],
+    ids=["third", "by title", "fourth", "other words", "cited", "nothing"],
+)
+def test_a_document_is_among_the_first_sections_or_cited(
+    answer: Answer, documents: tuple[str, ...], says: tuple[str, ...], passed: bool
+) -> None:
+    assert judged(Canary("c", "Which text?", "cite", documents, says), answer).passed is passed
+
+
+def test_what_must_not_be_answered_fails_only_where_something_is_claimed() -> None:
+    canary = Canary("c", "Which text?", "abstain")
+    assert (judged(canary, FOUND).passed, judged(canary, FOUND).cited) == (True, ())
+    assert (judged(canary, WRITTEN).passed, judged(canary, WRITTEN).cited) == (False, ("4.txt",))

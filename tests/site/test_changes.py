@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from localmed.config import Settings
 from localmed.domain import Collection, SearchFilter, Status
 from localmed.domain.accounts import SessionRole
 from localmed.domain.errors import LocalmedError, UnknownName, UsageError
-from localmed.library import journal
+from localmed.library import generations, journal
 from localmed.library.in_force import in_force
 from localmed.library.journal import Entry
 from localmed.site import changes, importing, lookups, page_images
@@ -34,13 +33,13 @@ def filled(settings: Settings, corpus: Path) -> Settings:
 
 
 def entries(settings: Settings) -> list[Entry]:
-    with closing(Audit(settings.data)) as audit:
+    with Audit(settings.data) as audit:
         assert audit.verify() == []
         return audit.entries()
 
 
 def unfinished(settings: Settings) -> list[tuple[str, str]]:
-    with closing(Audit(settings.data)) as audit:
+    with Audit(settings.data) as audit:
         return [(entry.action, entry.actor) for entry in audit.unfinished()]
 
 
@@ -105,19 +104,16 @@ CHANGES: dict[str, Callable[[Session], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize(
     "caller", [replace(reader_of(), groups=None), reader_of("ward"), replace(LIBRARIAN, groups=frozenset({"ward"}))]
 )
-def test_a_reader_changes_nothing(filled: Settings, name: str, caller: Caller) -> None:
+def test_a_reader_changes_nothing(filled: Settings, caller: Caller) -> None:
     """Neither one who reads everything, nor one of groups, nor a librarian who does not see the whole library."""
     with opened(filled, HashedWords(), caller=caller) as session:
-        with session.workspace() as workspace:
-            before = workspace.library.path
-        with pytest.raises(UsageError):
-            CHANGES[name](session)
-        with session.workspace() as workspace:
-            assert workspace.library.path == before
+        for name, change in CHANGES.items():
+            with pytest.raises(UsageError):
+                change(session)
+            assert generations.current(filled.data).name == "0002", name
     assert entries(filled) == []
 
 
@@ -137,8 +133,6 @@ def test_who_runs_a_command_may_do_what_the_data_folder_lets_them(settings: Sett
 
 
 def test_an_answer_is_noted_as_the_caller_and_holds_no_text(filled: Settings) -> None:
-    from localmed.domain import SearchFilter
-
     with opened(filled, HashedWords(), caller=reader_of("ward")) as session:
         session.ask("Does aspirin or heparin thin the blood?", SearchFilter())
     (entry,) = entries(filled)

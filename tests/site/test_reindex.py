@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -94,6 +92,8 @@ def test_every_passage_is_encoded_anew_and_no_file_is_read(imported: Settings) -
         vector = encoder.encode([passage.in_context], "query")[0]
         assert library.search_dense(vector, 1, ANY)[0][0] == passage.id
     assert generations.check(generations.path_of(imported.data, 1), whole=True) == []
+    first, second = (generations.path_of(imported.data, number) / "lexical" for number in (1, 2))
+    assert all(path.samefile(second / path.name) for path in first.glob("*.store")), "the lexical index is shared"
 
 
 def test_a_sparse_index_comes_and_goes_with_its_encoder(imported: Settings) -> None:
@@ -104,14 +104,6 @@ def test_a_sparse_index_comes_and_goes_with_its_encoder(imported: Settings) -> N
     run(imported, Narrow())
     verify(imported.data)
     assert not (generations.current(imported.data) / SPARSE).exists()
-
-
-def test_the_lexical_index_is_shared(imported: Settings) -> None:
-    run(imported, Narrow())
-    first, second = (generations.path_of(imported.data, number) / "lexical" for number in (1, 2))
-    stored = [path.name for path in first.iterdir() if path.suffix == ".store"]
-    assert stored
-    assert all((first / name).samefile(second / name) for name in stored)
 
 
 def test_what_was_decided_stays(imported: Settings) -> None:
@@ -128,9 +120,8 @@ def test_what_was_decided_stays(imported: Settings) -> None:
         assert lookups.collection(session, "ward").priority == 3
         titles = {hit.passage.title for hit in session.find("sepsis", ANY, 20, 20).found.hits}
         assert titles == set(statuses) - {"Title 1", "Title 2"}
-    log = Audit(imported.data)
-    assert log.entries()[-1].action == "reindex"
-    log.close()
+    with Audit(imported.data) as log:
+        assert log.entries()[-1].action == "reindex"
 
 
 def test_the_encoders_own_library_is_left_alone(imported: Settings) -> None:
@@ -152,30 +143,6 @@ def test_interrupted_it_changes_nothing_and_goes_on(imported: Settings) -> None:
     encoder = Narrow()
     assert run(imported, encoder)[0] == 2
     assert len(encoder.encoded) == 4, "two batches of four passages were in the cache"
-    verify(imported.data)
-
-
-@pytest.mark.slow
-def test_killed_it_changes_nothing_and_goes_on(imported: Settings) -> None:
-    code = (
-        "import os, signal, sys; from pathlib import Path; from localmed.config import LibrarySettings, Settings\n"
-        "from tests.site.test_reindex import BATCH, Narrow, run\n"
-        "settings = Settings(Path(sys.argv[1]), library=LibrarySettings(batch=BATCH, writer_memory_bytes=15_000_000))\n"
-        "try: run(settings, Narrow(texts=10))\n"
-        "except KeyboardInterrupt: pass\n"
-        "class Killed(Narrow):\n"
-        "    def encode(self, texts, kind):\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "run(settings, Killed())"
-    )
-    root = Path(__file__).parents[2]
-    ran = subprocess.run([sys.executable, "-c", code, str(imported.data)], cwd=root, check=False, timeout=100)
-    assert ran.returncode == -9
-    assert generations.current(imported.data).name == "0001"
-    verify(imported.data)
-    encoder = Narrow()
-    assert run(imported, encoder)[0] == 2
-    assert len(encoder.encoded) == 12
     verify(imported.data)
 
 
@@ -214,6 +181,7 @@ def test_another_encoder_is_refused_with_what_to_do(imported: Settings, corpus: 
                 action()
             assert "localmed reindex" in raised.value.remedy
             assert "profile" in raised.value.remedy
+    assert sorted(path.name for path in generations.folder(imported.data).iterdir() if path.is_dir()) == ["0001"]
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 
 from localmed.config import Settings, WorkflowSettings
 from localmed.domain import Answer, AnswerStatus, Badge, Collection, Origin, SearchFilter, Statement, Support
-from localmed.domain.errors import BadSettings, Cancelled, ModelError, UsageError
+from localmed.domain.errors import Cancelled, ModelError, UsageError
 from localmed.domain.ports import UNWATCHED, Message, Reply, Request, Watch
 from localmed.ingest.manifest import Manifest
 from localmed.presentation.answer import view
@@ -224,24 +224,11 @@ def test_without_a_model_no_model_is_named(settings: Settings) -> None:
     assert answer.verification.badge is Badge.NONE
 
 
-def test_own_knowledge_needs_a_model(settings: Settings) -> None:
-    allowed = replace(settings, workflows=WorkflowSettings(own_knowledge=True))
-    with opened(allowed, HashedWords()) as session:
-        answer = session.ask("Which rocket engine burns methane?", SearchFilter(), thorough=True)
-    assert not answer.statements
-    assert answer.status is not AnswerStatus.UNVERIFIED
-
-
 @pytest.mark.parametrize("how", [{}, {"thorough": True}, {"check": True}], ids=str)
 def test_a_site_that_switches_asking_off_is_not_asked_in_another_way(settings: Settings, how: dict[str, Any]) -> None:
     off = replace(settings, workflows=WorkflowSettings(off=("ask",)))
     with opened(off, HashedWords()) as session, pytest.raises(UsageError, match="switched off"):
         session.ask(QUESTION, SearchFilter(), **how)
-
-
-def test_roles_that_there_are_not_are_told(settings: Settings) -> None:
-    with pytest.raises(BadSettings, match="poet"):
-        ask(replace(settings, roles={"poet": "chat"}), None)
 
 
 def test_a_search_in_two_languages_encodes_its_question_once(tmp_path: Path) -> None:

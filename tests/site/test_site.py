@@ -31,8 +31,6 @@ from tests.models.host.house import House
 from tests.models.test_openai_server import without_schema
 from tests.scripted import ScriptedChat
 
-SERVER = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
-
 
 def interleaved(call: Callable[[], object]) -> Callable[[], None]:
     """``call``, in which other threads have their turn before every line."""
@@ -241,15 +239,3 @@ def test_no_remark_of_another_thread_is_lost(settings: Settings) -> None:
             draining()
         told += session.remarks()
     assert len(told) == len(set(told)) == 2000
-
-
-def test_a_server_that_was_tested_serves_on_every_profile(settings: Settings) -> None:
-    for profile in ("starter", "workstation"):
-        with Site(replace(settings, profile=profile, chat=SERVER), HashedWords()) as site:
-            assert site.chat is not None
-            assert site.chat_chosen
-            assert site.unfit_roles, "rules serve until it has been tested"
-            site.keep_unfit((), None)
-            assert not site.unfit_roles
-            assert site.serving["chat"] == "m at http://a:1"
-        tested.keep(site.registry.folder, replace(site.chat.identity, name="another"), (), None)

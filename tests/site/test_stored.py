@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Message
 from localmed.library import generations, layout
 from localmed.messages import render
 from localmed.site import changes, lookups
 from localmed.upkeep import check
 from tests.cli.conftest import Localmed
-from tests.fakes import HashedWords, documents, import_into, opened, overwrite, write
+from tests.fakes import HashedWords, documents, flip, import_into, opened, overwrite, write
 from tests.words import phrase
 
 TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
@@ -32,24 +31,11 @@ def data(settings: Settings, corpus: Path) -> Path:
 
 def faults(data: Path) -> list[str]:
     with opened(Settings(data), HashedWords()) as session:
-        return [_shown(fault) for problems in check.verified(session, None).values() for fault in problems]
-
-
-def _shown(fault: Message) -> str:
-    chinese = render(fault, "zh")
-    assert any("一" <= character <= "鿿" for character in chinese)
-    return render(fault, "en")
+        return [render(fault, "en") for problems in check.verified(session, None).values() for fault in problems]
 
 
 def original(data: Path) -> Path:
     return next(path for path in (data / "files").iterdir() if path.read_text() == TEXT)
-
-
-def flip(path: Path, text: bytes) -> None:
-    """Flip a bit in the first place of ``path`` where ``text`` stands."""
-    whole = path.read_bytes()
-    place = whole.index(text)
-    overwrite(path, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
 
 
 def test_a_whole_library_has_no_faults(data: Path) -> None:
@@ -83,14 +69,14 @@ def test_what_is_written_to_is_for_its_owner_alone(data: Path) -> None:
     ],
 )
 def test_damage_is_named(data: Path, name: str, text: bytes) -> None:
-    flip(data / name, text)
+    flip(data / name, (data / name).read_bytes().index(text))
     problems = faults(data)
     assert any(Path(name).name.partition(".")[0] in fault for fault in problems), problems
 
 
 def test_an_original_that_is_another_or_lost(data: Path) -> None:
     path = original(data)
-    flip(path, b"one")
+    flip(path)
     assert [fault for fault in faults(data) if str(path) in fault and "Import the document again" in fault]
     path.unlink()
     assert [fault for fault in faults(data) if path.name[:12] in fault and "Import it again" in fault]
@@ -98,9 +84,7 @@ def test_an_original_that_is_another_or_lost(data: Path) -> None:
 
 def test_a_damaged_vector_costs_nothing_and_is_said(data: Path) -> None:
     path = next((data / "vectors").iterdir())
-    cache = path.read_bytes()
-    for place in range(len(cache) - 64, len(cache)):
-        path.write_bytes(cache[:place] + bytes([cache[place] ^ 1]) + cache[place + 1 :])
+    flip(path, path.stat().st_size - 1)
     assert [fault for fault in faults(data) if str(path) in fault and phrase("stored.vectors.remedy") in fault]
 
 

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,9 @@ from localmed.upkeep import backup, check, packs
 from localmed.upkeep import restore as restoring
 from localmed.upkeep.restore import restore
 from tests.cli.conftest import Localmed
-from tests.fakes import HashedWords, described, documents, import_into, opened, overwrite, verify, write
+from tests.fakes import HashedWords, described, documents, flip, import_into, opened, overwrite, verify, write
 from tests.site.publishing import Publisher
-from tests.site.test_cut_off import killed_before
+from tests.site.test_in_force import killed_before
 from tests.strict import needs
 
 QUESTION = "Should antibiotics be given within one hour in sepsis?"
@@ -99,17 +98,12 @@ def test_a_restored_library_answers_the_same(session: Session, filled: Settings,
         assert in_force(again.data).access == {"secret": frozenset({"doctors"})}
 
 
-def test_what_is_there_already_is_not_written_again(session: Session, folder: Path) -> None:
-    first = backup.make(session, folder, SILENT)
-    second = backup.make(session, folder, SILENT)
-    assert first.added_bytes > 100_000
-    assert second.added_bytes < first.added_bytes / 2, "the log has grown by the first, the library has not"
-
-
 def test_what_has_not_changed_is_one_file_of_both_backups_and_none_of_the_data_folder(
     session: Session, folder: Path
 ) -> None:
     first, second = (backup.make(session, folder, SILENT) for _ in range(2))
+    assert first.added_bytes > 100_000
+    assert second.added_bytes < first.added_bytes / 2, "the log has grown by the first, the library has not"
     original = next(file for file in second.files if file.path.startswith("files/"))
     places = [backup.place_of(folder, made, original) for made in (first, second)]
     assert places[0].samefile(places[1])
@@ -123,9 +117,10 @@ def test_without_hard_links_everything_is_copied(
         raise PermissionError(errno.EPERM, "no links here")
 
     monkeypatch.setattr(os, "link", refused)
+    alerts.tell(session.settings, "backup", message("backup.failed", kind="28"))
     first, second = (backup.make(session, folder, SILENT) for _ in range(2))
     assert second.added_bytes == second.bytes >= first.bytes
-    assert restored(folder, tmp_path, filled)
+    assert not alerts.alerts(restored(folder, tmp_path, filled).data), "this backup did not fail"
 
 
 def test_a_file_is_fetched_from_the_newest_backup_that_has_it_whole(
@@ -153,6 +148,7 @@ def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: S
         without = backup.make(session, folder, SILENT)
         assert without.damaged == (name,)
         assert name not in {file.path for file in without.files}, "nothing whole of it is at hand"
+        assert list(backup.damaged(folder, without)) == [name], "what it should hold and does not"
         overwrite(original, good)
         assert not backup.make(session, folder, SILENT).damaged
         overwrite(original, b"decayed")
@@ -171,6 +167,35 @@ def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: S
     Localmed(filled.data).ok("backup", "--folder", str(folder))
 
 
+def bad_sector(monkeypatch: pytest.MonkeyPatch, bad: Path) -> None:
+    """From now on the disk does not give the file ``bad``."""
+    opening, reading = Path.open, files.open_own
+
+    def opened_path(path: Path, *how: Any, **more: Any) -> Any:
+        if path == bad:
+            raise OSError(errno.EIO, "bad sector")
+        return opening(path, *how, **more)
+
+    def opened_own(path: Path) -> Any:
+        return opened_path(path) if path == bad else reading(path)
+
+    monkeypatch.setattr(Path, "open", opened_path)
+    monkeypatch.setattr(files, "open_own", opened_own)
+
+
+@pytest.mark.parametrize("name", ["corpora/ward.toml", "audit.key", "generations/0001/library.sqlite"])
+def test_a_file_that_cannot_be_read_is_told_by_its_name(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (session.data / "corpora").mkdir(exist_ok=True)
+    (session.data / "corpora" / "ward.toml").write_text('name = "ward"\n')
+    bad_sector(monkeypatch, session.data / name)
+    with pytest.raises(Damaged) as raised:
+        backup.make(session, folder, SILENT)
+    assert name in str(raised.value)
+    assert str(folder) not in str(raised.value)
+
+
 @pytest.mark.parametrize("harm", ["gone", "unreadable"])
 def test_an_original_that_is_gone_or_unreadable_is_named_and_its_good_copy_is_kept(
     session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch, harm: str
@@ -180,21 +205,8 @@ def test_an_original_that_is_gone_or_unreadable_is_named_and_its_good_copy_is_ke
     backup.make(session, folder, SILENT)
     if harm == "gone":
         original.unlink()
-    else:  # as of a disk with a bad sector
-        opening, reading = Path.open, files.open_own
-
-        def opened_path(path: Path, *how: Any, **more: Any) -> Any:
-            if path == original:
-                raise OSError(errno.EIO, "bad sector")
-            return opening(path, *how, **more)
-
-        def opened_own(path: Path) -> Any:
-            if path == original:
-                raise OSError(errno.EIO, "bad sector")
-            return reading(path)
-
-        monkeypatch.setattr(Path, "open", opened_path)
-        monkeypatch.setattr(files, "open_own", opened_own)
+    else:
+        bad_sector(monkeypatch, original)
     made = backup.make(session, folder, SILENT)
     [stored] = [file for file in made.files if file.path == name]
     assert (made.damaged, backup.place_of(folder, made, stored).read_bytes()) == ((name,), good)
@@ -288,8 +300,11 @@ def test_only_the_newest_stay_with_what_they_name(filled: Settings, folder: Path
     few = replace(filled, backup=BackupSettings(keep=2))
     with opened(few, HashedWords()) as session:
         names = [backup.make(session, folder, SILENT).name for _ in range(4)]
-    assert backup.backups(folder) == names[2:]
-    assert {path.name for path in folder.iterdir() if path.is_dir()} == set(names[2:])
+        assert backup.backups(folder) == names[2:]
+        assert {path.name for path in folder.iterdir() if path.is_dir()} == set(names[2:])
+        (folder / names[3]).rename(folder / "20990101T000000")  # of a clock that was ahead
+        made = backup.make(session, folder, SILENT)
+    assert backup.backups(folder) == ["20990101T000000", made.name]
 
 
 def test_a_backup_while_others_withdraw_is_whole(
@@ -319,10 +334,7 @@ def test_a_file_that_has_decayed_in_the_backup_before_is_copied_again(session: S
     first = backup.make(session, folder, SILENT)
     written_once = [file for file in first.files if not file.path.startswith("site.sqlite")]
     largest = max(written_once, key=lambda file: file.bytes)
-    path = backup.place_of(folder, first, largest)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
+    flip(backup.place_of(folder, first, largest))
     assert largest.path in list(backup.damaged(folder, first))
     again = backup.make(session, folder, SILENT)
     assert not list(backup.damaged(folder, again))
@@ -356,14 +368,12 @@ def test_a_damaged_backup_is_refused(session: Session, folder: Path, tmp_path: P
     largest = max(made.files, key=lambda file: file.bytes)
     manifest = folder / made.name / backup.MANIFEST
     path = manifest if harm == "manifest" else backup.place_of(folder, made, largest)
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
     if harm == "remove":
         path.unlink()
     elif harm == "cut":
-        path.write_bytes(content[: len(content) // 2])
+        path.write_bytes(path.read_bytes()[:-10])
     else:
-        path.write_bytes(content)
+        flip(path)
     with pytest.raises(Damaged):
         restore(folder, tmp_path / "restored", "", False, SILENT)
     assert not (tmp_path / "restored").exists()
@@ -383,11 +393,10 @@ def test_what_was_withdrawn_since_stays_withdrawn(session: Session, filled: Sett
     result = restore(folder, filled.data, "", True, SILENT)
     assert result.kept_log
     assert Path(result.beside).is_dir()
-    with opened(filled, HashedWords()) as again:
-        assert not [one for one in again.ask(QUESTION, SearchFilter()).evidence if one.document_title == "Sepsis"]
-        with closing(Audit(filled.data)) as log:
-            assert "withdraw" in [entry.action for entry in log.entries()]
-            assert not log.verify()
+    assert not cites_sepsis(filled)
+    with Audit(filled.data) as log:
+        assert "withdraw" in [entry.action for entry in log.entries()]
+        assert not log.verify()
 
 
 @pytest.mark.slow
@@ -430,8 +439,7 @@ def test_withdrawals_of_a_lost_log_are_put_in_force_again(session: Session, fill
     (filled.data / "site.sqlite").write_bytes(b"nothing of a journal")
     result = restore(folder, filled.data, "", True, SILENT)
     assert (result.kept_log, result.withdrawn) == (False, 1)
-    with opened(filled, HashedWords()) as again:
-        assert not [one for one in again.ask(QUESTION, SearchFilter()).evidence if one.document_title == "Sepsis"]
+    assert not cites_sepsis(filled)
 
 
 def test_what_is_in_use_is_not_replaced(session: Session, filled: Settings, folder: Path) -> None:
@@ -475,11 +483,7 @@ def test_the_night_mends_from_the_backup(filled: Settings, folder: Path) -> None
         served = generations.current(filled.data)
         original = next((filled.data / "files").iterdir())
         for path in (next((served / "lexical").glob("*.store")), original):
-            content, times = bytearray(path.read_bytes()), path.stat()
-            content[len(content) // 2] ^= 1
-            path.chmod(0o600)
-            overwrite(path, bytes(content))
-            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            flip(path, decayed=True)
         night = refresh(session)
         assert (len(night.faults), len(night.mended)) == (2, 2)
         assert session.ask(QUESTION, SearchFilter()).evidence
@@ -519,22 +523,6 @@ def session_of_packs(tmp_path: Path, ours: Publisher) -> Iterator[Session]:
     with opened(settings, HashedWords()) as session:
         packs.trust_root(session, ours.root)
         yield session
-
-
-def test_a_restored_folder_does_not_warn_of_a_backup(session: Session, folder: Path, tmp_path: Path) -> None:
-    alerts.tell(session.settings, "backup", message("backup.failed", kind="28"))
-    backup.make(session, folder, SILENT)
-    settings = restored(folder, tmp_path, session.settings)
-    assert "backup" not in {one.kind for one in alerts.alerts(settings.data)}
-
-
-def test_a_backup_comes_after_one_of_a_clock_that_was_ahead(filled: Settings, folder: Path) -> None:
-    with opened(replace(filled, backup=BackupSettings(keep=1)), HashedWords()) as session:
-        early = backup.make(session, folder, SILENT)
-        (folder / early.name).rename(folder / "20990101T000000")
-        made = backup.make(session, folder, SILENT)
-    assert made.name > "20990101T000000"
-    assert backup.backups(folder) == [made.name]
 
 
 def test_a_data_folder_that_is_a_link_is_restored_where_it_leads(

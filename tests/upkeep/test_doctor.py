@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,16 +23,16 @@ from localmed.domain.errors import LibraryError
 from localmed.domain.ports import ChatIdentity
 from localmed.ingest.ocr import child as ocr
 from localmed.library import generations, in_force
-from localmed.library.state import Quarantined, State
+from localmed.library.state import Quarantined, requarantine, rows
 from localmed.models.registry import tested
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
 from localmed.process.environment import OFFLINE
-from localmed.site.audit import Audit
+from localmed.site.audit import Audit, entry_of
 from localmed.upkeep import doctor
 from localmed.upkeep.doctor import Check, Level, Site, ok
 from localmed.upkeep.fit import Gpu, Machine, size
-from tests.fakes import import_into, withdraw, write
+from tests.fakes import flip, import_into, withdraw, write
 from tests.models import model_files as files
 from tests.models.model_files import make
 from tests.words import phrase, said
@@ -54,15 +56,17 @@ def full_site(site: Site, corpus: Path) -> Site:
     import_into(site.settings, corpus)
     write(corpus, {"b.txt": "Fever\n\nParacetamol is given.\n"})
     import_into(site.settings, corpus)
-    log = Audit(site.settings.data)
-    log.append("import", "ward", "finished")
-    log.append("backup", "20270115T020000", "written")
-    log.close()
+    with Audit(site.settings.data) as log:
+        log.add(entry_of("import", "ward", "finished"))
+        log.add(entry_of("backup", "20270115T020000", "written"))
     site.registry.add(make(corpus.parent / "Qwen3-8B-Q4_K_M.gguf", files.gguf()), "x")
     site.registry.use("chat", "qwen3-8b")
     tested.keep(site.registry.folder, ChatIdentity("qwen3-8b", "", 0), (), self_test.questions())
-    settings = dataclasses.replace(site.settings, backup=BackupSettings(folder="/mnt/backup"))
-    return dataclasses.replace(site, settings=settings, now=datetime.now().astimezone())
+    return replace(_with(site, backup=BackupSettings(folder="/mnt/backup")), now=datetime.now().astimezone())
+
+
+def _with(site: Site, **settings: Any) -> Site:
+    return replace(site, settings=replace(site.settings, **settings))
 
 
 def lines(site: Site, name: str) -> list[Check]:
@@ -97,7 +101,7 @@ def test_nothing_imported_yet(site: Site) -> None:
 
 def test_all_well(full_site: Site) -> None:
     assert set(levels(full_site).values()) == {Level.OK}
-    assert set(levels(dataclasses.replace(full_site, full=True)).values()) == {Level.OK}
+    assert set(levels(replace(full_site, full=True)).values()) == {Level.OK}
     assert "0002 is in use, 2 kept" in lines(full_site, "library")[0].says
 
 
@@ -109,33 +113,55 @@ def test_all_well(full_site: Site) -> None:
     ],
 )
 def test_a_chat_server_that_is_not_set_up(site: Site, chat: ChatSettings, says: str) -> None:
-    assert says in only(_with(site, chat), "models", Level.PROBLEM)
+    assert says in only(_with(site, chat=chat), "models", Level.PROBLEM)
 
 
 def test_a_chat_server_that_is_set_up(site: Site) -> None:
     chat = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
-    assert "m at http://a:1 has not run" in only(_with(site, chat), "models", Level.WARNING)
+    assert "m at http://a:1 has not run" in only(_with(site, chat=chat), "models", Level.WARNING)
     identity, questions = ChatIdentity("m at http://a:1", "", 0), self_test.questions()
     tested.keep(site.registry.folder, identity, [], {**questions, "relevance": "what an earlier version asked"})
-    [outdated] = [line.says for line in lines(_with(site, chat), "models") if line.level is Level.WARNING]
+    [outdated] = [line.says for line in lines(_with(site, chat=chat), "models") if line.level is Level.WARNING]
     assert "served by rules: relevance" in outdated
     tested.keep(site.registry.folder, identity, ["relevance", "check"], questions)
-    [unfit] = [line.says for line in lines(_with(site, chat), "models") if line.level is Level.WARNING]
+    [unfit] = [line.says for line in lines(_with(site, chat=chat), "models") if line.level is Level.WARNING]
     assert unfit == said("doctor.chat_unfit.what", name="m at http://a:1", roles=("check",))
     tested.keep(site.registry.folder, identity, ["relevance"], questions)
-    assert [line.says for line in lines(_with(site, chat), "models")] == [said("doctor.server", server="http://a:1")]
-
-
-def _with(site: Site, chat: ChatSettings) -> Site:
-    return dataclasses.replace(site, settings=dataclasses.replace(site.settings, chat=chat))
+    assert [line.says for line in lines(_with(site, chat=chat), "models")] == [
+        said("doctor.server", server="http://a:1")
+    ]
 
 
 # --- the data folder -----------------------------------------------------------------------------------------------
 
 
-def test_others_may_read(full_site: Site) -> None:
-    full_site.settings.data.chmod(0o750)
-    assert "mode 750" in only(full_site, "rights", Level.PROBLEM)
+def altered(data: Path) -> None:
+    with closing(sqlite3.connect(data / "site.sqlite")) as database, database:
+        database.execute("UPDATE journal SET entry = replace(entry, 'finished', 'Finished')")
+
+
+def refused(data: Path) -> None:
+    """Two parts of one file."""
+    parts = [
+        Quarantined("ward", "/x/a.pdf", message("reader.line", number=number), "s", "r", message("reader.deep"))
+        for number in (1, 2)
+    ]
+    with rows(data) as state:
+        requarantine(state, "ward", "/x/a.pdf", parts)
+
+
+@pytest.mark.parametrize(("harm", "name", "level", "says"), [
+    (lambda data: data.chmod(0o750), "rights", Level.PROBLEM, "mode 750"),
+    (lambda data: (data / "generations/0001/library.sqlite").unlink(), "library", Level.WARNING, "0001"),
+    (lambda data: (data / "models/mine").mkdir(), "model files", Level.WARNING, "mine"),
+    (altered, "audit", Level.PROBLEM, "entry 1 was altered"),
+    (refused, "quarantine", Level.WARNING, "1 file was"),
+])  # fmt: skip
+def test_what_is_wrong_is_one_line(
+    full_site: Site, harm: Callable[[Path], object], name: str, level: Level, says: str
+) -> None:
+    harm(full_site.settings.data)
+    assert says in only(full_site, name, level)
 
 
 def test_another_owner(full_site: Site) -> None:
@@ -161,30 +187,26 @@ def test_what_a_restore_that_was_cut_off_left_beside_is_named(full_site: Site) -
 
 def test_a_damaged_generation_that_is_served(full_site: Site) -> None:
     path = file_of(full_site, "0002", "library.sqlite")
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
+    whole = flip(path)
     for full in (False, True):  # the size is as it was, but the file was touched since it was hashed
-        assert "sha256 differs" in only(dataclasses.replace(full_site, full=full), "library", Level.PROBLEM)
-    path.write_bytes(content[:-1])
+        assert "sha256 differs" in only(replace(full_site, full=full), "library", Level.PROBLEM)
+    path.write_bytes(whole[:-1])
     assert "bytes, not" in only(full_site, "library", Level.PROBLEM)
 
 
-def test_a_damaged_generation_that_is_kept(full_site: Site) -> None:
-    file_of(full_site, "0001", "library.sqlite").unlink()
-    assert "0001" in only(full_site, "library", Level.WARNING)
+def leading_nowhere(data: Path) -> None:
+    (data / "current").unlink()
+    (data / "current").symlink_to("generations/0099")
 
 
-def test_a_generation_without_its_manifest(full_site: Site) -> None:
-    file_of(full_site, "0002", generations.MANIFEST).write_text("{")
-    assert levels(full_site)["library"] is Level.PROBLEM
-
-
-def test_a_link_that_leads_nowhere(full_site: Site) -> None:
-    link = full_site.settings.data / "current"
-    link.unlink()
-    link.symlink_to("generations/0099")
-    assert levels(full_site)["library"] is Level.PROBLEM
+@pytest.mark.parametrize(("name", "harm"), [
+    ("library", leading_nowhere),
+    ("library", lambda data: (data / "generations/0002" / generations.MANIFEST).write_text("{")),
+    ("audit", lambda data: (data / "site.sqlite").write_bytes(b"not a database, not at all" * 100)),
+])  # fmt: skip
+def test_what_cannot_be_read_is_a_problem(full_site: Site, name: str, harm: Callable[[Path], object]) -> None:
+    harm(full_site.settings.data)
+    assert levels(full_site)[name] is Level.PROBLEM
 
 
 def test_somebody_is_writing(full_site: Site) -> None:
@@ -205,28 +227,6 @@ def test_what_is_in_force_cannot_be_read(full_site: Site) -> None:
     assert levels(full_site)["state"] is Level.PROBLEM
 
 
-def test_an_audit_log_that_was_altered(full_site: Site) -> None:
-    with sqlite3.connect(full_site.settings.data / "site.sqlite") as database:
-        database.execute("UPDATE journal SET entry = replace(entry, 'finished', 'Finished')")
-    database.close()
-    assert "entry 1 was altered" in only(full_site, "audit", Level.PROBLEM)
-
-
-def test_an_audit_log_that_is_no_database(full_site: Site) -> None:
-    (full_site.settings.data / "site.sqlite").write_bytes(b"not a database, not at all" * 100)
-    assert levels(full_site)["audit"] is Level.PROBLEM
-
-
-def test_refused_files(full_site: Site) -> None:
-    refused = [
-        Quarantined("ward", "/x/a.pdf", message("reader.line", number=number), "s", "r", message("reader.deep"))
-        for number in (1, 2)
-    ]
-    with State(full_site.settings.data) as state:
-        state.requarantine("ward", "/x/a.pdf", refused)
-    assert only(full_site, "quarantine", Level.WARNING).startswith("1 file was")
-
-
 @pytest.mark.parametrize(("free", "level"), [(2**19, Level.PROBLEM), (GIB, Level.WARNING)])
 def test_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
     usage = type("Usage", (), {"free": free})
@@ -238,30 +238,29 @@ def test_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int
 
 
 def test_clocks(full_site: Site) -> None:
-    only(dataclasses.replace(full_site, now=full_site.now - timedelta(hours=2)), "clock", Level.PROBLEM)
-    early = dataclasses.replace(full_site, now=datetime.fromisoformat("1970-01-01T00:00:01+00:00"))
+    only(replace(full_site, now=full_site.now - timedelta(hours=2)), "clock", Level.PROBLEM)
+    early = replace(full_site, now=datetime.fromisoformat("1970-01-01T00:00:01+00:00"))
     assert [line.level for line in lines(early, "clock")] == [Level.PROBLEM, Level.PROBLEM]
-    assert levels(dataclasses.replace(full_site, now=full_site.now - timedelta(minutes=1)))["clock"] is Level.OK
+    assert levels(replace(full_site, now=full_site.now - timedelta(minutes=1)))["clock"] is Level.OK
 
 
 def test_little_memory_and_no_gpu(site: Site) -> None:
-    small = dataclasses.replace(site, machine=Machine(2 * GIB, GIB, 1, (), message("doctor.no_smi")))
+    small = replace(site, machine=Machine(2 * GIB, GIB, 1, (), message("doctor.no_smi")))
     assert "2.0 GiB" in only(small, "memory", Level.WARNING)
-    workstation = dataclasses.replace(small.settings, profile="workstation")
-    assert levels(dataclasses.replace(small, settings=workstation))["gpu"] is Level.WARNING
+    assert levels(_with(small, profile="workstation"))["gpu"] is Level.WARNING
 
 
 def test_who_reads_scans(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    off = dataclasses.replace(site.settings, read=dataclasses.replace(site.settings.read, ocr=False))
-    assert "read.ocr is off" in lines(dataclasses.replace(site, settings=off), "scans")[0].says
+    off = _with(site, read=replace(site.settings.read, ocr=False))
+    assert "read.ocr is off" in lines(off, "scans")[0].says
     monkeypatch.setattr(ocr, "PACKAGES", ("no_such_package",))
     assert "localmed[ocr]" in lines(site, "scans")[0].says
 
 
 def test_the_environment(site: Site) -> None:
-    wrong = dataclasses.replace(site, environment={**CLEAN, "HF_HUB_OFFLINE": "0"})
+    wrong = replace(site, environment={**CLEAN, "HF_HUB_OFFLINE": "0"})
     assert "HF_HUB_OFFLINE" in only(wrong, "offline", Level.WARNING)
-    proxy = dataclasses.replace(site, environment={**CLEAN, **OFFLINE, "HTTPS_PROXY": "http://user:secret@proxy"})
+    proxy = replace(site, environment={**CLEAN, **OFFLINE, "HTTPS_PROXY": "http://user:secret@proxy"})
     says = only(proxy, "offline", Level.WARNING)
     assert "HTTPS_PROXY" in says
     assert "secret" not in says
@@ -296,11 +295,6 @@ def test_a_changed_model(full_site: Site) -> None:
     assert "missing" in only(full_site, "model files", Level.PROBLEM)
 
 
-def test_a_model_that_lies_there_unregistered(full_site: Site) -> None:
-    (full_site.registry.folder / "mine").mkdir()
-    assert "mine" in only(full_site, "model files", Level.WARNING)
-
-
 def test_a_registry_that_cannot_be_read(full_site: Site) -> None:
     (full_site.registry.folder / "registry.json").write_text("{}")
     by_name = levels(full_site)
@@ -309,7 +303,7 @@ def test_a_registry_that_cannot_be_read(full_site: Site) -> None:
 
 
 def test_the_workstation_without_its_models(site: Site) -> None:
-    site = dataclasses.replace(site, settings=dataclasses.replace(site.settings, profile="workstation"))
+    site = _with(site, profile="workstation")
     faults = [line.says for line in lines(site, "models") if line.level is Level.PROBLEM]
     assert faults == ["bge-m3 for encoder is missing", "bge-reranker-v2-m3 for reranker is missing"]
     (site.registry.folder / "bge-m3").mkdir(parents=True)
@@ -317,8 +311,7 @@ def test_the_workstation_without_its_models(site: Site) -> None:
 
 
 def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> None:
-    settings = dataclasses.replace(full_site.settings, profile="workstation")
-    site = dataclasses.replace(full_site, settings=settings)
+    site = _with(full_site, profile="workstation")
     by_text = {line.says: line for line in lines(site, "models")}
     assert by_text[said("doctor.starter_judges.what", judge="nli-deberta-v3-base")].level is Level.WARNING
     site.registry.assign("entailment", "chat")
@@ -333,10 +326,10 @@ def test_what_was_chosen_counts_not_the_profile(full_site: Site) -> None:
 
 
 def test_a_model_that_does_not_fit(full_site: Site) -> None:
-    none = dataclasses.replace(full_site, machine=Machine(3 * GIB, GIB, 2))
+    none = replace(full_site, machine=Machine(3 * GIB, GIB, 2))
     assert any(line.level is Level.PROBLEM for line in lines(none, "model fit"))
     slow = Machine(64 * GIB, 60 * GIB, 2, (Gpu("Card", "550", GIB, GIB),))
-    only(dataclasses.replace(full_site, machine=slow), "model fit", Level.WARNING)
+    only(replace(full_site, machine=slow), "model fit", Level.WARNING)
 
 
 # --- the list of checks --------------------------------------------------------------------------------------------
@@ -379,14 +372,12 @@ def test_nothing_heavy_is_loaded(full_site: Site) -> None:
 
 def test_when_the_last_backup_was_made_is_told(full_site: Site) -> None:
     assert "/mnt/backup" in lines(full_site, "backup")[0].says
-    late = dataclasses.replace(full_site, now=full_site.now + timedelta(days=3))
+    late = replace(full_site, now=full_site.now + timedelta(days=3))
     assert only(late, "backup", Level.WARNING)
-    unset = dataclasses.replace(full_site, settings=dataclasses.replace(full_site.settings, backup=BackupSettings()))
-    assert only(unset, "backup", Level.WARNING)
+    assert only(_with(full_site, backup=BackupSettings()), "backup", Level.WARNING)
 
 
 def test_a_library_of_which_no_backup_was_made(site: Site, corpus: Path) -> None:
     import_into(site.settings, write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n"}))
-    settings = dataclasses.replace(site.settings, backup=BackupSettings(folder="/mnt/backup"))
-    [check] = doctor.backups(dataclasses.replace(site, settings=settings))
+    [check] = doctor.backups(_with(site, backup=BackupSettings(folder="/mnt/backup")))
     assert check.level is Level.WARNING

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from localmed.config import Settings
 from localmed.domain import Message, message
+from localmed.library import layout
 from localmed.models.registry.manifests import Footprint
 from localmed.models.registry.registry import Candidate
+from localmed.site import alerts
 from localmed.upkeep import fit
 from localmed.upkeep.fit import Gpu, Machine, Place, fits, look
 
@@ -85,7 +88,7 @@ def test_where_a_model_fits() -> None:
     model = candidate(8 * GIB, GIB // 8192)
     assert places(model, 24, 64) == [Place.GPU, Place.GPU, Place.GPU]
     assert places(model, 11, 64) == [Place.GPU, Place.GPU, Place.CPU]
-    assert places(model, 8, 64) == [Place.CPU, Place.CPU, Place.CPU]
+    assert places(model, 10, 64) == [Place.CPU, Place.CPU, Place.CPU]
     assert places(model, 0, 13) == [Place.CPU, Place.CPU, Place.NOWHERE]
     assert places(model, 0, 8) == [Place.NOWHERE] * 3
 
@@ -102,3 +105,29 @@ def test_the_numbers_by_hand() -> None:
 def test_models_without_a_cache_or_a_size() -> None:
     assert places(candidate(GIB), 24, 64) == [Place.GPU]
     assert places(candidate(0), 24, 64) == [Place.UNKNOWN]
+
+
+# --- a GPU that is lost -----------------------------------------------------------------------------------------------
+
+CARD = "echo 'NVIDIA H100, 550.54, 81559, 80000'"
+
+
+def lost_gpus(settings: Settings) -> list[dict[str, object]]:
+    return [dict(one.text.parameters) for one in alerts.alerts(settings.data) if one.kind == "gpu"]
+
+
+def test_a_lost_gpu_is_told_until_it_is_back(settings: Settings, tmp_path: Path) -> None:
+    settings.data.mkdir(exist_ok=True)
+    fit.watch(settings, look(smi(tmp_path, "exit 9")))
+    assert not lost_gpus(settings), "there never was one"
+    fit.watch(settings, look(smi(tmp_path, f"{CARD}; {CARD}")))
+    fit.watch(settings, look(smi(tmp_path, CARD)))
+    assert [(one["count"], one["known"]) for one in lost_gpus(settings)] == [(1, 2)]
+    fit.watch(settings, look(smi(tmp_path, "exit 9")))  # the driver is gone
+    assert [(one["count"], one["known"]) for one in lost_gpus(settings)] == [(2, 2)]
+    fit.watch(settings, look(smi(tmp_path, f"{CARD}; {CARD}")))
+    assert not lost_gpus(settings)
+    fit.watch(settings, look(smi(tmp_path, CARD)))
+    (settings.data / layout.GPUS).unlink()  # on purpose
+    fit.watch(settings, look(smi(tmp_path, CARD)))
+    assert not lost_gpus(settings)

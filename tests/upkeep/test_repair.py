@@ -1,22 +1,42 @@
-"""A lost link is damage: nothing is answered, built or removed until it was put right, and that loses nothing."""
+"""A lost link is damage until it was put right; what all generations share is made good from the originals."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from localmed.cli.main import run
-from localmed.config import BackupSettings, Settings
+from localmed.config import BackupSettings, RefreshSettings, Settings
+from localmed.domain import Message, SearchFilter, Status
 from localmed.domain.errors import Damaged, NoLibrary
+from localmed.domain.nights import UNCHANGED
 from localmed.library import generations, originals, pruning
+from localmed.library.in_force import in_force
 from localmed.library.library import Library
+from localmed.nightly.refresh import refresh
 from localmed.process.hooks import SILENT
+from localmed.site import changes, importing
+from localmed.site.session import Session
 from localmed.upkeep import backup, repair
-from tests.fakes import answers, documents, hashes, import_into, opened, overwrite, verify, withdraw, write
+from tests.cli.conftest import Localmed
+from tests.fakes import (
+    HashedWords,
+    answers,
+    described,
+    documents,
+    flip,
+    hashes,
+    import_into,
+    jsonl,
+    opened,
+    overwrite,
+    verify,
+    withdraw,
+    write,
+)
 from tests.words import said
 
 TEXTS = {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n", "b.txt": "Fever\n\nGive antibiotics rarely.\n"}
@@ -32,15 +52,7 @@ def filled(settings: Settings, corpus: Path) -> Settings:
     return settings
 
 
-def code(settings: Settings, *command: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        run(["--data", str(settings.data), *command])
-    return int(ended.value.code or 0)
-
-
-def test_without_the_link_nothing_is_answered_built_or_removed(
-    filled: Settings, corpus: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_link_nothing_is_answered_built_or_removed(filled: Settings, corpus: Path) -> None:
     (filled.data / "current").unlink()
     for lost in (False, True):
         if lost:
@@ -61,27 +73,20 @@ def test_without_the_link_nothing_is_answered_built_or_removed(
             ("generations", "prune", "--yes"),
             ("import", str(corpus), "-c", "ward"),
         ):
-            assert code(filled, *command) == Damaged.exit_code
-            assert "localmed repair" in capsys.readouterr().err
+            assert "localmed repair" in Localmed(filled.data)(*command).failed(Damaged.exit_code)
 
 
-def test_repair_serves_what_was_served_and_the_withdrawal_holds(
-    filled: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_repair_serves_what_was_served_and_the_withdrawal_holds(filled: Settings) -> None:
     (filled.data / "current").unlink()
-    assert code(filled, "repair", "--yes") == 0
-    assert "use generation 1" in capsys.readouterr().out
+    assert "use generation 1" in Localmed(filled.data).ok("repair", "--yes").out
     assert generations.current(filled.data).name == "0001"
     verify(filled.data)
     assert answers(filled, "antibiotics") == {"Fever"}
-    assert code(filled, "repair") == 0
-    assert "nothing to repair" in capsys.readouterr().out
+    assert "nothing to repair" in Localmed(filled.data).ok("repair").out
 
 
 def test_repair_takes_no_generation_that_is_damaged(filled: Settings) -> None:
-    catalogue = generations.path_of(filled.data, 1) / "library.sqlite"
-    whole = catalogue.read_bytes()
-    overwrite(catalogue, whole[:-1] + bytes([whole[-1] ^ 1]))
+    flip(generations.path_of(filled.data, 1) / "library.sqlite")
     for lost in (False, True):
         if lost:
             (filled.data / "current").unlink()
@@ -94,30 +99,25 @@ def test_repair_takes_no_generation_that_is_damaged(filled: Settings) -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_what_is_lost_is_shown_and_asked_about(
-    filled: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lost: bool
-) -> None:
+def test_what_is_lost_is_shown_and_asked_about(filled: Settings, lost: bool) -> None:
+    localmed = Localmed(filled.data)
     generations.switch(filled.data, 2)
     overwrite(generations.path_of(filled.data, 2) / "library.sqlite", b"damaged")
-    assert code(filled, "ask", "antibiotics") == Damaged.exit_code
-    assert "localmed repair" in capsys.readouterr().err
+    assert "localmed repair" in localmed("ask", "antibiotics").failed(Damaged.exit_code)
     if lost:
         (filled.data / "current").unlink()
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    assert code(filled, "repair") == 130
-    out = capsys.readouterr().out
+    asked = localmed("repair", stdin="n\n")
+    assert asked.code == 130
+    out = asked.out
     assert out.count("generation 0002 is damaged") == 1
     assert "Without generation 2 this change is lost" in out
     assert "import into ward" in out
     assert "Do this?" in out
     assert "Done" not in out
-    assert code(filled, "repair", "--yes") == 0
-    assert capsys.readouterr().out.endswith("use generation 1, which is intact\nDone\n")
+    assert localmed.ok("repair", "--yes").out.endswith("use generation 1, which is intact\nDone\n")
 
 
-def test_what_a_backup_has_whole_is_copied_from_it(
-    filled: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_backup_has_whole_is_copied_from_it(filled: Settings, tmp_path: Path) -> None:
     """A file of the generation in use, its catalogue, and an original that is gone: nothing is lost."""
     folder = tmp_path / "backups"
     settings = replace(filled, backup=BackupSettings(folder=str(folder)))
@@ -127,13 +127,11 @@ def test_what_a_backup_has_whole_is_copied_from_it(
     served = generations.current(filled.data)
     overwrite(served / "library.sqlite", b"damaged")
     next((filled.data / "files").iterdir()).unlink()
-    assert code(filled, "repair", "--yes") == 0
-    assert "0001/library.sqlite" in capsys.readouterr().out
+    assert "0001/library.sqlite" in Localmed(filled.data).ok("repair", "--yes").out
     verify(filled.data)
     assert generations.current(filled.data) == served
     assert answers(filled, "antibiotics") == {"Fever"}
-    assert code(filled, "repair") == 0
-    assert said("generation.repair_nothing") in capsys.readouterr().out
+    assert said("generation.repair_nothing") in Localmed(filled.data).ok("repair").out
 
 
 def test_generations_that_are_gone_beside_withdrawals_are_damage(filled: Settings, corpus: Path) -> None:
@@ -159,3 +157,95 @@ def test_a_first_import_cut_off_before_it_is_served_is_finished_by_the_next(
     assert import_into(settings, corpus).count("unchanged") == len(TEXTS)
     verify(settings.data)
     assert answers(settings, "antibiotics") == {"Sepsis", "Fever"}
+
+
+# --- made anew from its originals and the stored vectors, where every generation shares the damage --------------------
+
+
+QUESTION = "Should antibiotics be given within one hour in sepsis?"
+LEAFLETS = {
+    "a.txt": "Sepsis\n\nIn sepsis antibiotics should be given within one hour.\n",
+    "b.txt": "Sepsis at home\n\nIn sepsis antibiotics should be given within one hour, said the old house rule.\n",
+    "c": jsonl(*({"id": str(n), "title": f"Leaf {n}", "text": f"Leaflet {n} on fever."} for n in range(5))),
+}
+
+
+@pytest.fixture
+def marked(settings: Settings, corpus: Path) -> Settings:
+    """Two generations, a mark and a withdrawal; the folder that it came from is gone."""
+    settings = replace(settings, refresh=RefreshSettings(settle_seconds=0.0, free_bytes=1))
+    with opened(settings, HashedWords()) as session:
+        importing.import_paths(session, [write(corpus, LEAFLETS)], described("ward"))
+        importing.import_paths(session, [write(corpus, {"d.txt": "Stroke\n\nThrombolysis.\n"})], described("ward"))
+        with session.workspace() as workspace:
+            catalogue = workspace.library.catalogue
+            named = {Path(one.source).name: one for one in catalogue.documents()}
+        changes.withdraw(session, named["b.txt"], True, "test")
+        changes.mark(session, named["d.txt"], Status.SUPERSEDED, "", "test")
+    shutil.rmtree(corpus)
+    return settings
+
+
+@pytest.fixture
+def damaged(marked: Settings) -> Settings:
+    """A bit is flipped in the stored texts and in the vectors, which all generations share."""
+    served = generations.current(marked.data)
+    for pattern in ("lexical/*.store", "passages.lance/data/*.lance"):
+        for path in served.glob(pattern):
+            flip(path, decayed=True)
+    return marked
+
+
+@pytest.fixture
+def session(damaged: Settings) -> Iterator[Session]:
+    with opened(damaged, HashedWords()) as session:
+        yield session
+
+
+def answer(settings: Settings) -> tuple[object, ...]:
+    with opened(settings, HashedWords()) as session:
+        made = session.ask(QUESTION, SearchFilter())
+        return made.status, made.receipts, made.evidence
+
+
+@pytest.mark.slow
+def test_repair_makes_it_anew_from_the_originals(marked: Settings, request: pytest.FixtureRequest) -> None:
+    before, known = answer(marked), documents(marked)
+    session = request.getfixturevalue("session")
+    with pytest.raises(Damaged):
+        session.ask(QUESTION, SearchFilter())
+    step = repair.plan(marked.data)
+    assert step is not None
+    assert step.anew
+    assert step.number == int(generations.current(marked.data).name)
+    with opened(marked, encoder := HashedWords()) as other:
+        repair.repair(other, step)
+    assert not encoder.encoded, "vectors come from the cache"
+    verify(marked.data)
+    assert answer(marked) == before
+    assert documents(marked) == known, "with the mark"
+    assert [*in_force(marked.data).withdrawals.values()][-1].withdrawn
+    assert repair.plan(marked.data) is None
+
+
+@pytest.mark.slow
+def test_the_night_makes_it_anew(marked: Settings, session: Session) -> None:
+    night = refresh(session)
+    assert isinstance(night.mended[-1], Message)
+    assert night.mended[-1].code == "generation.made.rebuild"
+    assert night.outcome == UNCHANGED
+    assert answer(marked)[1]
+
+
+@pytest.mark.parametrize("harm", ["original gone", "original damaged", "catalogue"])
+def test_what_has_no_whole_source_is_not_made_anew(damaged: Settings, harm: str) -> None:
+    original = max((damaged.data / "files").iterdir(), key=lambda path: path.stat().st_size)
+    if harm == "original gone":
+        original.unlink()
+    elif harm == "original damaged":
+        flip(original, decayed=True)
+    else:
+        for number in generations.numbers(damaged.data):
+            flip(generations.path_of(damaged.data, number) / "library.sqlite", decayed=True)
+    with pytest.raises(Damaged):
+        repair.plan(damaged.data)

@@ -167,7 +167,7 @@ def test_a_changed_account_must_sign_in_again(copied_clients: Clients) -> None:
 
 def test_logins_are_audited_as_the_user(copied_clients: Clients) -> None:
     copied_clients("safety")
-    with closing(Audit(copied_clients.settings.data)) as log:
+    with Audit(copied_clients.settings.data) as log:
         entry = log.entries()[-1]
     assert (entry.actor, entry.action, entry.outcome) == ("safety", "login", "safety")
 

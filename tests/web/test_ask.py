@@ -9,7 +9,6 @@ import stat
 import threading
 import time
 from collections import OrderedDict
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from html import unescape
@@ -466,7 +465,7 @@ def test_a_report_reaches_the_safety_officer_and_outlives_the_history(copied_cli
 
 def test_what_was_asked_is_audited_as_the_user_without_its_text(copied_clients: Clients) -> None:
     copied_clients("reader").form("/ask", question=QUESTION)
-    with closing(Audit(copied_clients.settings.data)) as log:
+    with Audit(copied_clients.settings.data) as log:
         entry = log.entries()[-1]
     assert (entry.actor, entry.action) == ("reader", "ask")
     assert "paracetamol" not in str(entry)

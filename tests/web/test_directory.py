@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,7 +63,7 @@ def test_who_the_directory_knows_signs_in_with_the_rights_of_their_groups(hospit
         ("ward3", "icu"),
         "directory",
     )
-    with closing(Audit(hospital.settings.data)) as log:
+    with Audit(hospital.settings.data) as log:
         assert [entry.subject for entry in log.entries() if entry.action == "account sign-on"] == ["wu", "li"]
 
 
@@ -147,7 +146,7 @@ def test_the_glass_is_broken_only_while_the_directory_is_down(tmp_path: Path) ->
             assert "Emergency access: admin" in admin.get("/account").text
             assert "Emergency access: admin" in clients("safety").get("/account").text
             assert "Emergency access" not in clients("reader").get("/account").text
-            with closing(Audit(clients.settings.data)) as log:
+            with Audit(clients.settings.data) as log:
                 outcomes = [
                     entry.outcome for entry in log.entries() if (entry.action, entry.actor) == ("login", "admin")
                 ]

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import zipfile
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,7 +95,7 @@ def test_a_report_opens_the_question_and_so_does_the_setting(copied_clients: Cli
 def test_the_audit_log_names_answer_documents_and_export(copied_clients: Clients) -> None:
     id_ = asked_id(copied_clients)
     incident.export(officer(copied_clients), id_, str)
-    with closing(Audit(copied_clients.settings.data)) as log:
+    with Audit(copied_clients.settings.data) as log:
         entries = [entry for entry in log.entries() if id_ in entry.subject]
     assert [(entry.actor, entry.action) for entry in entries] == [
         ("reader", "ask"), ("safety", "safety incident"), ("safety", "safety incident"),

@@ -7,7 +7,6 @@ import hmac
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -82,7 +81,7 @@ def test_who_the_provider_knows_is_signed_in(hospital: Clients, provider: Provid
     assert client.get("/library/collections").status_code == 200
     account = accounts.account(hospital.settings.data, provider.user)
     assert (account.role, account.source) == (SessionRole.LIBRARIAN, "provider")
-    with closing(Audit(hospital.settings.data)) as log:
+    with Audit(hospital.settings.data) as log:
         assert [entry.action for entry in log.entries()][-2:] == ["account sign-on", "login"]
     provider.groups = ["ward"]
     again = hospital()

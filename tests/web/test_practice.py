@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from contextlib import closing
 from datetime import date
 from pathlib import Path
 
@@ -179,7 +178,7 @@ def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: 
     assert said("explain.not_released") not in page.text
     assert said("answer.purpose.explain") not in page.text
     assert reader.get(path, params={"language": "zh"}).text.count("<article") == 1
-    with closing(Audit(copied_clients.settings.data)) as log:
+    with Audit(copied_clients.settings.data) as log:
         entry = log.entries()[-1]
     assert (entry.actor, entry.action, entry.outcome) == ("reader", "release", "by Ward nurse Ada")
     assert copied_clients("admin").form(path, released_by="Somebody").status_code == 404

@@ -11,7 +11,7 @@ from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.nights import FAILED, SERVED
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
-from localmed.library.catalogue import Difference
+from localmed.library.catalogue import ImportedFile
 from localmed.nightly import nights
 from localmed.people import history
 from localmed.site import alerts, changes, holds, importing
@@ -25,7 +25,7 @@ REASON = message("hold.rolled_back", number=3)
 
 def test_what_is_on_hold_is_shown_and_released(copied_clients: Clients) -> None:
     data = copied_clients.settings.data
-    holds.hold(data, [Difference("ward", "/srv/<b>.txt", "0" * 64)], REASON, "it")
+    holds.hold(data, [ImportedFile("ward", "/srv/<b>.txt", "0" * 64, "")], REASON, "it")
     librarian = copied_clients("librarian")
     page = librarian.get("/library/refreshes").text
     assert "/srv/&lt;b&gt;.txt" in page

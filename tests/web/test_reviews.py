@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from contextlib import closing
 
 import pytest
 
@@ -71,7 +70,7 @@ def test_from_cases_to_figures(copied_clients: Clients) -> None:
     assert reader.get(link.replace("/safety", "")).status_code == 404, "closed"
     officer.form(f"{link}/delete")
     assert officer.get(link).status_code == 404
-    with closing(Audit(copied_clients.settings.data)) as log:
+    with Audit(copied_clients.settings.data) as log:
         names = [entry.action for entry in log.entries()]
         assert not any("Question" in str(entry) or "Good" in str(entry) for entry in log.entries())
     assert {"safety review", "review", "safety unblind", "safety discard"} <= set(names)

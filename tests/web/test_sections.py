@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -62,7 +61,7 @@ def withdraw(clients: Clients) -> None:
 
 
 def entries(clients: Clients) -> list[tuple[str, str, str]]:
-    with closing(Audit(clients.settings.data)) as log:
+    with Audit(clients.settings.data) as log:
         return [(entry.action, entry.outcome, entry.subject) for entry in log.entries()]
 
 
