@@ -117,8 +117,8 @@ def test_upgrade_makes_a_generation(copied: Localmed) -> None:
 def test_prune_removes_what_no_generation_needs(copied: Localmed) -> None:
     copied.ok("generations", "prune", "--yes")  # of files that were refused
     (copied.data / "files" / ("0" * 64)).write_text("of a generation that is gone")
-    assert "Removed 1 file" in copied.ok("generations", "prune", stdin="y\n").out
-    assert "Removed 0 files" in copied.ok("generations", "prune", "--yes").out
+    assert "Files removed: 1 (" in copied.ok("generations", "prune", stdin="y\n").out
+    assert "Files removed: 0 (" in copied.ok("generations", "prune", "--yes").out
     assert "Paracetamol" in copied.titles("paracetamol")
 
 
@@ -284,7 +284,7 @@ def test_a_collection_gets_another_title(copied: Localmed) -> None:
 
 def test_a_deleted_collection_leaves_nothing_behind(copied: Localmed, tmp_path: Path) -> None:
     _imported(copied, tmp_path / "more", "more", one="Aspirin is given.")
-    assert "1 document" in copied("collections", "delete", "more", stdin="n\n").out
+    assert "documents (1)" in copied("collections", "delete", "more", stdin="n\n").out
     assert "Aspirin" in copied.ok("search", "aspirin").out
     assert "Deleted more" in copied.ok("collections", "delete", "more", "--yes").out
     assert set(copied.ok("collections", "list", "--json").json) == {"ward"}

@@ -50,8 +50,8 @@ def test_the_help_that_is_named_is_that_commands(localmed: Localmed, arguments: 
 
 
 def test_a_mistyped_command_is_told_the_one_it_is_spelt_like(localmed: Localmed) -> None:
-    assert "Did you mean 'ask'?" in localmed("askk").failed(2)
-    assert "Did you mean 'mcq'?" in localmed("eval", "mqc").failed(2)
+    assert "Did you mean ask?" in localmed("askk").failed(2)
+    assert "Did you mean mcq?" in localmed("eval", "mqc").failed(2)
 
 
 @pytest.mark.parametrize("arguments", [("ask", "x"), ("documents",), ("documents", "remove", "abcdef", "--yes")])
@@ -144,7 +144,7 @@ def test_traceback_only_with_debug(tmp_path: Path) -> None:
 def test_a_database_that_cannot_be_opened(copied: Localmed) -> None:
     (copied.data / "site.sqlite").unlink(missing_ok=True)
     (copied.data / "site.sqlite").mkdir()
-    assert phrase("library.unwritable.remedy") in copied("documents", "quarantine").failed(5)
+    assert phrase("library.unwritable") in copied("documents", "quarantine").failed(5)
 
 
 def test_an_unexpected_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -323,7 +323,7 @@ def test_what_is_missing_or_no_file_is_said(copied: Localmed, tmp_path: Path) ->
 
 def test_a_question_without_words_is_a_usage_error(copied: Localmed) -> None:
     for command in ("ask", "search", "plan", "ebm", "departments"):
-        assert phrase("workflow.no_words.what") in copied(command, "").failed(2)
+        assert phrase("workflow.no_words") in copied(command, "").failed(2)
 
 
 @pytest.mark.parametrize(
@@ -359,4 +359,4 @@ def test_usage_is_said_in_chinese(
 
 def test_standard_input_is_read_once(tmp_path: Path) -> None:
     refused = Localmed(tmp_path / "data")("ebm", "-", "--patient", "-", stdin="Is metformin safe?\n").failed(2)
-    assert phrase("cli.stdin_twice.what") in refused
+    assert phrase("cli.stdin_twice") in refused

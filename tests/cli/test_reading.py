@@ -203,7 +203,7 @@ def test_show_draws_a_text_without_pages(localmed: Localmed, tmp_path: Path) -> 
 def test_show_another_page_than_the_passage_is_on(localmed: Localmed, tmp_path: Path) -> None:
     passage = _passage_of(localmed, "vancomycin loading dose")
     error = localmed("show", passage, "--image", str(tmp_path / "a.png"), "--page", "7").failed(2)
-    assert "It is on: 2" in error
+    assert "but on 2" in error
     assert not (tmp_path / "a.png").exists()
 
 

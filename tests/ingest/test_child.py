@@ -86,7 +86,7 @@ def ended(pid: int, seconds: float = 5.0) -> bool:
         ("leave", InputError, "exit code 7", {}),
         ("raise", InputError, "LookupError", {}),
         ("dial", InputError, "PermissionError", {}),
-        ("lie", InputError, phrase("import.no_record.what"), {}),
+        ("lie", InputError, phrase("import.no_record"), {}),
     ],
 )
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_pages_read_by_ocr_have_time_of_their_own_and_are_no_more_than_a_file_ma
     assert isinstance(error, LimitExceeded)
     _, error = attempt(parser, file, "ocr", dataclasses.replace(bounds, pages=1))
     assert isinstance(error, InputError)
-    assert phrase("import.no_record.what") in error.what
+    assert phrase("import.no_record") in error.what
 
 
 def test_the_time_allowed_is_for_the_whole_file(parser: Parser, file: Path) -> None:
@@ -205,7 +205,7 @@ def test_faults_and_records_are_bounded(parser: Parser, file: Path) -> None:
         "line 2",
         "the whole file",
     ]
-    assert words(items[-1]) == ("the whole file", "7 more refused parts are not listed (read.faults)")
+    assert words(items[-1]) == ("the whole file", "more refused parts, not listed: 7 (read.faults)")
     items, error = attempt(parser, file, "nothing", dataclasses.replace(SMALL, records=5), good=9)
     assert len(items) == 5
     assert isinstance(error, LimitExceeded)

@@ -223,7 +223,7 @@ def test_bad_rows_of_umls(tmp_path: Path) -> None:
 
 
 def test_another_table_of_umls_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=pattern("graph.umls.what")):
+    with pytest.raises(InputError, match=pattern("graph.umls")):
         parts("umls", written(tmp_path, "C0000001|T047|B2.2.1.2.1|Disease or Syndrome|AT1||\n"))
 
 

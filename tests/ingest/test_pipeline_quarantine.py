@@ -162,7 +162,7 @@ def test_a_file_that_was_being_written_is_read_by_the_next_import(
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(originals, "_pieces", while_it_is_written)
         import_into(settings, corpus)
-    assert phrase("library.source_changed.what") in words(quarantine(settings)[0].reason)
+    assert phrase("library.source_changed") in words(quarantine(settings)[0].reason)
     import_into(settings, corpus)
     assert (set(documents(settings)), quarantine(settings)) == ({"a.txt"}, [])
 
@@ -183,7 +183,7 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one() -> None:
         (Path(name) / "closed").chmod(0)
         os.seteuid(65534)
         try:
-            with pytest.raises(UsageError, match=r"cannot be listed \(permission denied\)"):
+            with pytest.raises(UsageError, match=r"cannot be read \(permission denied\)"):
                 sources.find([Path(name)])
         finally:
             os.seteuid(0)

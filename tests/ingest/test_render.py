@@ -70,7 +70,7 @@ def test_the_picture_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_page_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no page 7"):
+    with pytest.raises(InputError, match="no page 7"):
         render_page(make.two_columns(tmp_path / "page.pdf"), 7, [], tmp_path / "out.png")
     assert not (tmp_path / "out.png").exists()
 

@@ -164,7 +164,7 @@ def test_a_sample_leaves_the_programs_own_chance_alone(doses: Settings) -> None:
 def test_a_damaged_file_is_not_built_upon(doses: Settings, corpus: Path) -> None:
     flip(next(path for path in stored(doses) if path.suffix == ".store"), 40, 2)
     write(corpus, {"new.txt": "Text."})
-    with pytest.raises(LocalmedError, match=pattern("generation.no_base.what")):
+    with pytest.raises(LocalmedError, match=pattern("generation.damaged.what")):
         import_into(doses, corpus)
     assert generations.numbers(doses.data) == [1]
 

@@ -48,7 +48,7 @@ def test_a_server_comes_before_a_file(registry: Registry) -> None:
     ("settings", "problem"),
     [
         (ChatSettings(server="http://127.0.0.1:9", server_model="m"), "not listed"),
-        (ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9"), "server_model is not"),
+        (ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9"), "set chat.server_model"),
     ],
 )
 def test_a_server_that_is_not_set_up(registry: Registry, settings: ChatSettings, problem: str) -> None:

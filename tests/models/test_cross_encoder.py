@@ -100,7 +100,7 @@ def test_a_classifier_of_random_numbers_is_an_error(folder: Path, tmp_path: Path
     """An encoder's weights under a classifier's settings: the library would make the classifier up."""
     copied = shutil.copytree(folder, tmp_path / "bge-reranker-v2-m3")
     shutil.copy(make_bge_m3(tmp_path / "bge-m3") / "model.safetensors", copied / "model.safetensors")
-    with pytest.raises(ModelError, match=r"4 of its tensors are missing.*classifier"):
+    with pytest.raises(ModelError, match=r"of another shape: 4, .*classifier"):
         CrossEncoder(lying(copied)).score(QUESTION, PASSAGES)
 
 

@@ -85,7 +85,7 @@ def test_a_full_queue_is_429_and_search_still_answers(narrow: Clients) -> None:
     reader.http.app.state.queue.enter("reader")  # type: ignore[attr-defined]
     reply = reader.form("/ask", question=QUESTION)
     assert (reply.status_code, reply.headers["retry-after"]) == (429, "2")
-    assert "Ask again in about 2 s" in reply.text
+    assert "ask again in about 2 s" in reply.text
     assert "4 g in 24 hours" in reader.form("/search", question="paracetamol").text
 
 

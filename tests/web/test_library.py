@@ -310,7 +310,7 @@ def test_many_documents_are_set_in_the_list_and_one_on_its_page(copied_clients: 
     assert reply.text.count(" checked") == 2
     librarian.ended(librarian.http.post("/library/documents/set", data=sent | {"review_by": ""}))
     assert {lookups.document(session, one).governance.owner for one in chosen} == {"Dr Lin"}
-    assert "2 documents" in librarian.form("/library/documents", title="icu").text
+    assert "documents: 2" in librarian.form("/library/documents", title="icu").text
     assert librarian.form("/library/documents/set", owner="Dr Wu").status_code == 400, "none was chosen"
     librarian.form(f"/library/documents/{chosen[0]}/govern", title="Septic shock", tags="icu, night")
     document = lookups.document(session, chosen[0])
@@ -322,7 +322,7 @@ def test_a_form_that_cannot_be_taken_keeps_what_was_typed(copied_clients: Client
     wrong = librarian.form("/library/collections", name="notes", title="Night notes", priority="many", groups="icu")
     assert wrong.status_code == 400
     assert all(f'value="{typed}"' in wrong.text for typed in ("notes", "Night notes", "many", "icu"))
-    assert phrase("web.collections.priority_wrong.what") in wrong.text
+    assert phrase("web.collections.priority_wrong") in wrong.text
     wrong = librarian.form("/library/collections", name="notes", priority="1", groups="a/b")
     assert (wrong.status_code, 'value="a/b"' in wrong.text) == (400, True)
     wrong = librarian.form("/library/collections/ward", title="Wards 1 to 4", priority="-1")

@@ -85,7 +85,7 @@ def test_the_log_is_filtered_and_names_documents_by_their_titles(copied_clients:
     asked = safety.get("/safety?action=ask").text
     assert said("web.safety.outcome_sections") in asked
     assert "Sepsis: the first hour" in asked
-    assert "0 statements" not in asked
+    assert "Statements: 0" not in asked
     assert "<td>Stopped</td>" not in asked
     assert "<td>Stopped</td>" not in safety.get("/safety?day=2001-01-01").text
 

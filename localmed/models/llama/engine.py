@@ -80,7 +80,7 @@ def sampler(api: Any, vocabulary: Any, size: int, grammar: str, temperature: flo
         if grammar:
             constraint = api.llama_sampler_init_grammar(vocabulary, grammar.encode(), b"root")
             if not constraint:
-                raise ModelError("chat.grammar_refused")
+                raise ModelError("chat.grammar")
         if temperature > 0:
             api.llama_sampler_chain_add(draw, api.llama_sampler_init_temp(temperature))
             api.llama_sampler_chain_add(draw, api.llama_sampler_init_dist(seed))
@@ -305,7 +305,7 @@ class Engine:
         batch.n_seq_id[0], batch.seq_id[0][0], batch.logits[0] = 1, 0, 1
         outcome = self._api.llama_decode(self._context, batch)
         if outcome:
-            raise ModelError("chat.continue", outcome=outcome)
+            raise ModelError("chat.read", outcome=outcome)
 
     def sampler(self, grammar: str, temperature: float, seed: int) -> AbstractContextManager[Sampler]:
         """What takes the tokens of a reply; see ``sampler``."""

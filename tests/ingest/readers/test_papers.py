@@ -49,7 +49,7 @@ def test_omim_golden() -> None:
     assert (first.key, first.title) == ("999001", "DEMONSTRATION KIDNEY SYNDROME; DKIS")
     assert first.identifiers == ("mim:999001",)
     assert (first.edition, first.language) == ("2010-01-12", "en")
-    assert words(first.notes) == ("2 segments under 100 characters were dropped",)
+    assert words(first.notes) == ("segments under 100 characters dropped: 2",)
     assert [(block.kind, block.level) for block in first.blocks] == [
         ("heading", 1),
         ("paragraph", 0),
@@ -79,7 +79,7 @@ def test_omim_from_the_interface() -> None:
         "Clinical Features",
     ]
     assert sum(block.kind == "paragraph" for block in record.blocks) == 3  # a single line break ends one too
-    assert words(record.notes) == ("2 segments under 100 characters were dropped",)
+    assert words(record.notes) == ("segments under 100 characters dropped: 2",)
     assert [fault.reason.code for fault in faults] == ["reader.omim_moved", "reader.omim_empty"]
 
 
@@ -195,7 +195,7 @@ def test_omim_drops_99_characters_and_keeps_100(tmp_path: Path) -> None:
     text = "\n".join(["x" * 99, "y" * 100])
     (record,), _ = read("omim", written(tmp_path / "omim.txt", omim("999001", text) + "*THEEND*\n"))
     assert texts(record) == ["y" * 100]
-    assert words(record.notes) == ("1 segment under 100 characters was dropped",)
+    assert words(record.notes) == ("segments under 100 characters dropped: 1",)
 
 
 @pytest.mark.parametrize("content", ["", "# gene map\n1\t2\n", '{"omim": {}}', "[1, 2]"])

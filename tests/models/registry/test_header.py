@@ -133,7 +133,7 @@ def test_every_truncation_is_told() -> None:
 
 def test_a_long_header_ends_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(header, "HEADER_BYTES", 200)
-    with pytest.raises(InputError, match=pattern("model.header_cut.what")):
+    with pytest.raises(InputError, match=pattern("model.header_cut")):
         read(files.gguf())
 
 
@@ -219,7 +219,7 @@ def test_a_child_that_hangs_is_ended(tmp_path: Path) -> None:
      "print('[' * 99999)", "print('[\"error\", \"x\"]')", ""],
 )  # fmt: skip
 def test_what_a_child_sends_is_not_believed(tmp_path: Path, script: str) -> None:
-    with pytest.raises(InputError, match=pattern("model.header_crash.what")):
+    with pytest.raises(InputError, match=pattern("model.header_crash")):
         inspect(make(tmp_path / "a.gguf", files.gguf()), (sys.executable, "-c", script))
 
 

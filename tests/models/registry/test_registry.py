@@ -151,7 +151,7 @@ def test_what_is_no_file_is_refused(registry: Registry, tmp_path: Path, monkeypa
     with pytest.raises(InputError, match="not a regular file"):
         registry.add(tmp_path / "pipe", "x", role="chat")
     (tmp_path / "none").mkdir()
-    with pytest.raises(InputError, match=pattern("model.no_files.what")):
+    with pytest.raises(InputError, match=pattern("model.no_files")):
         registry.add(tmp_path / "none", "x", role="chat")
     monkeypatch.setattr(module, "MOST_FILES", 2)
     with pytest.raises(LimitExceeded, match="more than 2"):
@@ -209,7 +209,7 @@ def test_a_file_that_grows_while_it_is_copied(registry: Registry, tiny: Path) ->
         with tiny.open("ab") as stream:
             stream.write(b"more")
 
-    with pytest.raises(InputError, match=pattern("model.file_changed.what")):
+    with pytest.raises(InputError, match=pattern("model.file_changed")):
         registry.add(tiny, "x", progress=grow)
     assert not leftovers(registry)
 
