@@ -98,8 +98,6 @@ def test_what_is_refused(
     [
         (f"{SECRET}\n", "q1 0 sepsis 1\n", "question 1 has no text"),
         ("", "q1 0 sepsis 1\n", "contains 0 questions"),
-        ("q1\tx\n", "q1 0 sepsis 1\nq2 0 sepsis 1\n", "lines that judge questions not in"),
-        ("q1\tx\nq2\ty\n", "q1 0 sepsis 1\nq2 0 sepsis 0\n", "1 of 2 questions have a relevant document"),
     ],
 )
 def test_bad_files(localmed: Localmed, tmp_path: Path, queries: str, qrels: str, problem: str) -> None:

@@ -67,10 +67,7 @@ def test_nobody_is_led_to_another_site(client: Clients, path: str) -> None:
 
 def test_a_page_that_is_not_there(client: Clients) -> None:
     reply = client().get("/nowhere")
-    assert (
-        reply.status_code,
-        said("web.error.no_page") in reply.text,
-    ) == (404, True)
+    assert (reply.status_code, said("web.error.no_page") in reply.text) == (404, True)
     error = client().get("/nowhere", headers={"accept": "application/json"}).json()["error"]
     assert error["code"] == "web.error.no_page"
 
