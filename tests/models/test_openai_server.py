@@ -357,8 +357,8 @@ def test_the_servers_of_the_settings_file(tmp_path: Path) -> None:
 # --- servers that answer wrongly, slowly or not at all ---------------------------------------------------------------
 
 WRONG: dict[str, tuple[Handle, str]] = {
-    "no JSON": (lambda handler, _: handler.say(f"{SECRET} <html>".encode()), phrase("chat.server_completion")),
-    "a list": (lambda handler, _: handler.answer([SECRET]), phrase("chat.server_completion")),
+    "no JSON": (lambda handler, _: handler.say(f"{SECRET} <html>".encode()), phrase("chat.server_no_object")),
+    "a list": (lambda handler, _: handler.answer([SECRET]), phrase("chat.server_no_object")),
     "no completion": (lambda handler, _: handler.answer({"choices": []}), phrase("chat.server_completion")),
     "no text": (with_text(None), "gave no reply"),
     "a filter": (with_text(SECRET, "content_filter"), "gave no reply"),

@@ -76,7 +76,7 @@ def test_html_never_loses_what_is_nested_deeply(tmp_path: Path) -> None:
     with pytest.raises((InputError, RecursionError)):  # the child tells of the latter in words of its own
         read(path)
     path.write_text("<html><script>document.write('x')</script></html>")
-    with pytest.raises(InputError, match=pattern("reader.no_text")):
+    with pytest.raises(InputError, match="contains no text"):
         read(path)
 
 

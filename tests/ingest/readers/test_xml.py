@@ -99,7 +99,7 @@ def test_articles_without_abstract_and_in_other_languages() -> None:
 def test_pubmed_faults() -> None:
     faults = [item for item in pubmed.read(PUBMED, FieldMapping()) if isinstance(item, Fault)]
     assert [words(fault.where) for fault in faults] == ["article 5", "PMID 90000001", "DeleteCitation"]
-    assert "2 records" in words(faults[2].reason)
+    assert "PubMed: 2;" in words(faults[2].reason)
 
 
 def test_pubmed_gzipped_and_cut_off(tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_a_table_that_lies_on_its_side_below_upright_text_is_read_as_a_table(tmp
 
 def test_pages_without_text_are_named(tmp_path: Path) -> None:
     record = read_one(make.scan(tmp_path / "mixed.pdf", text_pages=1, scanned=3))
-    assert words(record.notes) == ("pages 2-4: no text layer (a scan?), needs OCR",)
+    assert words(record.notes) == ("page 2-4: no text layer (a scan?), needs OCR",)
     assert record.pages == 4
 
 
