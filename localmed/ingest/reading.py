@@ -282,7 +282,7 @@ def read(content: Content, source: Source, context: Context) -> Reading:
             first, others = reading.faults[0], len(reading.faults) - 1
             if others:
                 raise InputError("import.all_refused_more", name=name, first=first.message, count=others)
-            raise InputError("graph.no_terms_because", name=name, first=first.message)
+            raise InputError("import.all_refused", name=name, first=first.message)
         raise InputError("import.no_document", name=name)
     return reading
 
