@@ -37,7 +37,7 @@ HEAVY = {name: rooms for rooms, names in ROOMS.items() for name in names.split()
 AT_START = {"tantivy", "fastapi", "starlette", "pymupdf"}  # imported at the top of a module; all others in functions
 VALUES = ("domain",)  # these need the standard library only
 MAKERS = {"message": 0, "say": 0, "text": 0, "confirm": 0, "ok": 1, "warning": 1, "problem": 1}  # where the code stands
-NOT_PARAMETERS = {"err", "colour", "bold", "count"}
+NOT_PARAMETERS = {"err", "colour", "bold"}
 UNLEASED = {"current", "path_of"}  # of ``library.generations``: a folder that a prune may remove while it is read
 HOLDERS = {"library/generations.py", "library/pruning.py"}  # they make the leases, or hold the writer lock
 # What is decided is a class or an enumeration. Still decided by the code of a note: what a replay leaves out, and pages
@@ -45,8 +45,8 @@ HOLDERS = {"library/generations.py", "library/pruning.py"}  # they make the leas
 BY_CODE = {"workflows/recording.py", "ingest/reading.py", "lab/review_sheets.py"}
 TYPES = {"bool", "int", "float", "str"}  # named in a message about a setting
 NOT_USED_BY_NAME = {"literal"}  # words of an older version, shown as they are
-ENDS = ("", ".what", ".remedy", ".command")  # a remedy that names a command is a ``.command``: pages show another text
-COMMAND = re.compile(r"(?<![a-z])localmed (?!serve\b)[a-z]|(?<![a-z-])--[a-z]|pip install|[Ii]nstall localmed")
+ENDS = ("", ".what", ".command")  # an error that names a command does so in ``.command``: pages show another text
+COMMAND = re.compile(r"(?:[:：] ?|`|[Rr]un )localmed (?!serve\b)[a-z]|pip install|[Ii]nstall localmed")
 
 
 class Source:
@@ -71,15 +71,15 @@ class Source:
         paths = (path for path in self.package.rglob("*.toml") if path.parent.name != "messages")
         return set(chain.from_iterable(re.findall(r"(?m)^[\w-]+|\w+", path.read_text("utf-8")) for path in paths))
 
-    def words(self, language: str) -> dict[str, Any]:
+    def words(self, language: str) -> dict[str, str]:
         """Every template of ``language`` by its code."""
         path = self.package / "messages" / f"{language}.toml"
         return dict(_flat("", tomllib.loads(path.read_text("utf-8"))))
 
 
-def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, entry in table.items():
-        if isinstance(entry, str) or "other" in entry:
+        if isinstance(entry, str):
             yield prefix + name, entry
         else:
             yield from _flat(f"{prefix}{name}.", entry)
@@ -142,11 +142,8 @@ def messages(source: Source) -> Iterator[str]:
     for code in sorted(english.keys() & chinese.keys()):
         if fields[code] != _fields(chinese, code):
             yield f"message {code}: the languages have different parameters"
-    for code, entry in chain(english.items(), chinese.items()):
-        if code.endswith(".remedy") and COMMAND.search(str(entry)):
-            yield f"message {code}: names a command; call it {code.removesuffix('.remedy')}.command"
     used = set(re.findall(r'"([a-z_.]+)"', source.templates))
-    used |= {one.removeprefix("@") for one in english.values() if isinstance(one, str) and one.startswith("@")}
+    used |= {one.removeprefix("@") for one in english.values() if one.startswith("@")}
     begun = set(re.findall(r'"([a-z_.]+\.)" ~', source.templates))
     open_ends: set[str] = set()  # f"record.{kind}_{entry}" uses every code under "record."
     for node in chain.from_iterable(map(ast.walk, source.modules.values())):
@@ -161,7 +158,7 @@ def messages(source: Source) -> Iterator[str]:
     prefixes = sorted((one for one in begun if "." in one), key=len, reverse=True)
     rests = {re.sub(r"\W", "_", one) for one in used | source.data_words | set(errno.errorcode.values()) | TYPES}
     for code in sorted(english.keys() - NOT_USED_BY_NAME):
-        plain = re.sub(r"\.(what|remedy|command)$", "", code)
+        plain = re.sub(r"\.(what|command)$", "", code)
         rest = next((plain.removeprefix(one) for one in prefixes if plain.startswith(one)), "")
         rest = re.sub(r"\W", "_", re.sub(r"_\d$", "", rest))
         sayable = rest in rests or plain.startswith(tuple(one for one in open_ends if "." in one))
@@ -169,25 +166,24 @@ def messages(source: Source) -> Iterator[str]:
             yield f"message {code}: used nowhere"
     shown = set(re.findall(r'text\("([a-z_.]+)"[,)]', source.templates))
     yield from (f"a template: {code} has no words" for code in sorted(shown) if code not in english)
-    for place, code, given in _made(source):
+    for place, code, given, raised in _made(source):
         known = [f"{code}{end}" for end in ENDS if f"{code}{end}" in english]
         if not known:
             yield f"{place}: {code} has no words"
+        elif raised and any(COMMAND.search(words[known[0]]) for words in (english, chinese)):
+            yield f"message {known[0]}: names a command; do so in {code}.command"
         elif given is not None and given != set().union(*(fields[one] for one in known)):
             yield f"{place}: {code} is given {sorted(given)}, which is not what its words take"
 
 
-def _fields(words: Mapping[str, Any], code: str) -> set[str]:
+def _fields(words: Mapping[str, str], code: str) -> set[str]:
     entry = words[code]
-    if isinstance(entry, str):
-        entry = {"other": words.get(entry.removeprefix("@"), "") if entry.startswith("@") else entry}
-    forms = list(entry.values()) if isinstance(entry, dict) else [entry]
-    names = (field for form in forms if isinstance(form, str) for _, field, _, _ in string.Formatter().parse(form))
-    return {re.split(r"[.\[]", name)[0] for name in names if name} - NOT_PARAMETERS
+    entry = words.get(entry.removeprefix("@"), "") if entry.startswith("@") else entry
+    return {re.split(r"[.\[]", name)[0] for _, name, _, _ in string.Formatter().parse(entry) if name} - NOT_PARAMETERS
 
 
-def _made(source: Source) -> Iterator[tuple[str, str, set[str] | None]]:
-    """Messages made from a written code: (place, code, parameters; None if not all of them are written)."""
+def _made(source: Source) -> Iterator[tuple[str, str, set[str] | None, bool]]:
+    """Messages made from a written code: (place, code, parameters, error); no parameters if not all are written."""
     errors = {node.name for node in source.modules["domain/errors.py"].body if isinstance(node, ast.ClassDef)}
     for path, tree in source.modules.items():
         for node in ast.walk(tree):
@@ -201,7 +197,7 @@ def _made(source: Source) -> Iterator[tuple[str, str, set[str] | None]]:
                         continue
                     if function in errors or re.fullmatch(r"[a-z_]+(\.\w+)+", one.value):
                         whole = all(keyword.arg for keyword in node.keywords)
-                        yield f"localmed/{path}:{node.lineno}", one.value, given if whole else None
+                        yield f"localmed/{path}:{node.lineno}", one.value, given if whole else None, function in errors
 
 
 def outcomes(source: Source) -> Iterator[str]:

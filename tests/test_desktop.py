@@ -62,7 +62,7 @@ def test_without_a_window_of_its_own_the_systems_browser_is_led_to_a_server(tmp_
         assert desktop.answers(url)
         second = subprocess.run(command, capture_output=True, timeout=300, env=environment(), check=False)
         assert second.returncode == 4
-        assert phrase("desktop.open.what") in second.stderr.decode()
+        assert phrase("desktop.open") in second.stderr.decode()
     finally:
         os.kill(opened.pid, signal.SIGINT)
         opened.communicate(timeout=300)

@@ -24,10 +24,10 @@ def words(value: Any) -> Any:
     return value
 
 
-def phrase(code: str, language: str = "en", count: int = 2) -> str:
+def phrase(code: str, language: str = "en") -> str:
     """The longest part of the words of ``code`` that holds no parameter, to look for in what is shown."""
-    template = catalogue(language)[code]
-    text = template if isinstance(template, str) else template["one" if count == 1 and "one" in template else "other"]
+    texts = catalogue(language)
+    text = texts[next(one for one in (code, f"{code}.what", code.removesuffix(".what")) if one in texts)]
     return max((part for part, *_ in Formatter().parse(text)), key=len).strip()
 
 

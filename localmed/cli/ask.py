@@ -273,7 +273,7 @@ def read_record(name: str | Path) -> PatientRecord:
     """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` for what is none."""
     from localmed.ingest import records
 
-    return records.read(bytes_of(name, records.RECORD_BYTES, "record.unreadable"))
+    return records.read(bytes_of(name, records.RECORD_BYTES))
 
 
 @click.command("explain")
@@ -302,7 +302,7 @@ def explain(
     from localmed.workflows.explain import ExplainInput
 
     known, released_by = read_record(patient) if patient else None, " ".join(released_by.split())
-    text = orders.text_of(bytes_of(order, orders.LARGEST, "explain.unreadable"))
+    text = orders.text_of(bytes_of(order, orders.LARGEST))
     if leaflet and not released_by:
         raise UsageError("explain.released_by")
     if leaflet:
@@ -348,7 +348,7 @@ def verify(ctx: click.Context, /, file: str, question: str, options: Options) ->
     """
     from localmed.answering import answer_file
 
-    data = bytes_of(file, answer_file.TEXT_BYTES, "verify.unreadable")
+    data = bytes_of(file, answer_file.TEXT_BYTES)
     submitted = answer_file.read(data, question)
     give(run(ctx, lambda session, hooks: session.verify(submitted, hooks), options), options.as_json)
 
@@ -368,7 +368,7 @@ def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     try:
         text = contents(file, LARGEST).decode()
     except UnicodeDecodeError:
-        raise InputError("replay.no_text", file=str(file)) from None
+        raise InputError("recording.none") from None
     answer, same = session.replay(text)
     if not same:  # it is not shown: somebody may have altered what a source or a model said in it
         raise InputError("replay.differs")

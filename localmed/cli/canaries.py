@@ -51,7 +51,7 @@ def command(session: Session, as_json: bool = False) -> int:
 def accept(session: Session, names: tuple[str, ...], reason: str) -> None:
     """Let changes lose the canary questions NAMES. Then repeat the blocked change."""
     canary_gate.accept(session, names, reason)
-    say("canary.accepted", count=len(names), ids=names)
+    say("canary.accepted", ids=names)
 
 
 @command.command("watch")
@@ -60,7 +60,7 @@ def accept(session: Session, names: tuple[str, ...], reason: str) -> None:
 def watch(session: Session, names: tuple[str, ...]) -> None:
     """Undo accept: changes must pass the canary questions NAMES again."""
     canary_gate.watch_again(session, names)
-    say("canary.watched", count=len(names), ids=names)
+    say("canary.watched", ids=names)
 
 
 LEAST = 20  # questions of each kind; of fewer a limit would be the chance of one or two

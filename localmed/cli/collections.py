@@ -168,7 +168,7 @@ def update(session: Session, name: str | None, everything: bool, retry: bool, as
     mounted, nothing changes.
     """
     if bool(name) == everything:
-        raise UsageError("collections.name_and_all" if name else "collections.none_named")
+        raise UsageError("collections.none_named")
     if name:
         with work_shown(not as_json) as hooks:
             report = importing.update(session, name, retry, hooks)

@@ -134,7 +134,7 @@ def remove(session: Session, documents: tuple[str, ...], collection: str, everyt
     say("documents.removed", count=len(chosen))
     say("generation.served", number=number)
     if any(Path(document.source).exists() for document in chosen):
-        say("documents.files_stay", count=len(chosen))
+        say("documents.files_stay")
 
 
 @command.command("supersede")

@@ -49,7 +49,7 @@ def page(name: str, values: Mapping[str, Any]) -> str:
     rows: list[tuple[object, ...]]
     if name == "index":
         names = ["part", "state"]
-        rows = [(text(f"evidence.part_{part}"), text("evidence.here" if there else f"evidence.from_{part}"))
+        rows = [(text(f"evidence.part_{part}"), text("cli.yes" if there else "cli.no"))
                 for part, there in values.items()]  # fmt: skip
         outcome = text("evidence.outcome", count=sum(values.values()), parts=len(values))
         paragraphs = [text("evidence.verify")]

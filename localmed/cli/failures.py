@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from localmed.cli.common import echo
-from localmed.cli.speaking import error_line, language, text
+from localmed.cli.speaking import error_line, text
 from localmed.domain.errors import LocalmedError, details
 from localmed.presentation.neutral import one_line
 
@@ -53,43 +53,36 @@ def _fail(line: str, code: int) -> NoReturn:
 
 
 def _usage(error: click.ClickException, called: str) -> str:
-    """One line on a command that cannot be taken as it is; a question typed in a command's place is not repeated."""
+    """One line, in our words, on a command that cannot be taken as it is; what was typed in a wrong place, perhaps a
+    question, is not repeated.
+    """
     context = error.ctx if isinstance(error, click.UsageError) else None
     where = context.command_path if context else called
     name = getattr(error, "command_name", getattr(error, "option_name", ""))
     if isinstance(name, str) and not _PLAIN.fullmatch(name):
         return text("cli.no_command")
-    problem = " ".join(error.format_message().split()).rstrip(".")
-    if language() == "en":  # which click speaks
-        end = "" if problem.endswith("?") else "."
-        return text("cli.usage", where=where, problem=f"{problem[:1].lower()}{problem[1:]}{end}")
-    return _usage_words(error, context, where)
-
-
-def _usage_words(error: click.ClickException, context: click.Context | None, where: str) -> str:
-    """What click says, in the reader's language."""
     parameter = getattr(error, "param", None)
     hint = getattr(error, "param_hint", None) or (parameter.get_error_hint(context) if parameter else "")
-    name = hint if isinstance(hint, str) else " / ".join(hint)
+    hint = hint if isinstance(hint, str) else " / ".join(hint)
     if isinstance(error, click.NoSuchOption):
         return text("cli.usage_no_option", where=where, name=error.option_name)
     if isinstance(error, click.exceptions.NoSuchCommand):
         code = "cli.usage_no_command_near" if error.possibilities else "cli.usage_no_command"
         return text(code, where=where, name=error.command_name, near=tuple(error.possibilities or ()))
     if isinstance(error, click.MissingParameter):
-        return text("cli.usage_missing", where=where, name=name)
+        return text("cli.usage_missing", where=where, name=hint)
     if isinstance(error, click.BadParameter):
         kind = parameter.type if parameter else None
         if isinstance(kind, click.IntRange | click.FloatRange):
             least, most = ("-" if bound is None else f"{bound:g}" for bound in (kind.min, kind.max))
-            return text("cli.usage_range", where=where, name=name, least=least, most=most)
+            return text("cli.usage_range", where=where, name=hint, least=least, most=most)
         if isinstance(kind, click.Choice):
-            return text("cli.usage_choice", where=where, name=name, choices=tuple(map(str, kind.choices)))
+            return text("cli.usage_choice", where=where, name=hint, choices=tuple(map(str, kind.choices)))
         if isinstance(kind, click.Path):
-            return text("cli.usage_path", where=where, name=name)
+            return text("cli.usage_path", where=where, name=hint)
         if isinstance(kind, click.types.IntParamType | click.types.FloatParamType):
-            return text("cli.usage_number", where=where, name=name)
-        return text("cli.usage_bad", where=where, name=name, problem=error.message.rstrip("."))
+            return text("cli.usage_number", where=where, name=hint)
+        return text("cli.usage_bad", where=where, name=hint, problem=error.message.rstrip("."))
     return text("cli.usage_words", where=where)
 
 

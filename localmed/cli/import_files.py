@@ -74,7 +74,7 @@ def command(
     """
     by_ray = engine == "ray"
     if report and not dry_run:
-        raise click.BadParameter(text("cli.report_needs_dry_run"))
+        raise UsageError("cli.report_needs_dry_run")
     if (ray_address or ray_workers) and not by_ray:
         raise UsageError("import.ray_only")
     if ray_address and ray_workers:

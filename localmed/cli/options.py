@@ -54,17 +54,17 @@ def stdin_lines(data: bytes) -> list[str]:
     return [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
 
 
-def bytes_of(path: str | Path, most: int, unreadable: str) -> bytes:
+def bytes_of(path: str | Path, most: int) -> bytes:
     """At most one byte more than ``most`` of a patient's file or (``-``) of standard input.
 
-    ``unreadable`` is the error's code; it names no file, since the name may be the patient's.
+    The error names no file, since the name may be the patient's.
     """
     if str(path) == "-":
         return standard_input(most + 1)
     try:
         return first_bytes(Path(path), most + 1)
     except OSError as error:
-        raise InputError(unreadable, reason=reason(error)) from None
+        raise InputError("verify.unreadable", reason=reason(error)) from None
 
 
 def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from localmed.cli.later import history, lookups
 from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import say, text, words
 from localmed.domain import Evidence, Passage, Status
-from localmed.domain.errors import InputError
+from localmed.domain.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from localmed.site.session import Session
@@ -90,12 +90,12 @@ def _on(passage: Passage, page: int) -> str:
 
 
 def _span(span: str | None, passage: Passage) -> tuple[int, int] | None:
-    """``"12-80"`` as numbers; raise ``click.BadParameter`` for anything else, and for what is not in the passage."""
+    """``"12-80"`` as numbers; raise ``UsageError`` for anything else, and for what is not in the passage."""
     if span is None:
         return None
     start, _, end = span.partition("-")
     if not (start.isdecimal() and end.isdecimal() and len(span) < LONGEST_SPAN and int(start) < int(end)):
-        raise click.BadParameter(text("cli.span"))
+        raise UsageError("cli.span")
     if int(end) > len(passage.text):
-        raise click.BadParameter(text("cli.span_beyond", characters=len(passage.text)))
+        raise UsageError("cli.span_beyond", characters=len(passage.text))
     return int(start), int(end)

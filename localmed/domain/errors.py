@@ -23,10 +23,10 @@ _KNOWN_REASONS = frozenset({  # those of the system that have words of ours
 
 
 class LocalmedError(Exception):
-    """Base of the tree. ``message`` names an entry of the catalogue: ``what`` happened, and often what to do about it.
+    """Base of the tree. ``message`` names an entry of the catalogue: what happened, and what to do about it.
 
-    ``what`` and ``remedy`` are English, for developers and logs; whoever shows an error renders ``messages`` in the
-    reader's language.
+    ``what`` and ``remedy`` (a command that helps, if there is one) are English, for developers and logs; whoever shows
+    an error renders ``messages`` in the reader's language.
     """
 
     exit_code = 1
@@ -38,7 +38,7 @@ class LocalmedError(Exception):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What happened, and what to do next where that can be said."""
+        """What happened, and what to do where that is a text of its own."""
         from localmed.messages import parts
 
         what, *remedy = parts(self.message)
@@ -57,7 +57,7 @@ class LocalmedError(Exception):
 
     @property
     def remedy(self) -> str:
-        """What to do next, in English; "" where that cannot be said."""
+        """What to do, in English; "" where ``what`` says it."""
         return self._english(1)
 
     def within(self, place: str) -> Self:

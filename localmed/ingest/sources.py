@@ -89,7 +89,7 @@ def find(
         if path.is_file():
             sources.setdefault(path, Source(path, "", path.is_symlink()))
         elif not path.is_dir():
-            raise InputError("source.neither" if path.exists() else "source.missing", path=str(path))
+            raise InputError("source.missing", path=str(path))
         else:
             for file in sorted(_walk(path)):
                 if problem := _unusable(file, path) or unwanted(file.name.lower(), suffixes, patterns):
@@ -170,7 +170,7 @@ def _hidden(name: str) -> bool:
 
 
 def _unreadable(error: OSError) -> NoReturn:
-    raise UsageError("source.unlistable", path=str(error.filename), reason=reason(error)) from None
+    raise UsageError("source.unseen", path=str(error.filename), reason=reason(error)) from None
 
 
 # --- what an import leaves as it is, though it has changed ------------------------------------------------------------

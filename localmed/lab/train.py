@@ -122,7 +122,7 @@ def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, .
             questions = sets.drawn(judged.questions, size, seed)
             judge = by_documents(judged.judgements)
         if session.site.chat is None:
-            raise ModelError("training.no_chat")
+            raise ModelError("site.no_chat")
         if named:
             questions, judge = _by_reader(session, workspace, named, size, seed)
         driver = Driver(workspace.services(SILENT))

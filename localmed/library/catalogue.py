@@ -158,7 +158,7 @@ class Catalogue:
         matches = self._documents("id >= ? AND id < ? LIMIT 2", (prefix, prefix + "g"))
         if len(matches) == 1:
             return matches[0]
-        raise UnknownName("documents.id_several" if matches else "documents.id_none")
+        raise UnknownName("documents.id_none")
 
     def by_ids(self, ids: Iterable[str]) -> dict[str, Document]:
         """Those of ``ids`` that exist."""

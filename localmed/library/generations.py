@@ -148,7 +148,7 @@ def read_manifest(generation: Path) -> Manifest:
     try:
         manifest = _parsed(files.own_bytes(generation / MANIFEST).decode())
     except (OSError, ValueError, KeyError, TypeError):
-        raise Damaged("generation.manifest", name=generation.name) from None
+        raise Damaged("generation.incomplete", name=generation.name) from None
     if manifest.format > FORMAT:
         raise Damaged("generation.newer", name=generation.name)
     return manifest
@@ -351,7 +351,7 @@ def start_build(data: Path) -> tuple[Path, int]:
         return building, 0
     problems = check(parent, whole=False)
     if problems:
-        raise Damaged("generation.no_base", name=parent.name, problem=problems[0])
+        raise Damaged("generation.damaged", name=parent.name, problem=problems[0])
     clone(parent, building)
     return building, int(parent.name)
 
@@ -389,7 +389,7 @@ def copy_checked(source: Path, name: str, destination: Path) -> None:
     """Copy a file of generation ``source``; raise ``Damaged`` if the copy is not what was published."""
     shutil.copyfile(source / name, destination)
     if sha256_of(destination) != read_manifest(source).files[name].sha256:
-        raise Damaged("generation.no_base", name=source.name, problem=message("file.changed", file=name))
+        raise Damaged("generation.damaged", name=source.name, problem=message("file.changed", file=name))
 
 
 _GATE: ContextVar[Callable[[Path], object]] = ContextVar("gate", default=lambda _: None)
@@ -499,14 +499,14 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
             sha256, look = intact.hashed(path)
             fresh = FileEntry(look[1], sha256)
             if parent and shared and fresh != entry:
-                raise Damaged("generation.no_base", name=parent.name, problem=message("file.changed", file=name))
+                raise Damaged("generation.damaged", name=parent.name, problem=message("file.changed", file=name))
             entry = fresh
         entries[name] = entry
         noted[name] = look
     intact.remember(building, noted)
     for name in sorted(known.keys() - entries.keys()):
         if parent and sha256_of(parent / name) != known[name].sha256:
-            raise Damaged("generation.no_base", name=parent.name, problem=message("file.changed", file=name))
+            raise Damaged("generation.damaged", name=parent.name, problem=message("file.changed", file=name))
     return entries
 
 

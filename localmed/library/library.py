@@ -192,7 +192,7 @@ class Library(AbstractContextManager["Library"]):
         long_enough = len(prefix) >= 6
         matches = [*self.lexical.with_prefix(prefix), *with_prefix(self.graph, prefix)] if long_enough else []
         if len(matches) != 1:
-            raise UnknownName("search.passage_several" if matches else "search.passage_none")
+            raise UnknownName("search.passage_none")
         return matches[0]
 
     def _readable(self, filters: SearchFilter) -> SearchFilter | None:

@@ -1,9 +1,8 @@
 """What localmed itself says, by code, in the reader's language: ``en.toml`` and ``zh.toml`` beside this file.
 
-A code is ``section.name``. Its words are one template of ``str.format``, or a table ``{one, other}`` chosen by the
-parameter ``count`` (Chinese has only ``other``), or for errors and checks a table of ``what`` and ``remedy``, each of
-which is a template or such a table; they are codes of their own, ``section.name.what`` and ``section.name.remedy``.
-A remedy that names a command or its option is called ``command`` instead: the window tells something else.
+A code is ``section.name``. Its words are one template of ``str.format``: numbers stand so that they need no plural, an
+error says what happened and what to do. Where that names a command or its option, which the window tells otherwise,
+there is a table of ``what`` and ``command``; they are codes of their own, ``section.name.what`` and ``.command``.
 A template ``@section.name`` is the words of that code: what many errors have in common is written once.
 Parameters that are messages are rendered in the same language; several are joined as that language lists things.
 
@@ -26,7 +25,6 @@ from localmed.domain import Message, Parameter
 
 LANGUAGES = ("en", "zh")
 FALLBACK = "en"  # for a reader of another language
-COUNT = "count"  # the parameter that chooses between one and other
 LISTING = {"en": ", ", "zh": "、"}  # things of one kind
 ASIDE = {"en": ", ", "zh": "，"}  # a name and what is known of it
 CLAUSES = {"en": "; ", "zh": "；"}  # what may hold commas itself
@@ -34,29 +32,31 @@ COLON = {"en": ": ", "zh": "："}  # a label and what it is of
 NOTHING = {"en": "none", "zh": "无"}  # an empty list
 BETWEEN = {"en": ". ", "zh": "。"}  # sentences
 REFERENCE = "@"
-WHAT, REMEDY, COMMAND = ".what", ".remedy", ".command"  # ends of codes: what happened, and what to do
+WHAT, COMMAND = ".what", ".command"  # ends of codes: what happened, and the command that helps
 _TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table begins; no entry begins a line so
-
-Template = str | Mapping[str, str]
 
 
 def render(message: Message, language: str) -> str:
     """The words of ``message`` in ``language`` (English for a language that there is none of)."""
     language = language if language in LANGUAGES else FALLBACK
-    template = _template(language, message.code) or _template(language, f"{message.code}{WHAT}")
+    codes = (
+        message.code,
+        f"{message.code}{WHAT}",
+        message.code.removesuffix(WHAT),
+    )  # the last: stored in older versions
+    template = next(filter(None, (_template(language, code) for code in codes)), None)
     values = {name: _value(parameter, language) for name, parameter in message.parameters}
     with suppress(LookupError, ValueError, TypeError):  # of another version: shown as it is
         if template is not None:
-            return _chosen(template, dict(message.parameters).get(COUNT)).format(**values)
+            return template.format(**values)
     return f"{message.code} {values}" if values else message.code
 
 
 def parts(message: Message) -> tuple[Message, ...]:
     """What happened and what to do, of an error or a check; ``message`` alone where the catalogue has it as one."""
-    codes = [f"{message.code}{part}" for part in (WHAT, REMEDY, COMMAND)]
-    if not known(codes[0]):
+    if not known(f"{message.code}{WHAT}"):
         return (message,)
-    return tuple(Message(code, message.parameters) for code in codes if known(code))
+    return tuple(Message(f"{message.code}{part}", message.parameters) for part in (WHAT, COMMAND))
 
 
 def joined(parts: Iterable[str], language: str, separator: Mapping[str, str] = LISTING) -> str:
@@ -74,29 +74,29 @@ def known(code: str) -> bool:
     return _template(FALLBACK, code) is not None
 
 
-def catalogue(language: str) -> Mapping[str, Template]:
+def catalogue(language: str) -> Mapping[str, str]:
     """Every template of ``language`` by its code."""
     templates = {code: template for name in _sections(language) for code, template in _section(language, name).items()}
     return {code: _words(language, template) for code, template in templates.items()}
 
 
-def _template(language: str, code: str) -> Template | None:
+def _template(language: str, code: str) -> str | None:
     """The words of ``code``; only its section is parsed: the whole file takes 30 ms, which every command would feel."""
     section, dot, _ = code.partition(".")
     template = _section(language, section if dot else "").get(code)
     return None if template is None else _words(language, template)
 
 
-def _words(language: str, template: Template) -> Template:
+def _words(language: str, template: str) -> str:
     """The template, or the one that it refers to."""
-    if not isinstance(template, str) or not template.startswith(REFERENCE):
+    if not template.startswith(REFERENCE):
         return template
     code = template.removeprefix(REFERENCE)
     return _section(language, code.partition(".")[0])[code]
 
 
 @cache
-def _section(language: str, name: str) -> Mapping[str, Template]:
+def _section(language: str, name: str) -> Mapping[str, str]:
     import tomllib
 
     return dict(_flat("", tomllib.loads(_sections(language).get(name, ""))))
@@ -113,21 +113,15 @@ def _sections(language: str) -> Mapping[str, str]:
     return sections
 
 
-def _flat(prefix: str, table: Mapping[str, Any]) -> list[tuple[str, Template]]:
-    rows: list[tuple[str, Template]] = []
+def _flat(prefix: str, table: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
     for name, entry in table.items():
         code = f"{prefix}{name}"
-        if isinstance(entry, str) or "other" in entry:
+        if isinstance(entry, str):
             rows.append((code, entry))
         else:
             rows.extend(_flat(f"{code}.", entry))
     return rows
-
-
-def _chosen(template: Template, count: Parameter | None) -> str:
-    if isinstance(template, str):
-        return template
-    return template.get("one", template["other"]) if count == 1 else template["other"]
 
 
 def _value(parameter: Parameter, language: str) -> Any:

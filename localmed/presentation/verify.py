@@ -85,11 +85,8 @@ def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
 
 def quality(part: EvidenceQualityPart, language: str) -> PartView:
     """What the evidence given with the answer is worth, and why."""
-    name = part.quality.value
-    title = message("verify.quality_of", quality=Message(f"verify.quality.{name}"))
-    return PartView(
-        words(title, language), (_row("verify.reason", Message(f"verify.quality_why.{name}"), language),)
-    )  # fmt: skip
+    quality = Message(f"verify.quality.{part.quality.value}")
+    return PartView(words(message("verify.quality_of", quality=quality), language), ())
 
 
 def studies(part: StudiesPart, language: str) -> PartView:

@@ -460,11 +460,11 @@ def whole_check(site: Site) -> Iterator[Check]:
     if last and last.faults:
         yield warning("whole check", "doctor.whole_check_faults", count=last.faults, **known)
     elif late:
-        yield warning("whole check", "doctor.whole_check_late" if last else "doctor.whole_check_never", **known)
+        yield warning("whole check", "doctor.whole_check_late", **known)
     elif last:
         yield ok("whole check", "doctor.whole_check", **known)
     else:
-        yield notice("whole check", "doctor.whole_check_none", **known)
+        yield notice("whole check", "doctor.whole_check_late", **known)
 
 
 def backups(site: Site) -> Iterator[Check]:

@@ -177,5 +177,5 @@ def _sum(out: Path, signer: Any) -> None:
 
 
 def missing(there: Mapping[str, bool]) -> list[Message]:
-    """Where each part comes from that is not there."""
-    return [message(f"evidence.from_{name}") for name, is_there in there.items() if not is_there]
+    """The parts that are not there, and where each comes from."""
+    return [message(f"evidence.part_{name}") for name, is_there in there.items() if not is_there]

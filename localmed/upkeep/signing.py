@@ -149,7 +149,7 @@ def names_in(folder: Path) -> list[str]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise InputError("pack.not_plain", name=name)
+            raise InputError("pack.malformed", name=name)
         if path.is_file():
             names.append(name)
     with as_errors():

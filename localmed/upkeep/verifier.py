@@ -223,7 +223,7 @@ def safe_path(name: str) -> str:
     """``name`` if it is a path below a folder and nothing else; raise ``Refused``."""
     hostile = "\\" in name or not name.isprintable() or len(name.encode()) > 1024
     if hostile or any(part in ("", ".", "..") or len(part.encode()) > 255 for part in name.split("/")):
-        raise Refused("pack.not_plain", name=name[:80])
+        raise Refused("pack.malformed", name=name[:80])
     return name
 
 
@@ -242,7 +242,7 @@ def _read(folder: Path, name: str) -> Iterator[bytes]:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
             opened = Path(f"/proc/self/fd/{file.fileno()}").readlink()
             if opened != Path(path) or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise Refused("pack.not_plain", name=name)
+                raise Refused("pack.malformed", name=name)
             while piece := file.read(PIECE):
                 yield piece
     except OSError:

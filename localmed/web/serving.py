@@ -132,7 +132,7 @@ class _Keeper:
             if answers:
                 pause = LOOK
             elif not ours:  # else it loads its models yet
-                LOG.warning("host.has_ended")
+                LOG.warning("host.ended")
                 pause = min(2 * pause, MOST_PAUSE)
                 self.start()
             heard = time.monotonic()

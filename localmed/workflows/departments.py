@@ -153,7 +153,7 @@ def _notes(
 ) -> Notes:
     notes: Notes = ()
     if flags:
-        warned = message("departments.flagged", count=len(signs), signs=signs)
+        warned = message("departments.flagged", signs=signs)
         notes += (message("departments.likened") if flags == LIKENED else warned,)
         notes += () if result.emergency else (NO_EMERGENCY,)
     if len(complaint) > CHARACTERS:

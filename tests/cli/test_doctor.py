@@ -21,7 +21,6 @@ def test_with_one(copied: Localmed) -> None:
     levels = {check["name"]: check["level"] for check in ran.json["checks"]}
     assert levels["library"] == levels["audit"] == levels["rights"] == "ok"
     assert levels["quarantine"] == ran.json["worst"] == "warning"  # broken.pdf
-    assert all(check["remedy"] for check in ran.json["checks"] if check["level"] != "ok")
 
 
 def test_a_problem_and_its_exit_code(copied: Localmed) -> None:
@@ -29,7 +28,7 @@ def test_a_problem_and_its_exit_code(copied: Localmed) -> None:
     ran = copied("doctor")
     assert ran.code == 5
     assert "problem  rights: other accounts can read" in ran.out
-    assert f"-> chmod 700 {copied.data}" in " ".join(ran.out.split())
+    assert f": chmod 700 {copied.data}" in " ".join(ran.out.split())
     assert copied("doctor", "--json").json["worst"] == "problem"
 
 

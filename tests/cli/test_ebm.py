@@ -125,7 +125,7 @@ def test_a_recording_holds_a_record_only_with_keep(starter: Localmed, tmp_path: 
     ("record", "says"),
     [
         (f"Name: {MARKER}\nName: Other", "more than one patient"),
-        (f'{{"resourceType": "Observation", "x": "{MARKER}"}}', "neither a Bundle nor a Patient"),
+        (f'{{"resourceType": "Observation", "x": "{MARKER}"}}', "not a FHIR bundle"),
     ],
 )
 def test_a_record_that_is_refused_leaves_nothing(starter: Localmed, record: str, says: str) -> None:

@@ -50,8 +50,8 @@ def test_the_help_that_is_named_is_that_commands(localmed: Localmed, arguments: 
 
 
 def test_a_mistyped_command_is_told_the_one_it_is_spelt_like(localmed: Localmed) -> None:
-    assert "Did you mean 'ask'?" in localmed("askk").failed(2)
-    assert "Did you mean 'mcq'?" in localmed("eval", "mqc").failed(2)
+    assert "Did you mean ask?" in localmed("askk").failed(2)
+    assert "Did you mean mcq?" in localmed("eval", "mqc").failed(2)
 
 
 @pytest.mark.parametrize("arguments", [("ask", "x"), ("documents",), ("documents", "remove", "abcdef", "--yes")])
@@ -80,16 +80,17 @@ def test_another_writer(copied: Localmed, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("text", "place"),
     [
-        "search = ", "[search]\nrrf = 3", "[search]\nrrf_k = 'x'", "[search]\ntitle_boost = nan",
-        f"[read]\nfile_seconds = 1{'0' * 400}"
+        (b"a = 1\nb c\n", "line 2, column 3"), (b"a = 1\nb = '\xff'\n", "line 2 is not UTF-8"),
+        (b"a = [1,", phrase("settings.end")), (b"[search]\nrrf = 3", "search.rrf"),
+        (b"[search]\ntitle_boost = nan", "localmed.toml"), (b'[reader]\nlanguage = "fr"', "reader.language"),
+        (b"[read]\nfile_seconds = 1" + b"0" * 400, "localmed.toml"),
     ],
 )  # fmt: skip
-def test_bad_settings(copied: Localmed, settings: str) -> None:
-    (copied.data / "localmed.toml").write_text(settings)
-    error = copied("documents").failed(2)
-    assert "localmed.toml" in error or "profile" in error
+def test_bad_settings(copied: Localmed, text: bytes, place: str) -> None:
+    (copied.data / "localmed.toml").write_bytes(text)
+    assert place in copied("documents").failed(2)
 
 
 def test_settings_from_the_environment(copied: Localmed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +145,7 @@ def test_traceback_only_with_debug(tmp_path: Path) -> None:
 def test_a_database_that_cannot_be_opened(copied: Localmed) -> None:
     (copied.data / "site.sqlite").unlink(missing_ok=True)
     (copied.data / "site.sqlite").mkdir()
-    assert phrase("library.unwritable.remedy") in copied("documents", "quarantine").failed(5)
+    assert phrase("library.unwritable") in copied("documents", "quarantine").failed(5)
 
 
 def test_an_unexpected_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,6 +238,7 @@ def test_bytes_that_are_no_text(localmed: Localmed) -> None:
         ("ask", QUESTION_OF_SOMEBODY, "-c", "nowhere"),
         ("search", QUESTION_OF_SOMEBODY, "--from", "x"),
         ("documents", QUESTION_OF_SOMEBODY),
+        ("documents", "list", QUESTION_OF_SOMEBODY),
     ],
 )
 def test_no_error_repeats_a_question(localmed: Localmed, arguments: tuple[str, ...]) -> None:
@@ -312,9 +314,6 @@ def test_what_is_missing_or_no_file_is_said(copied: Localmed, tmp_path: Path) ->
     assert phrase("preview.unknown") not in copied.ok("import", "--dry-run", "-c", "ward", str(folder)).err
     assert "a link to a file that does not exist" in ran.out
     assert "is not a regular file" in ran.out
-    missing = str(tmp_path / "missing.txt")
-    copied("explain", missing).failed(3)
-    copied("ebm", "Does aspirin help?", "--patient", missing).failed(3)
     passage = copied.ok("search", "探视", "--json").json["sections"][0]["passage"]
     image = tmp_path / "page.png"
     assert "no pages" in copied("show", passage, "--page", "9", "--image", str(image)).failed(2)
@@ -323,20 +322,7 @@ def test_what_is_missing_or_no_file_is_said(copied: Localmed, tmp_path: Path) ->
 
 def test_a_question_without_words_is_a_usage_error(copied: Localmed) -> None:
     for command in ("ask", "search", "plan", "ebm", "departments"):
-        assert phrase("workflow.no_words.what") in copied(command, "").failed(2)
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        (b"a = 1\nb c\n", "line 2, column 3"),
-        (b"a = 1\nb = '\xff'\n", "line 2 is not UTF-8"),
-        (b"a = [1,", phrase("settings.end")),
-    ],
-)
-def test_the_line_of_settings_is_named(copied: Localmed, text: bytes, place: str) -> None:
-    (copied.data / "localmed.toml").write_bytes(text)
-    assert place in copied("documents").failed(2)
+        assert phrase("workflow.no_words") in copied(command, "").failed(2)
 
 
 @pytest.mark.parametrize(
@@ -355,8 +341,3 @@ def test_usage_is_said_in_chinese(
     line = copied(*arguments).failed(2)
     assert expected in line
     assert "请参阅：localmed" in line
-
-
-def test_standard_input_is_read_once(tmp_path: Path) -> None:
-    refused = Localmed(tmp_path / "data")("ebm", "-", "--patient", "-", stdin="Is metformin safe?\n").failed(2)
-    assert phrase("cli.stdin_twice.what") in refused

@@ -58,5 +58,5 @@ def test_what_is_no_part_or_there_already_is_refused(localmed: Localmed, written
     assert "already" in localmed("evidence", str(written)).failed(2)
     (tmp_path / "notes.txt").write_text("x")
     refused = localmed("evidence", str(tmp_path / "other"), "--attach", str(tmp_path / "notes.txt")).failed(3)
-    assert phrase("evidence.no_part.what") in refused
+    assert phrase("evidence.no_part") in refused
     assert not (tmp_path / "other").exists()

@@ -316,7 +316,7 @@ def test_a_kept_answer_is_resolved_against_the_catalogue(hospital: Hospital, tmp
     forged.write_text(with_its_digest(kept.read_text("utf-8").replace(hospital.document, visible)), "utf-8")
     hospital.nurse("show", hidden["marker"], "--answer", str(forged), "--image", str(image)).failed(2)
     assert not image.exists()
-    assert phrase("replay.hidden.what") in hospital.nurse("replay", str(hospital.files / "recording.json")).failed(2)
+    assert phrase("replay.hidden") in hospital.nurse("replay", str(hospital.files / "recording.json")).failed(2)
     hospital.localmed.ok("--as-group", "doctors", "replay", str(hospital.files / "recording.json"))
 
 

@@ -86,5 +86,5 @@ def test_without_strace_nothing_is_proved(localmed: Localmed, tmp_path: Path, mo
     monkeypatch.setattr(egress, "TRACER", ("no-strace-here",))
     if not shutil.which("unshare"):
         cannot("unshare is not here")
-    assert phrase("egress.no_strace.what") in localmed("doctor", "--egress", str(tmp_path / "egress.html")).failed(2)
+    assert phrase("egress.no_strace") in localmed("doctor", "--egress", str(tmp_path / "egress.html")).failed(2)
     assert not (tmp_path / "egress.html").exists()

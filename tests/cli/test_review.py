@@ -54,7 +54,7 @@ def fill(folder: Path, name: str, spoiled: str = "") -> str:
 def test_forms_go_out_and_come_back(empty: Localmed, cases: str, tmp_path: Path) -> None:
     out = tmp_path / "forms"
     done = empty.ok("review", "export", cases, "--out", str(out), "--form", "lay")
-    assert "6 cases" in done.out
+    assert "Cases: 6." in done.out
     assert {path.name for path in out.iterdir()} == {
         "key.json", "reviewer-1.csv", "reviewer-1.html", "reviewer-2.csv", "reviewer-2.html"
     }  # fmt: skip
@@ -85,12 +85,10 @@ def test_what_is_refused(empty: Localmed, cases: str, tmp_path: Path) -> None:
     assert phrase("review.exists.command") in empty(*arguments).failed(2)
     assert "letters" in empty(*arguments[:3], "--out", str(tmp_path / "x"), "--reviewer", "../x").failed(2)
     key = str(out / "key.json")
-    assert phrase("review.key.what") in empty("review", "import", cases, "--key", cases).failed(3)
+    assert phrase("review.key") in empty("review", "import", cases, "--key", cases).failed(3)
     spoiled = fill(out, "reviewer-1", spoiled="7")
     assert "reviewer-1-filled.csv:2" in empty("review", "import", spoiled, "--key", key).failed(3)
-    assert phrase("review.no_ratings.what") in empty(
-        "review", "import", str(out / "reviewer-2.csv"), "--key", key
-    ).failed(3)
+    assert phrase("review.no_ratings") in empty("review", "import", str(out / "reviewer-2.csv"), "--key", key).failed(3)
 
 
 def test_forms_in_chinese(empty: Localmed, cases: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ def test_a_batch_of_answers(library: Localmed, tmp_path: Path) -> None:
     }  # fmt: skip
     assert not any(b"Zyxwvut" in file.read_bytes() for file in out.iterdir())
     again = library.ok("eval", "claims", "--questions", str(file), "--out", str(out), "--resume").out
-    assert "1 answer, judged by none" in again
+    assert "answers: 1, judged by none" in again
 
 
 def test_stances_inside_m_eval(library: Localmed, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_members_are_files_of_their_own(settings: Settings, corpus: Path, tmp_pa
         *("sub/sepsis.txt", "ward.docx", "two.pdf", "notes.jsonl#1", "inner.zip/stroke.txt"),
     }
     assert {document.media_type for document in stored.values()} == {"text", "docx", "pdf", "jsonl"}
-    assert reasons(settings) == {"empty.txt": said("reader.no_text.what", name="empty.txt")}
+    assert reasons(settings) == {"empty.txt": said("reader.no_text", name="empty.txt")}
     assert [words(line.detail) for line in report.lines if line.outcome == "note"] == [
         said("import.unread_members", count=1, name=name, kinds=".jpg")
     ]
@@ -250,5 +250,5 @@ def test_a_file_that_changes_while_it_is_copied_is_refused(settings: Settings, t
     pieces = originals._pieces(path)
     next(pieces)
     path.write_text("begun and ended")
-    with pytest.raises(InputError, match=pattern("library.source_changed.what")):
+    with pytest.raises(InputError, match=pattern("library.source_changed")):
         list(pieces)

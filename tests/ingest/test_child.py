@@ -86,7 +86,7 @@ def ended(pid: int, seconds: float = 5.0) -> bool:
         ("leave", InputError, "exit code 7", {}),
         ("raise", InputError, "LookupError", {}),
         ("dial", InputError, "PermissionError", {}),
-        ("lie", InputError, phrase("import.no_record.what"), {}),
+        ("lie", InputError, phrase("import.no_record"), {}),
     ],
 )
 @pytest.mark.slow
@@ -188,7 +188,7 @@ def test_faults_and_records_are_bounded(parser: Parser, file: Path) -> None:
     assert [words(item.where) for item in items[1:] if isinstance(item, Fault)] == [
         *(f"line {number}" for number in range(3)), "the whole file"
     ]  # fmt: skip
-    assert words(items[-1]) == ("the whole file", "7 more refused parts are not listed (read.faults)")
+    assert words(items[-1]) == ("the whole file", "more refused parts, not listed: 7 (read.faults)")
     items, error = attempt(parser, file, "nothing", dataclasses.replace(SMALL, records=5), good=9)
     assert len(items) == 5
     assert isinstance(error, LimitExceeded)

@@ -104,7 +104,7 @@ def test_an_import_and_the_doctor_say_that_children_keep_the_network(
     assert [line.outcome for line in report.lines if phrase("import.not_isolated") in words(line.detail)] == ["note"]
     assert set(documents(settings)) == {"a.txt"}
     (line,) = lines(site, "isolation")
-    assert (line.level, line.messages[0].code) == ("warning", "doctor.isolation_none.what")
+    assert (line.level, line.messages[0].code) == ("warning", "doctor.isolation_none")
     strict = replace(site, settings=replace(site.settings, read=ReadBounds(isolation=True)))
     assert lines(strict, "isolation")[0].level == "problem"
     monkeypatch.undo()

@@ -16,7 +16,7 @@ from localmed.ingest.pipeline import Report
 from localmed.library.library import Library, build
 from localmed.site import changes
 from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, verify, withdraw, write
-from tests.words import said, words
+from tests.words import phrase, said, words
 
 LATEST = Manifest(Collection("pubmed", "PubMed"), "pubmed", FieldMapping(options={"versions": "latest"}))
 BASE, UPDATE, LATER = "pubmed26n0001.xml", "pubmed26n0900.xml", "pubmed26n0901.xml"
@@ -208,6 +208,8 @@ def test_without_the_option_each_file_keeps_its_own(settings: Settings, corpus: 
     write(corpus, {"n1.xml": FILES[BASE], "n2.xml": articles({"1": "Aspirin twice."}, deleted=("2",))})
     report = import_into(settings, corpus, manifest=Manifest(Collection("pubmed", "PubMed"), "pubmed"))
     assert set(documents(settings)) == {"n1.xml#1", "n1.xml#2", "n2.xml#1"}
-    assert any(line.outcome == "quarantined" and "deleted 1 record" in words(line.detail) for line in report.lines)
+    assert any(
+        line.outcome == "quarantined" and phrase("reader.pubmed_deleted") in words(line.detail) for line in report.lines
+    )
     import_into(settings, corpus, manifest=LATEST)
     assert set(documents(settings)) == {"1", "2"}, "brought over"

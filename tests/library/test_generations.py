@@ -108,7 +108,7 @@ def test_a_flipped_bit_in_any_file_is_found(filled: Settings) -> None:
             try:
                 problems = generations.check(served, whole=True)
             except Damaged:
-                problems = [message("generation.manifest.what")]
+                problems = [message("generation.incomplete.what")]
             assert problems, f"byte {place} of {path.name}"
             overwrite(path, whole)
     assert generations.check(served, whole=True) == []

@@ -128,5 +128,5 @@ def test_a_generation_without_its_weights_is_not_published(imported: Settings) -
     with build(imported.data, WeighedWords().identity, imported.library) as builder:
         assert builder._sparse_writer is not None
         builder._sparse_writer.delete_documents([next(iter(documents(imported).values())).id])
-        with pytest.raises(Damaged, match=pattern("library.counts.what")):
+        with pytest.raises(Damaged, match=pattern("library.counts")):
             builder.publish(message("generation.made.upgrade"))

@@ -319,6 +319,6 @@ def test_one_that_was_closed_does_not_start_again(path: Path) -> None:
     model = chat(path)
     assert model.complete(Request(ASK, 8)).text
     model.close()
-    with pytest.raises(ModelError, match=pattern("model.chosen_anew.what")):
+    with pytest.raises(ModelError, match=pattern("model.chosen_anew")):
         model.complete(Request(ASK, 8))
     assert model.owner.pid is None

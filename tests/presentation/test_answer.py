@@ -80,10 +80,10 @@ def test_the_headline_says_checked_only_where_somebody_has_judged() -> None:
 @pytest.mark.parametrize(
     ("edition", "kind", "expected"),
     [
-        ("2016", Kind.GUIDELINE, "9 YEARS OLD"),
+        ("2016", Kind.GUIDELINE, "AGE IN YEARS: 9"),
         ("2022-06", Kind.GUIDELINE, ""),
         ("2016", Kind.LITERATURE, ""),
-        ("2014-03-01", Kind.LITERATURE, "12 YEARS OLD"),
+        ("2014-03-01", Kind.LITERATURE, "AGE IN YEARS: 12"),
         ("", Kind.GUIDELINE, ""),
     ],
 )

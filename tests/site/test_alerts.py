@@ -49,7 +49,7 @@ def test_a_letter_is_sent_once(settings: Settings) -> None:
         relay.join(30)
         alerts.tell(replace(settings, alerts=chosen), "refresh", TEXT)  # to nobody: the relay has gone
     assert "Subject: localmed: refresh" in lines
-    assert [line for line in lines if "2 files are on hold" in line]
+    assert [line for line in lines if "Files on hold because" in line]
     assert [one.kind for one in alerts.alerts(settings.data)] == ["refresh"]
 
 

@@ -77,7 +77,7 @@ def test_the_same_change_of_something_else_is_a_job_of_its_own(session: Session)
 
 def test_what_is_not_in_the_audit_log_is_told_with_the_outcome(session: Session) -> None:
     def work(_: Hooks) -> Message:
-        session.unaudited.append(message("audit.not", reason=message("job.unknown.what")))
+        session.unaudited.append(message("audit.not", reason=message("job.unknown")))
         return message("job.changed")
 
     words = render(ended(session, jobs.start(session, "mark", work)), "en")

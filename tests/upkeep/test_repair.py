@@ -37,7 +37,7 @@ from tests.fakes import (
     withdraw,
     write,
 )
-from tests.words import said
+from tests.words import pattern, said
 
 TEXTS = {"a.txt": "Sepsis\n\nGive antibiotics within one hour.\n", "b.txt": "Fever\n\nGive antibiotics rarely.\n"}
 
@@ -138,7 +138,7 @@ def test_generations_that_are_gone_beside_withdrawals_are_damage(filled: Setting
     (filled.data / "current").unlink()
     generations.folder(filled.data).rename(filled.data.parent / "lost")
     for call in (lambda: Library.open(filled.data), lambda: import_into(filled, corpus)):
-        with pytest.raises(Damaged, match="library is lost"):
+        with pytest.raises(Damaged, match=pattern("generation.all_lost")):
             call()
 
 

@@ -15,17 +15,12 @@ from localmed.domain import Collection, Message
 from localmed.domain.accounts import SessionRole
 from localmed.ingest.manifest import Manifest
 from localmed.library.governed import heading_field
-from localmed.library.in_force import in_force
 from localmed.process.hooks import Hooks
 from localmed.site import changes, importing, jobs, lookups
 from localmed.site.session import Session, local_caller
 from tests.fakes import write
 from tests.web.conftest import Client, Clients
 from tests.words import phrase, said
-
-PAGES = ("/library/collections", "/library/documents", "/library/governance", "/library/governance/ward",
-         "/library/review", "/library/questions", "/library/quarantine", "/library/generations", "/library/refreshes",
-         "/library/collections/ward")  # fmt: skip
 
 
 def session_of(clients: Clients) -> Session:
@@ -35,14 +30,6 @@ def session_of(clients: Clients) -> Session:
 def document_id(clients: Clients, title: str) -> str:
     documents = lookups.documents(session_of(clients))
     return next(document.id for document in documents if document.title.startswith(title))
-
-
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.slow
-def test_librarians_see_the_librarys_pages_and_readers_do_not(client: Clients, path: str) -> None:
-    assert client("librarian").get(path).status_code == 200
-    for role in (SessionRole.READER, SessionRole.SAFETY):
-        assert client(role).get(path).status_code == 403
 
 
 def test_the_library_of_an_empty_machine_can_be_opened(empty_clients: Clients) -> None:
@@ -200,16 +187,6 @@ def test_going_back_says_what_it_undoes(copied_clients: Clients) -> None:
     assert second
 
 
-def test_a_wrong_token_changes_nothing(copied_clients: Clients) -> None:
-    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
-    other = copied_clients("admin").token()
-    for token in ("", "x", other):
-        fields = {"form": token, "reason": "x"}
-        assert librarian.http.post(f"/library/documents/{sepsis}/withdraw", data=fields).status_code == 403
-    assert lookups.document(session_of(copied_clients), sepsis).status == "current"
-    assert not in_force(copied_clients.settings.data).withdrawals
-
-
 def test_librarians_see_the_questions_that_found_nothing_or_were_marked_bad(copied_clients: Clients) -> None:
     """Neither who asked nor who the patient is; nothing of answers that nobody complained about."""
     reader, librarian = copied_clients("reader"), copied_clients("librarian")
@@ -310,7 +287,7 @@ def test_many_documents_are_set_in_the_list_and_one_on_its_page(copied_clients: 
     assert reply.text.count(" checked") == 2
     librarian.ended(librarian.http.post("/library/documents/set", data=sent | {"review_by": ""}))
     assert {lookups.document(session, one).governance.owner for one in chosen} == {"Dr Lin"}
-    assert "2 documents" in librarian.form("/library/documents", title="icu").text
+    assert "documents: 2" in librarian.form("/library/documents", title="icu").text
     assert librarian.form("/library/documents/set", owner="Dr Wu").status_code == 400, "none was chosen"
     librarian.form(f"/library/documents/{chosen[0]}/govern", title="Septic shock", tags="icu, night")
     document = lookups.document(session, chosen[0])
@@ -322,7 +299,7 @@ def test_a_form_that_cannot_be_taken_keeps_what_was_typed(copied_clients: Client
     wrong = librarian.form("/library/collections", name="notes", title="Night notes", priority="many", groups="icu")
     assert wrong.status_code == 400
     assert all(f'value="{typed}"' in wrong.text for typed in ("notes", "Night notes", "many", "icu"))
-    assert phrase("web.collections.priority_wrong.what") in wrong.text
+    assert phrase("web.collections.priority_wrong") in wrong.text
     wrong = librarian.form("/library/collections", name="notes", priority="1", groups="a/b")
     assert (wrong.status_code, 'value="a/b"' in wrong.text) == (400, True)
     wrong = librarian.form("/library/collections/ward", title="Wards 1 to 4", priority="-1")

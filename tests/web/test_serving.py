@@ -64,7 +64,7 @@ def test_no_answer_is_handed_to_a_login_that_has_ended(
     reply = reader.http.post("/ask", data=values, headers={"accept": "text/event-stream"})
     events = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
     assert "answer" not in [event["kind"] for event in events]
-    value = f"{said('web.error.signed_out.what')}. {said('web.error.signed_out.remedy')}"
+    value = said("web.error.signed_out")
     assert events[-1] == {"kind": "error", "value": value, "code": "web.error.signed_out"}
 
 

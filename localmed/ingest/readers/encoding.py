@@ -131,7 +131,7 @@ def _decoded(data: bytes, declared: str = "") -> str:
     try:
         return data.decode(encoding)
     except (UnicodeDecodeError, LookupError):
-        raise InputError("reader.no_encoding") from None
+        raise InputError("reader.unreadable") from None
 
 
 def _declared(data: bytes, declared: str) -> str | None:

@@ -44,7 +44,7 @@ def read_ccda(data: bytes) -> PatientRecord:
         raise InputError("record.no_ccda")
     targets = root.findall(_path("recordTarget/patientRole/patient"))
     if len(targets) != 1:
-        raise InputError("record.two_patients" if targets else "record.no_patient")
+        raise InputError("record.two_patients" if targets else "record.no_ccda")
     as_of = _date(root.find(_path("effectiveTime")))
     names_by_list: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
     none_of: set[str] = set()

@@ -265,7 +265,7 @@ class Client:
         except OSError:
             wire.close()
             self.lost = True
-            raise ModelError("host.has_ended" if self._choices else "host.none_answers") from None
+            raise ModelError("host.ended" if self._choices else "host.none_answers") from None
         if wire.peer()[1] != os.getuid():
             wire.close()
             raise ModelError("host.foreign")

@@ -265,7 +265,7 @@ def _outcome(future: Future[Any]) -> list[Any]:
     try:
         return ["done", future.result()]
     except CancelledError:
-        return failure(Cancelled("model.cancelled_waiting"))
+        return failure(Cancelled("model.cancelled"))
     except LocalmedError as error:
         return failure(error)
     except BaseException as error:  # a panic of a library too: its words may quote a text

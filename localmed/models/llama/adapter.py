@@ -264,7 +264,7 @@ class Owner:
         while True:
             if not cancelled and watch.cancelled():
                 if not request:
-                    raise Cancelled("chat.cancelled_loading")
+                    raise Cancelled("model.cancelled")
                 cancelled = True
                 self._send(child, ["cancel", request], bound)
             message = self._message(child)
@@ -300,7 +300,7 @@ class Owner:
                 raise TypeError
             return [kind, *([errors.from_json(values[0], ModelError)] if kind == "error" else values)]
         except (ValueError, TypeError, LookupError, RecursionError):
-            raise ModelError("chat.no_message") from None
+            raise ModelError("chat.answered_else") from None
 
 
 _KNOWN: Mapping[str, tuple[type, ...]] = {

@@ -279,7 +279,7 @@ class Engine:
         batch.n_seq_id[0], batch.seq_id[0][0], batch.logits[0] = 1, 0, 1
         outcome = self._api.llama_decode(self._context, batch)
         if outcome:
-            raise ModelError("chat.continue", outcome=outcome)
+            raise ModelError("chat.read", outcome=outcome)
 
     @contextmanager
     def sampler(self, grammar: str, temperature: float, seed: int) -> Iterator[Sampler]:
@@ -290,7 +290,7 @@ class Engine:
             if grammar:
                 constraint = api.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
                 if not constraint:
-                    raise ModelError("chat.grammar_refused")
+                    raise ModelError("chat.grammar")
             if temperature > 0:
                 api.llama_sampler_chain_add(draw, api.llama_sampler_init_temp(temperature))
                 api.llama_sampler_chain_add(draw, api.llama_sampler_init_dist(seed))

@@ -383,7 +383,7 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
         return Choice(manifest.name, manifest.role, files if stays else named, manifest)
     chosen = name or _plain(source.stem if source.is_file() else source.resolve().name)
     if not NAME.fullmatch(chosen) or chosen in RESERVED:
-        raise UsageError("model.name_taken" if chosen in RESERVED else "model.bad_name", name=chosen)
+        raise UsageError("model.bad_name", name=chosen)
     if role not in ROLES:
         raise UsageError("model.no_manifest", roles=tuple(ROLES), name=chosen)
     return Choice(chosen, role, files, None)

@@ -266,7 +266,7 @@
     try {
       const reply = await fetch(form.action, { method: "POST", body: form.enctype.startsWith("multipart") ? fields : new URLSearchParams(fields), headers: { accept: "text/event-stream" }, signal: stop.signal });
       if (reply.status === 401) return window.location.replace("/login?notice=signed_out");
-      if (!reply.ok) { const { error } = await reply.json(); return fail(`${error.text}. ${error.remedy}`); }
+      if (!reply.ok) { const { error } = await reply.json(); return fail(error.message); }
       let ended = false, rest = "";
       const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
@@ -420,7 +420,7 @@
       request.onload = () => {
         if (request.status < 400) return window.location.assign(request.responseURL);
         const { error } = JSON.parse(request.responseText);
-        show(`${error.text}. ${error.remedy}`, false);
+        show(error.message, false);
       };
       request.onerror = () => show(form.dataset.lost, false);
       abort.onclick = () => { request.abort(); show("", false); };

@@ -236,7 +236,7 @@ def test_a_line_that_runs_over_the_white_between_columns_is_parted(tmp_path: Pat
 def test_without_the_engine_the_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make.scan(tmp_path / "scan.pdf")
     monkeypatch.setattr(ocr, "PACKAGES", ("no_such_package",))
-    with pytest.raises(InputError, match=r"no text layer on any of its 2 pages.*localmed\[ocr\]"):
+    with pytest.raises(InputError, match=r"no text layer on any page.*localmed\[ocr\]"):
         list(pdf.read(path, FieldMapping()))
     assert ocr.identity() == ""
 

@@ -59,7 +59,7 @@ def test_html_never_loses_what_is_nested_deeply(tmp_path: Path) -> None:
     with pytest.raises((InputError, RecursionError)):  # the child tells of the latter in words of its own
         read(path)
     path.write_text("<html><script>document.write('x')</script></html>")
-    with pytest.raises(InputError, match=pattern("reader.no_text.what")):
+    with pytest.raises(InputError, match="contains no text"):
         read(path)
 
 
@@ -96,10 +96,10 @@ def test_an_epub_that_is_locked_or_hostile(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is encrypted"):
         read(epub(tmp_path / "locked.epub", **{"META-INF/encryption.xml": locked}))
     attack = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hostname">]><a>&b;</a>'
-    with pytest.raises(InputError, match=pattern("reader.xml_refused.what")):
+    with pytest.raises(InputError, match=pattern("reader.xml_refused")):
         read(epub(tmp_path / "attack.epub", **{"META-INF/container.xml": attack}))
     (tmp_path / "no.epub").write_bytes(b"PK no")
-    with pytest.raises(InputError, match=pattern("reader.no_epub.what")):
+    with pytest.raises(InputError, match=pattern("reader.no_epub")):
         read(tmp_path / "no.epub")
 
 
@@ -126,7 +126,7 @@ def test_any_xml_through_a_mapping(tmp_path: Path) -> None:
         ("paragraph", 0, "Not in children."),
     ]
     assert words(fault) == ("record 2", "has no text")
-    with pytest.raises(InputError, match=pattern("reader.xml_fields.what")):
+    with pytest.raises(InputError, match=pattern("reader.xml_fields")):
         read(path, "xml")
 
 
@@ -137,7 +137,7 @@ def test_xml_attacks_reach_no_reader(tmp_path: Path, body: str) -> None:
     with pytest.raises(InputError, match=pattern("reader.xml_refused.what")):
         read(path, "xml", FIELDS, **OPTIONS)
     path.write_text(f"<!DOCTYPE article [{body}]><article><front><article-meta>&b;</article-meta></front></article>")
-    with pytest.raises(InputError, match=pattern("reader.xml_refused.what")):
+    with pytest.raises(InputError, match=pattern("reader.xml_refused")):
         read(path)
 
 

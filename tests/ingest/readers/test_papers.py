@@ -39,7 +39,7 @@ def test_omim_golden() -> None:
     assert (first.key, first.title) == ("999001", "DEMONSTRATION KIDNEY SYNDROME; DKIS")
     assert first.identifiers == ("mim:999001",)
     assert (first.edition, first.language) == ("2010-01-12", "en")
-    assert words(first.notes) == ("2 segments under 100 characters were dropped",)
+    assert words(first.notes) == ("segments under 100 characters dropped: 2",)
     assert [kind for kind, *_ in shape(first)] == ["heading", "paragraph", "heading", "paragraph", "paragraph"]
     assert [texts(first)[at] for at in (0, 2)] == ["Description", "Clinical features"]
     assert texts(first)[1].startswith("Demonstration kidney syndrome is an invented condition that exists in this")
@@ -59,7 +59,7 @@ def test_omim_from_the_interface() -> None:
     headings = [text for kind, _, text in shape(record) if kind == "heading"]
     assert headings == ["Description", "Clinical Features"]
     assert len(record.blocks) == 2 + 3  # a single line break ends a paragraph too
-    assert words(record.notes) == ("2 segments under 100 characters were dropped",)
+    assert words(record.notes) == ("segments under 100 characters dropped: 2",)
     assert [fault.reason.code for fault in faults] == ["reader.omim_moved", "reader.omim_empty"]
 
 
@@ -157,7 +157,7 @@ def test_omim_drops_99_characters_and_keeps_100(tmp_path: Path) -> None:
     text = "\n".join(["x" * 99, "y" * 100])
     (record,), _ = of("omim", written(tmp_path / "omim.txt", omim("999001", text) + "*THEEND*\n"))
     assert texts(record) == ["y" * 100]
-    assert words(record.notes) == ("1 segment under 100 characters was dropped",)
+    assert words(record.notes) == ("segments under 100 characters dropped: 1",)
 
 
 @pytest.mark.parametrize(

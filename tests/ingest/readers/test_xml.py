@@ -175,7 +175,7 @@ def test_the_choice_of_a_reader(tmp_path: Path, name: str, content: bytes, reade
     [
         ("a.xml", b"<html><body/></html>", "root element html"),
         ("a.xml", b"<Document><p/></Document>", "root element Document"),
-        ("a.xml", b"", phrase("reader.no_xml.what")),
+        ("a.xml", b"", phrase("reader.no_xml")),
         ("a.doc", b"\xd0\xcf", r"no reader for \.doc"),
         ("a.xml.gz", b"\x1f\x8bnonsense", "cannot be read"),
         ("a", b"words", "no reader for files without an extension"),

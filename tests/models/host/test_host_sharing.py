@@ -112,7 +112,7 @@ def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadP
     for future in (talking, waiting):
         with pytest.raises(ModelError):
             future.result(10)
-    with pytest.raises(ModelError, match=pattern("host.has_ended.what")):
+    with pytest.raises(ModelError, match=pattern("host.ended.what")):
         chat.complete(ASK)
 
 

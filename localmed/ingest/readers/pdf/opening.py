@@ -56,10 +56,10 @@ def opened(path: Path) -> Any:
             document[0]
     except InputError:
         raise
-    except Exception as error:  # MuPDF raises its own classes, RuntimeError, ValueError and IndexError alike
-        raise InputError("pdf.circle" if "cycle" in str(error) else "pdf.damaged", name=path.name) from None
+    except Exception:  # MuPDF raises its own classes, RuntimeError, ValueError and IndexError alike
+        raise InputError("pdf.damaged", name=path.name) from None
     if not pages:
-        raise InputError("pdf.no_page", name=path.name)
+        raise InputError("pdf.damaged", name=path.name)
     return document
 
 

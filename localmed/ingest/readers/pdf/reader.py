@@ -255,7 +255,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
     kept, removed = without_furniture(pages)
     if not any(page.characters and not page.garbled for page in kept):
         if cut:
-            raise InputError("pdf.cut", name=path.name)
+            raise InputError("pdf.damaged", name=path.name)
         what = message("pdf.nothing", name=path.name, count=count)
         if any(page.flaw or page.garbled for page in kept):
             what = message("pdf.nothing_readable", name=path.name, count=count, notes=_notes(kept, 0))
@@ -376,4 +376,4 @@ def _pages(numbers: Sequence[int]) -> Message:
         else:
             spans.append((number, number))
     shown = tuple(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-    return message("pdf.page_numbers", count=len(numbers), pages=shown)
+    return message("pdf.page_numbers", pages=shown)

@@ -350,7 +350,7 @@ def lost_notes(carry: Carry) -> Iterator[Message]:
     for page, cells in carry.lost.items():
         yield message("pdf.cells_lost", page=page, count=cells)
     if pages := tuple(map(str, sorted(carry.doubtful))):
-        yield message("pdf.tables_doubtful", count=len(pages), pages=pages)
+        yield message("pdf.tables_doubtful", pages=pages)
 
 
 def _shown(piece: Piece, lines: Sequence[tuple[Piece, str]]) -> bool:
