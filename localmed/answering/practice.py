@@ -13,8 +13,7 @@ from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import words
-from localmed.answering.roles import Role, Writing
+from localmed.answering.roles import Role, Writing, words
 from localmed.domain import message
 from localmed.domain.errors import Rejected
 from localmed.domain.patient import PatientRecord

@@ -30,7 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from localmed.answering import citations
+from localmed.answering import check
 from localmed.answering.answer_file import VerifyInput
 from localmed.answering.chat import ChatRoles
 from localmed.answering.role_table import ROLES
@@ -144,14 +144,14 @@ def questions() -> list[Mapping[str, Any]]:
 
 def is_right(row: Mapping[str, Any], answer: Answer) -> bool:
     """Whether ``answer`` cites the right document and shows what answers."""
-    shown = citations.shown(answer.statements)
-    cited = {Path(piece.source).name for piece in citations.cited(shown, answer.evidence)}
+    shown = answer.shown
+    cited = {Path(piece.source).name for piece in check.cited(shown, answer.evidence)}
     return row["document"] in cited and shows(row, answer)
 
 
 def shows(row: Mapping[str, Any], answer: Answer) -> bool:
     """Whether ``answer`` shows what answers, from whatever document."""
-    shown = citations.shown(answer.statements)
+    shown = answer.shown
     text = re.sub(r"\s", "", " ".join(statement.text for statement in shown)).lower()
     numbers = _NUMBER.findall(_BESIDE.sub("", row["evidence"]))
     wanted_words = set(words(row["evidence"], for_query=True))
@@ -167,7 +167,7 @@ def described(answer: Answer) -> dict[str, Any]:
         "badge": answer.verification.badge.value,
         "shown": [
             [statement.origin.value, statement.verdict.support.value if statement.verdict else "", statement.text]
-            for statement in citations.shown(answer.statements)
+            for statement in answer.shown
         ],
         "withheld": [statement.text for statement in answer.statements if statement.withheld],
         "notes": list(view(answer).notes),
@@ -262,7 +262,7 @@ def main(data: Path, gguf: Path, replies: str, holding: Sequence[str]) -> None:
                 **described(answer),
                 "parts": parts(answer),
                 "rules_parts": parts(ruled),
-                "rules_shown": [statement.text for statement in citations.shown(ruled.statements)],
+                "rules_shown": [statement.text for statement in ruled.shown],
             }
             print(json.dumps(line, ensure_ascii=False), flush=True)
 

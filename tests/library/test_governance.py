@@ -164,22 +164,6 @@ def test_a_reference_to_what_is_not_yet_effective_is_not_held(settings: Settings
 
 
 @pytest.mark.parametrize(
-    ("effective", "day", "holds"),
-    [
-        ("", "0001-01-01", True),
-        ("2026-12-01", "2026-11-30", False),
-        ("2026-12-01", "2026-12-01", True),
-        ("2026-12", "2026-11-30", False),
-        ("2026-12", "2026-12-01", True),
-        ("2027", "2026-12-31", False),
-        ("2027", "2027-01-01", True),
-    ],
-)
-def test_effective_from(effective: str, day: str, holds: bool) -> None:
-    assert Governance(effective_from=effective).effective(day) is holds
-
-
-@pytest.mark.parametrize(
     ("review", "day", "late"),
     [
         ("", "9999-12-31", False),
