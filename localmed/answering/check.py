@@ -163,7 +163,8 @@ def premise(statement: Statement, evidence: Sequence[Evidence]) -> str:
     """
     known = {piece.marker: piece for piece in evidence}
     by_marker: dict[str, list[str]] = {}
-    for one in sorted(statement.citations, key=lambda one: (_place(one.marker), one.start)):
+    places = {one.marker: int(one.marker) if one.marker.isdigit() else 0 for one in statement.citations}
+    for one in sorted(statement.citations, key=lambda one: (places[one.marker], one.start)):
         by_marker.setdefault(one.marker, []).append(one.quote)
     parts = []
     for marker, quotes in by_marker.items():
@@ -172,10 +173,6 @@ def premise(statement: Statement, evidence: Sequence[Evidence]) -> str:
         head = passage.text.split("\n", 1)[0] if passage.table else ""
         parts.append("\n".join((names, *([head] if head and head not in quotes else []), *quotes)))
     return "\n\n".join(parts)
-
-
-def _place(marker: str) -> int:
-    return int(marker) if marker.isdigit() else 0
 
 
 def around(statement: Statement, evidence: Sequence[Evidence]) -> str:

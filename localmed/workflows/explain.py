@@ -148,20 +148,15 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     parts = (*own, *translated, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(sorted(cited.evidence, key=lambda piece: int(piece.marker)))
+    every = merged(cited.receipts) if cited.receipts else None  # the sections of all follow-up questions
     answer = Answer(AnswerStatus.ANSWERED, order, language, (), shown, searched, provenance, workflow="explain")
     return replace(
         answer,
         notes=(*notes, *cut, *more, *of_lines, *overdue(shown)),
         parts=(*parts, *_level((*own, *answered))),
-        receipts=_shown_sections(cited),
+        receipts=Receipts(sections=every.sections, others=every.others, dense=every.dense) if every else None,
         released_by=" ".join(task.released_by.split()),
     )
-
-
-def _shown_sections(cited: _Cited) -> Receipts | None:
-    """The sections of all follow-up questions."""
-    every = merged(cited.receipts) if cited.receipts else None
-    return Receipts(sections=every.sections, others=every.others, dense=every.dense) if every else None
 
 
 def _questions(task: ExplainInput) -> tuple[tuple[str, ...], Notes]:
