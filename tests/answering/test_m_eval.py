@@ -144,21 +144,13 @@ def document(status: Status = Status.CURRENT, types: tuple[str, ...] = (), link:
         (document(types=("Retraction of Publication",)), "notice"),
         (document(types=("Published Erratum",)), "notice"),
         (document(link="erratum_in"), ""),
+        (document(link="expression_of_concern_in"), ""),  # doubts are told, and it counts
     ],
 )
-def test_what_is_out_of_force_does_not_count(source: Document, reason: str) -> None:
+def test_what_is_out_of_force_or_speaks_to_a_model_does_not_count(source: Document, reason: str) -> None:
     assert excluded(source, False) == reason
-
-
-def test_text_addressed_to_a_model_does_not_count() -> None:
-    assert excluded(document(), True) == "planted"
-
-
-def test_doubts_are_told_and_count() -> None:
-    doubtful = document(link="expression_of_concern_in")
-    assert doubted(doubtful)
-    assert not doubted(document(link="erratum_in"))
-    assert excluded(doubtful, False) == ""
+    assert excluded(source, True) == (reason or "planted")
+    assert doubted(source) is ("expression_of_concern_in" in dict(source.relations))
 
 
 # --- appraisal --------------------------------------------------------------------------------------------------------
