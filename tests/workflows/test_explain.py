@@ -37,7 +37,7 @@ from localmed.library.graph import Concept, Name, Source
 from localmed.presentation.answer import view
 from localmed.presentation.order import in_other_words
 from localmed.presentation.pages import leaflet, leaflets
-from localmed.retrieval.concepts import Card
+from localmed.retrieval.concepts import Card, Other
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain
 from localmed.workflows.finding import Plan
@@ -311,7 +311,9 @@ def test_a_definition_of_the_graph_is_shown_with_its_source() -> None:
     chinese = run("地高辛 0.125mg qd", served=Served(card))
     assert parts(chinese, TermPart) == [], "an English definition in a Chinese leaflet"
     abbreviated = replace(card, matched=Name("digoxin", "", "abbreviation"))
-    assert parts(run("Start digoxin", served=Served(abbreviated)), TermPart) == [], "a name that may be another's"
+    ambiguous = replace(card, others=(Other("DOID:2", "digoxin", "doid"),))
+    for other in (abbreviated, ambiguous):
+        assert parts(run("Start digoxin", served=Served(other)), TermPart) == [], "a name that may be another's"
 
 
 def test_what_a_question_leaves_unnamed_is_searched_for_beside_it() -> None:
