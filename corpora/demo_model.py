@@ -23,7 +23,7 @@ from typing import Any
 
 from corpora import demo
 from localmed import config
-from localmed.answering import citations
+from localmed.answering.check import cited
 from localmed.cli.ask import show
 from localmed.cli.common import echo, echo_wrapped
 from localmed.cli.search import show_finding
@@ -143,8 +143,8 @@ def ask(session: Session, question: str, name: str) -> None:
     for one in written:
         markers = dict.fromkeys(citation.marker for citation in one.citations)
         echo_wrapped(f"{one.text} {''.join(f'[{marker}]' for marker in markers)}", "  ~ ", "    ")
-    cited = citations.cited(answer.statements, answer.evidence)
-    show(replace_fields(answer, receipts=None, evidence=cited))  # the sections stand above
+    sources = cited(answer.statements, answer.evidence)
+    show(replace_fields(answer, receipts=None, evidence=sources))  # the sections stand above
 
 
 def main(folder: Path) -> None:

@@ -96,7 +96,7 @@ class SearchSettings:
     rerank: int = 20  # of the fused passages are read again by the reranker
     rerank_lexical_weight: float = 0.4  # beside the reranker's 1; tuned, 0.2 to 0.4 are within 0.01 of each other
     rerank_fused_weight: float = 0.2  # the same; 0 to 0.4 are alike
-    glossary: str = ""  # a file of two columns, the site's own names in English and Chinese (retrieval/bridge.py)
+    glossary: str = ""  # a file of two columns, the site's own names in English and Chinese (retrieval/search.py)
 
 
 @dataclass(frozen=True, slots=True)

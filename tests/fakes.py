@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from localmed.answering.role_table import RoleTable
-from localmed.config import Settings
-from localmed.domain import Collection, Document, Passage, SearchFilter
+from localmed.config import LibrarySettings, Settings
+from localmed.domain import Collection, Document, Passage, SearchFilter, digest, message
 from localmed.domain.accounts import SessionRole
 from localmed.domain.findings import Finding, Found, Question
 from localmed.domain.ports import CountingChat, Embedder, EncoderIdentity, Weights
@@ -24,7 +24,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Report
 from localmed.library import generations
 from localmed.library.holding import today
-from localmed.library.library import SPARSE, Library
+from localmed.library.library import SPARSE, Library, build
 from localmed.library.vectors import Encoded, texts_of
 from localmed.site.session import Caller, Session, local_caller
 from localmed.site.site import Site
@@ -218,6 +218,20 @@ def encoded(encoder: Embedder, passages: Sequence[Passage]) -> Encoded:
     """What ``encoder`` makes of ``passages`` and of their sentences, without a cache."""
     made = [encoder.encode(texts, "passage") for texts in texts_of(passages, encoder.identity)]
     return Encoded(np.stack([one[0] for one in made]), [one[1:] for one in made])
+
+
+def built(data: Path, encoder: Embedder, stored: Sequence[Passage]) -> Path:
+    """The folder of a library of ``stored``, whose documents are of the collection "c"."""
+    (data / "files").mkdir(parents=True)
+    with build(data, encoder.identity, LibrarySettings()) as builder:
+        builder.put_collection(Collection("c", "C"))
+        for one in {passage.document_id: passage for passage in stored}.values():
+            of_it = sum(passage.document_id == one.document_id for passage in stored)
+            builder.put(Document(one.document_id, "c", one.title, one.title, one.language, one.title, "0" * 64,
+                                 digest(one.text), "text/plain", passages=of_it))  # fmt: skip
+        builder.add(stored, encoded(encoder, stored))
+        builder.publish(message("generation.made.upgrade"))
+    return data
 
 
 def withdraw(data: Path, document: Document, withdrawn: bool = True, reason: str = "test") -> None:

@@ -8,15 +8,29 @@ a server. Nothing is kept between requests.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from localmed.answering.evidence import object_of
-from localmed.answering.roles import Choosing, Fitted, Role, Writing
+from localmed.answering.check import ALONE, CHECK, SupportInput
+from localmed.answering.check import TOGETHER as BATCH
+from localmed.answering.evidence import between_marks, object_of
+from localmed.answering.roles import Choosing, Fitted, Role, Writing, instructions
 from localmed.domain import message
 from localmed.domain.errors import Rejected, TooLong, UsageError
-from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Request, Watch
+from localmed.domain.ports import (
+    NOT_JUDGED,
+    UNWATCHED,
+    ChatModel,
+    Choice,
+    CountingChat,
+    Message,
+    Request,
+    Stance,
+    Watch,
+)
 from localmed.messages import render
+from localmed.process import hooks
+from localmed.text.language import detect
 
 NOTE_TOKENS = 40  # the note in any tokenizer
 TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
@@ -125,3 +139,89 @@ def fit(instructions: Sequence[int], passages: Sequence[int], reply: int, contex
     if not kept:
         raise TooLong("agents.no_room", fixed=fixed, first=needs[0] if needs else 0, context=context)
     return Fitted(tuple(range(kept)), message("agents.left_out", left=len(needs) - kept, passages=len(needs)))
+
+
+# --- entailment -------------------------------------------------------------------------------------------------------
+
+# Judged by a chat model, read from its label probabilities; nothing is generated. A model is instructed in the
+# statement's language; answers come back in the pairs' order. Text and statement are quoted material: no instruction in
+# them counts. Raises what ``ChatModel.choose`` raises; a reply that names no label is no judgement. A server that names
+# a label without probabilities gives that label all of it: the numbers are then no measure of doubt.
+
+Pairs = Sequence[tuple[str, str]]  # (text, statement)
+SUPPORTED = instructions("supported")
+_YES_NO = {"en": ("Yes", "No"), "zh": ("是", "否")}
+_NAMES = {"en": ("text", "statement", "Supported?"), "zh": ("材料", "说法", "是否支持？")}
+
+
+class ChatEntailment:
+    """``Entailment`` on a ``CountingChat``, in English and Chinese: the role ``check``, for pairs that stand alone.
+
+    What the self-test measured is what judges.
+    """
+
+    languages: tuple[str, ...] = ("en", "zh")
+
+    def __init__(self, model: CountingChat) -> None:
+        self._model, self.name = model, f"{model.identity.name}, label choice"
+
+    def judge(self, pairs: Pairs) -> list[Stance]:
+        """See ``Entailment``."""
+        return _grouped(pairs, lambda _: "", self._stances)
+
+    def _stances(self, pairs: Pairs, language: str, watch: Watch) -> Sequence[Stance]:
+        task = SupportInput(ALONE[language], tuple(pairs))
+        stances: Sequence[Stance] = ChatRoles(self._model, watch).perform(CHECK, task)
+        return stances
+
+
+class YesNo:
+    """``Entailment`` on a language model that answers Yes or No: a registered GGUF of its own.
+
+    It is asked as models that were trained to check facts are, and never says that something is contradicted.
+    """
+
+    def __init__(self, model: ChatModel, languages: tuple[str, ...]) -> None:
+        """``languages`` are those that the model was shown to judge."""
+        self._model, self.languages, self.name = model, languages, f"{model.identity.name}, Yes or No"
+
+    def judge(self, pairs: Pairs) -> list[Stance]:
+        """See ``Entailment``; a text with many statements is read once."""
+        return _grouped(pairs, lambda pair: pair[0], self._stances)
+
+    def _stances(self, pairs: Pairs, language: str, watch: Watch) -> Sequence[Stance]:
+        text, statement, closing = _NAMES[language]
+        prefix = (
+            Message("system", SUPPORTED[language]),
+            Message("user", f"{between_marks(text, pairs[0][0])}\n\n"),
+        )
+        branches = [f"{between_marks(statement, said)}\n\n{closing}" for _, said in pairs]
+        choices = self._model.choose(prefix, branches, _YES_NO[language], watch)
+        return [Stance(one.probabilities[0], one.probabilities[1], 0.0) for one in choices]  # not supported: not said
+
+    def close(self) -> None:
+        """End the model's child: it is no other role's."""
+        close = getattr(self._model, "close", None)
+        if close:
+            close()
+
+
+def _grouped(
+    pairs: Pairs, shared: Callable[[tuple[str, str]], str], judge: Callable[[Pairs, str, Watch], Sequence[Stance]]
+) -> list[Stance]:
+    """What ``judge`` says of each pair: those of one language, with the same ``shared`` part, in one request."""
+    caller = hooks.active()
+    watch = Watch(cancelled=caller.models_over)
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, pair in enumerate(pairs):
+        groups.setdefault((detect(pair[1]), shared(pair)), []).append(place)
+    stances: dict[int, Stance] = {}
+    for (language, _), places in groups.items():
+        for batch in (places[at : at + BATCH] for at in range(0, len(places), BATCH)):
+            try:
+                judged = judge([pairs[place] for place in batch], language, watch)
+            except Rejected:
+                judged = [NOT_JUDGED] * len(batch)
+            stances |= zip(batch, judged, strict=True)
+            caller.progress(len(stances), len(pairs), "")
+    return [stances[place] for place in range(len(pairs))]

@@ -13,14 +13,13 @@ the verdicts and from what the sources cover (Answered with Evidence, badge tabl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import words
-from localmed.answering.roles import Choosing, Role
+from localmed.answering.roles import Choosing, Role, words
 from localmed.answering.write import Covers, Written, quoted, scope_spans
 from localmed.domain import Badge, Evidence, Message, Statement, Support, Verdict, Verification, message
 from localmed.domain.ports import Choice, Stance
@@ -32,6 +31,7 @@ from localmed.text.verbatim import find_verbatim
 
 RULES = message("support.judge.rules")
 MODEL = message("support.judge.chat")
+QUOTATION = message("support.judge.quotation")
 SUPPORTED, CONTRADICTED = 0.5, 0.6  # least probability of the label; not calibrated
 TOLERANCE = 0.006  # of a computed value, relative: what rounding to three figures leaves
 TELEPHONE = 4  # digits of an extension or a bleep at least
@@ -163,7 +163,8 @@ def premise(statement: Statement, evidence: Sequence[Evidence]) -> str:
     """
     known = {piece.marker: piece for piece in evidence}
     by_marker: dict[str, list[str]] = {}
-    for one in sorted(statement.citations, key=lambda one: (_place(one.marker), one.start)):
+    places = {one.marker: int(one.marker) if one.marker.isdigit() else 0 for one in statement.citations}
+    for one in sorted(statement.citations, key=lambda one: (places[one.marker], one.start)):
         by_marker.setdefault(one.marker, []).append(one.quote)
     parts = []
     for marker, quotes in by_marker.items():
@@ -172,10 +173,6 @@ def premise(statement: Statement, evidence: Sequence[Evidence]) -> str:
         head = passage.text.split("\n", 1)[0] if passage.table else ""
         parts.append("\n".join((names, *([head] if head and head not in quotes else []), *quotes)))
     return "\n\n".join(parts)
-
-
-def _place(marker: str) -> int:
-    return int(marker) if marker.isdigit() else 0
 
 
 def around(statement: Statement, evidence: Sequence[Evidence]) -> str:
@@ -273,6 +270,17 @@ def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) 
 
 def _stands_checked(one: Statement) -> bool:
     return one.verdict is not None and one.verdict.support is Support.SUPPORTED
+
+
+def verbatim(quotation: Statement) -> Statement:
+    """``quotation``, which was cut out of its passage where it was made, with its verdict."""
+    return replace(quotation, verdict=Verdict(Support.VERBATIM, QUOTATION, message("citation.verbatim")))
+
+
+def cited(statements: Iterable[Statement], evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The evidence that ``statements`` cite, in its own order."""
+    markers = {citation.marker for statement in statements for citation in statement.citations}
+    return tuple(piece for piece in evidence if piece.marker in markers)
 
 
 def account(

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localmed.answering.prompts import QUOTED as QUOTED
-from localmed.answering.prompts import words
+from localmed.answering.roles import words
 from localmed.domain import Citation, Evidence, Origin, Statement
 from localmed.domain.errors import Rejected
 from localmed.text import language
@@ -68,7 +67,9 @@ def cited(text: str, markers: Sequence[str], evidence: Sequence[Evidence], expec
 
 def citation(evidence: Evidence, text: str) -> Citation:
     """The sentence of ``evidence`` that shares the largest part of the words of ``text``; of equals the first."""
-    return evidence.citation(*_nearest_span(evidence.passage.text, text))
+    source, words = evidence.passage.text, set(language.words(text))
+    spans = language.sentences(source) or [(0, len(source))]
+    return evidence.citation(*max(spans, key=lambda span: len(words & set(language.words(source[slice(*span)])))))
 
 
 def _bearing(evidence: Sequence[Evidence], text: str) -> list[Evidence]:
@@ -76,12 +77,6 @@ def _bearing(evidence: Sequence[Evidence], text: str) -> list[Evidence]:
     words = set(language.words(text))
     shares = [len(words & set(language.words(citation(piece, text).quote))) for piece in evidence]
     return [piece for piece, share in zip(evidence, shares, strict=True) if share >= BEARING * max(shares)]
-
-
-def _nearest_span(source: str, text: str) -> tuple[int, int]:
-    words = set(language.words(text))
-    spans = language.sentences(source) or [(0, len(source))]
-    return max(spans, key=lambda span: len(words & set(language.words(source[span[0] : span[1]]))))
 
 
 def unverified(sentences: Sequence[str], expected: str) -> tuple[Statement, ...]:

@@ -8,7 +8,6 @@ department whose section does not carry the reason is dropped, and so is a reaso
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +16,6 @@ from localmed.answering.asking import QuestionInput
 from localmed.answering.roles import Choosing, Fitted, Role, Writing
 from localmed.domain import Evidence, Hit, Origin, Statement
 from localmed.domain.errors import Rejected
-from localmed.domain.ports import Choice
 
 SHOWN = 3  # departments in an answer
 REASON_CHARACTERS = 300
@@ -128,10 +126,6 @@ def _reasons(task: CheckInput) -> tuple[str, ...]:
     )
 
 
-def _checked(_: CheckInput, choices: Sequence[Choice]) -> tuple[bool, ...]:
-    return tuple(choice.best == 0 for choice in choices)
-
-
 # Which departments of the guide a complaint belongs to (Dual-RAG, generation over the department guide).
 DEPARTMENT = Role(
     "department",
@@ -153,7 +147,7 @@ FINAL_CHECK = Role(
         {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
         lambda task: f"{shown.quoted('complaint', task.question, task.language)}\n",
         _reasons,
-        _checked,
+        lambda _, choices: tuple(choice.best == 0 for choice in choices),
     ),
 )
 # Whether a complaint is worded like an emergency that no red flag is known of (a rule of the house).

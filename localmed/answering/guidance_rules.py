@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localmed.answering import guidance
-from localmed.answering.roles import Rules
 from localmed.domain import Statement
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import is_emergency
@@ -68,51 +67,42 @@ GROUPS = (
 )
 
 
-class GuidanceRules:
-    """The roles of the departments workflow by rule."""
+def advise(index: LexicalIndex, task: guidance.GuidanceInput) -> tuple[guidance.Advised, ...]:
+    """The departments whose sections fit the complaint best, each with its best sentence as the why.
 
-    def __init__(self, index: LexicalIndex) -> None:
-        """``index`` weighs words."""
-        self._index = index
+    ``index`` weighs words.
+    """
+    own = weigh(task.question, index)
+    more = weigh(added(task.question, task.language), index)
+    single_words = characters(task.question).split()
+    single = Question(dict(zip(single_words, index.rarity(single_words), strict=True)))
+    least = SIMILAR if task.dense else WORDS[task.language]
+    scored = [(score(index, department, task, (own, more, single)), department) for department in task.departments]
+    scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
+    close = [department for fits, department in scored[: guidance.SHOWN] if fits >= CLOSE * scored[0][0]]
 
-    def rules(self) -> Rules:
-        """The roles it serves."""
-        return {guidance.DEPARTMENT.name: self.advise, guidance.FINAL_CHECK.name: guidance.check_by_rule}
+    def held(text: str) -> float:
+        terms = set(index.analyse(text))
+        return own.coverage(terms) + more.coverage(terms)
 
-    def advise(self, task: guidance.GuidanceInput) -> tuple[guidance.Advised, ...]:
-        """The departments whose sections fit the complaint best, each with its best sentence as the why."""
-        own = weigh(task.question, self._index)
-        more = weigh(added(task.question, task.language), self._index)
-        single_words = characters(task.question).split()
-        single = Question(dict(zip(single_words, self._index.rarity(single_words), strict=True)))
-        least = SIMILAR if task.dense else WORDS[task.language]
-        scored = [(self.score(department, task, (own, more, single)), department) for department in task.departments]
-        scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
-        close = [department for score, department in scored[: guidance.SHOWN] if score >= CLOSE * scored[0][0]]
-        return tuple(guidance.Advised(department.name, (self._why(department, own, more),)) for department in close)
+    return tuple(guidance.Advised(department.name, (_best(department, held),)) for department in close)
 
-    def score(self, department: guidance.Department, task: guidance.GuidanceInput, parts: Sequence[Question]) -> float:
-        """How well ``department`` fits; about 0 to 3."""
-        held = [set(self._index.analyse(searched_text(hit.passage))) for hit in department.hits]
-        total = max(
-            sum(weight * part.coverage(words) for weight, part in zip(WEIGHTS, parts, strict=True)) for words in held
-        )
-        if task.dense:
-            total += SIMILARITY * max(hit.similarity or 0.0 for hit in department.hits)
-            total += NEAREST * max(hit.nearest or 0.0 for hit in department.hits)
-        for group in GROUPS:
-            if group.departments.search(department.name):
-                total += RIGHT_PERSON if group.people.search(task.question) else -WRONG_PERSON
-        return total - (EMERGENCY if is_emergency(department.name) else 0.0)
 
-    def _why(self, department: guidance.Department, own: Question, more: Question) -> Statement:
-        """The sentence of the department's sections that holds most of the complaint's weight; of equals the first."""
-
-        def held(text: str) -> float:
-            terms = set(self._index.analyse(text))
-            return own.coverage(terms) + more.coverage(terms)
-
-        return _best(department, held)
+def score(
+    index: LexicalIndex, department: guidance.Department, task: guidance.GuidanceInput, parts: Sequence[Question]
+) -> float:
+    """How well ``department`` fits; about 0 to 3."""
+    held = [set(index.analyse(searched_text(hit.passage))) for hit in department.hits]
+    total = max(
+        sum(weight * part.coverage(words) for weight, part in zip(WEIGHTS, parts, strict=True)) for words in held
+    )
+    if task.dense:
+        total += SIMILARITY * max(hit.similarity or 0.0 for hit in department.hits)
+        total += NEAREST * max(hit.nearest or 0.0 for hit in department.hits)
+    for group in GROUPS:
+        if group.departments.search(department.name):
+            total += RIGHT_PERSON if group.people.search(task.question) else -WRONG_PERSON
+    return total - (EMERGENCY if is_emergency(department.name) else 0.0)
 
 
 def reason(department: guidance.Department, complaint: str) -> Statement:

@@ -14,7 +14,7 @@ a jury on the same model, not an independent one. How often the model errs was n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 from localmed.answering import evidence as shown
@@ -138,12 +138,9 @@ def _prompt(task: JudgingInput) -> str:
     return "\n".join(shown.between_marks(name, text) for name, text in parts) + "\n"
 
 
-def _vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
-    return Vote(Criteria(*(choice.best == 0 for choice in choices)), BadgeJudge("chat"))
-
-
-def _strict_vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
-    return Vote(Criteria(*(choice.best == 1 for choice in choices)), BadgeJudge("chat_strict"))
+def _voting(judge: str, met: int) -> Callable[[JudgingInput, Sequence[Choice]], Vote]:
+    """How the choices are read of a ``judge`` whose label ``met`` says that a criterion is met."""
+    return lambda _, choices: Vote(Criteria(*(choice.best == met for choice in choices)), BadgeJudge(judge))
 
 
 # Whether the answer shown answers every part of the question, and the context is related to it and carries it
@@ -151,13 +148,13 @@ def _strict_vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
 BADGE = Role(
     "badge",
     "2",
-    Choosing(_LABELS, _prompt, lambda task: _CRITERIA[task.language], _vote),
+    Choosing(_LABELS, _prompt, lambda task: _CRITERIA[task.language], _voting("chat", 0)),
 )
 # The same three criteria, asked from the other side, as a second vote (Answered with Evidence, limitations: a jury in
 # place of one judge).
 BADGE_STRICT = Role(
     "badge_strict",
     "2",
-    Choosing(_LABELS, _prompt, lambda task: _STRICT[task.language], _strict_vote),
+    Choosing(_LABELS, _prompt, lambda task: _STRICT[task.language], _voting("chat_strict", 1)),
 )
 ROLES = (BADGE, BADGE_STRICT)

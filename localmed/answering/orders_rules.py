@@ -16,10 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 
 from localmed.answering import orders
-from localmed.answering.roles import Rules
 from localmed.domain import Evidence, Passage, SearchFilter, Statement
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
@@ -30,7 +28,6 @@ from localmed.text.language import HAN, aligned, detect, fold
 from localmed.text.medicines import Mention
 
 LONGEST = 320  # characters of a sentence that explains; a longer one is no plain explanation
-CACHED = 4_000  # names looked up in the graph and the library, for the same library
 LOOKED_AT = 10  # passages whose headings are read for one name
 WORDS = 5  # of a term's name at most
 NAMED = 2_000  # names asked of graph and library for one order: each costs up to a tenth of a millisecond
@@ -59,44 +56,26 @@ _HOW_LONG = re.compile(r"\d\s*(?:hours?|minutes?|days?|weeks?|h\b|小时|分钟|
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 
 
-class OrderRules:
-    """The roles of a medical order by rule, over one library."""
+def concepts(graph: Graph, text: str) -> tuple[str, ...]:
+    """The names of ``text`` that the concept graph has."""
+    return tuple(term.text for term in terms(text, lambda name: _is_concept(graph, name)))
 
-    def __init__(self, graph: Graph, lexical: LexicalIndex) -> None:
-        """``graph`` and ``lexical`` know names."""
-        self._graph, self._lexical = graph, lexical
-        self._known = lru_cache(CACHED)(self._is_name)
 
-    def rules(self) -> Rules:
-        """The roles it serves."""
-        return {
-            orders.MEDICAL_TERMS.name: self.terms,
-            orders.RETRIEVAL_QUESTION.name: retrieval_question,
-        }
+def _is_concept(graph: Graph, name: str) -> bool:
+    return any(matched.kind in ("name", "exact") for _, matched in graph.find(name))
 
-    def terms(self, task: orders.OrderInput) -> tuple[orders.OrderTerm, ...]:
-        """The terms of an order, exactly as written."""
-        return tuple(terms(task.order, self._known)[: orders.TERMS])
 
-    def concepts(self, text: str) -> tuple[str, ...]:
-        """The names of ``text`` that the concept graph has."""
-        return tuple(term.text for term in terms(text, self._is_concept))
-
-    def _is_concept(self, name: str) -> bool:
-        return any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name))
-
-    def _is_name(self, name: str) -> bool:
-        """Whether the graph, or a title, heading or row of the library, is ``name``."""
-        key = folded(name)
-        if orders.names_nothing(name):
-            return False
-        if self._is_concept(name):
-            return True
-        if not self._lexical.holds(name):
-            return False
-        rows = self._lexical.search_all([name], LOOKED_AT, SearchFilter(), 4.0)
-        passages = self._lexical.passages([passage_id for passage_id, _, _ in rows]).values()
-        return any(key in names_of(passage) for passage in passages)
+def is_name(graph: Graph, lexical: LexicalIndex, name: str) -> bool:
+    """Whether the graph, or a title, heading or row of the library, is ``name``."""
+    if orders.names_nothing(name):
+        return False
+    if _is_concept(graph, name):
+        return True
+    if not lexical.holds(name):
+        return False
+    rows = lexical.search_all([name], LOOKED_AT, SearchFilter(), 4.0)
+    passages = lexical.passages([passage_id for passage_id, _, _ in rows]).values()
+    return any(folded(name) in names_of(passage) for passage in passages)
 
 
 def names_of(passage: Passage) -> frozenset[str]:

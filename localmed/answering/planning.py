@@ -201,10 +201,6 @@ def _feedback(task: FoundInput, value: Any) -> Feedback:
     return Feedback(int(value["score"]), shown.in_language(suggestion, task.language) if suggestion else "")
 
 
-def _texts(task: FoundInput) -> tuple[str, ...]:
-    return tuple(shown.quoted("found", text, task.language) for text in task.texts)
-
-
 # Which queries go to which source (Omni-RAG, source planning).
 PLAN = Role(
     "plan",
@@ -243,7 +239,7 @@ FEEDBACK = Role(
         ),
         lambda task: f"{task.question}\n{written(task.plan)}",
         _feedback,
-        _texts,
+        lambda task: tuple(shown.quoted("found", text, task.language) for text in task.texts),
         max_tokens=250,
     ),
 )

@@ -13,8 +13,7 @@ from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import words
-from localmed.answering.roles import Role, Writing
+from localmed.answering.roles import Role, Writing, words
 from localmed.domain import message
 from localmed.domain.errors import Rejected
 from localmed.domain.patient import PatientRecord
@@ -62,13 +61,10 @@ def in_words(record: PatientRecord, language: str) -> str:
         ("results", "; ".join(f"{result.name} {result.written}" for result in record.results)),
     ]
     prose = record.text[:SHOWN]
-    lines = [f"{called[name]}: {value}" for name, value in facts if value and not _in_prose(value, prose)]
+    said = prose.casefold()  # a list whose every entry the record's own words give does not stand there twice
+    told = [(name, value) for name, value in facts if not all(it.casefold() in said for it in value.split("; "))]
+    lines = [f"{called[name]}: {value}" for name, value in told if value]
     return shown.quoted("record", "\n".join((*lines, prose)), language)
-
-
-def _in_prose(value: str, prose: str) -> bool:
-    """Whether the record's own words give every entry of a list: then it does not stand there twice."""
-    return all(entry.casefold() in prose.casefold() for entry in value.split("; "))
 
 
 def by_labels(question: str) -> Pico | None:

@@ -6,8 +6,9 @@ asking is plain retrieval-augmented generation (LINS, MAIRAG: agents are switche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -55,64 +56,53 @@ class Models(Protocol):
     def safety_encoder(self) -> Embedder: ...  # noqa: D102
 
 
-class RoleRules(Mapping[str, Callable[[Any], Any]]):
-    """``Rules`` over one library: role name -> what is done without a model. Made anew for each run of a flow.
+def role_rules(library: Library, site: Models) -> Rules:
+    """What is done without a model over one library, by role.
 
     Rules are imported when a role that they serve is performed: all of them cost a command more than its search.
     """
 
-    def __init__(self, library: Library, site: Models) -> None:
-        self._library, self._site = library, site
-        self._made: dict[str, Callable[[Any], Any]] = {}
+    def of_planning() -> Rules:
+        from localmed.answering.orders_rules import concepts
 
-    def __getitem__(self, name: str) -> Callable[[Any], Any]:
-        """The rules of the role called ``name``."""
-        if name not in self._made:
-            self._made |= _MAKERS[name](self)
-        return self._made[name]
+        return planning.rules(partial(concepts, library.graph))
 
-    def __contains__(self, name: object) -> bool:
-        return name in _MAKERS  # a Mapping's own would make them
+    def of_orders() -> Rules:
+        from localmed.answering import orders_rules
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(_MAKERS)
+        known = partial(orders_rules.is_name, library.graph, library.lexical)
+        return {
+            orders.MEDICAL_TERMS.name: lambda task: tuple(orders_rules.terms(task.order, known)[: orders.TERMS]),
+            orders.RETRIEVAL_QUESTION.name: orders_rules.retrieval_question,
+        }
 
-    def __len__(self) -> int:
-        return len(_MAKERS)
+    def of_guidance() -> Rules:
+        from localmed.answering.guidance_rules import advise
+        from localmed.safety.safety_likeness import like_emergency
 
-    def _of_planning(self) -> Rules:
-        from localmed.answering.orders_rules import OrderRules
+        return {
+            guidance.DEPARTMENT.name: partial(advise, library.lexical),
+            guidance.FINAL_CHECK.name: guidance.check_by_rule,
+            guidance.EMERGENCY.name: partial(like_emergency, site.emergency_encoder),
+        }
 
-        return planning.rules(OrderRules(self._library.graph, self._library.lexical).concepts)
+    def of_safety() -> Rules:
+        from localmed.safety.safety_likeness import likened
+        from localmed.safety.safety_rules import screen
 
-    def _of_orders(self) -> Rules:
-        from localmed.answering.orders_rules import OrderRules
+        return {safety.SAFETY.name: screen, safety.LIKENESS.name: partial(likened, site.safety_encoder)}
 
-        return OrderRules(self._library.graph, self._library.lexical).rules()
-
-    def _of_guidance(self) -> Rules:
-        from localmed.answering.guidance_rules import GuidanceRules
-        from localmed.safety.emergency_likeness import EmergencyLikeness
-
-        own = EmergencyLikeness(self._site.emergency_encoder)
-        return {**GuidanceRules(self._library.lexical).rules(), **own.rules()}
-
-    def _of_safety(self) -> Rules:
-        from localmed.safety import safety_rules
-        from localmed.safety.safety_likeness import SafetyLikeness
-
-        return {**safety_rules.RULES, **SafetyLikeness(self._site.safety_encoder).rules()}
+    served = (
+        (of_planning, planning.ROLES),
+        (of_orders, (orders.MEDICAL_TERMS, orders.RETRIEVAL_QUESTION)),
+        (of_guidance, guidance.ROLES),
+        (of_safety, safety.ROLES),
+    )
+    return {role.name: partial(_performed, rules, role.name) for rules, roles in served for role in roles}
 
 
-# A table of the class, not of its objects: bound methods in them would be a cycle, and the question's texts and the
-# encoder's weights would stay in memory until the collector comes by.
-_SERVED: tuple[tuple[Callable[[RoleRules], Rules], tuple[Role, ...]], ...] = (
-    (RoleRules._of_planning, planning.ROLES),
-    (RoleRules._of_orders, (orders.MEDICAL_TERMS, orders.RETRIEVAL_QUESTION)),
-    (RoleRules._of_guidance, guidance.ROLES),
-    (RoleRules._of_safety, safety.ROLES),
-)
-_MAKERS = {role.name: maker for maker, roles in _SERVED for role in roles}
+def _performed(rules: Callable[[], Rules], name: str, task: Any) -> Any:
+    return rules()[name](task)
 
 
 # --- who serves what --------------------------------------------------------------------------------------------------

@@ -1,23 +1,56 @@
 """What a role is: who is asked for what, as a value. One call, ``perform(role, task)``, whatever serves the role.
 
 A role says how a chat model is asked for it (its *form*); what is done without a model is a function of the same input
-(``RoleRules`` finds it). The roles are declared beside their inputs and outputs: ``asking``,
+(``role_rules`` finds it). The roles are declared beside their inputs and outputs: ``asking``,
 ``planning``, ``practice``, ``orders``, ``guidance``; ``role_table`` lists them all and says what serves each.
 
-Every input has a ``language`` ("en" or "zh"): the instructions are in it, and so must the reply be.
+Every input has a ``language`` ("en" or "zh"): the instructions (``prompts.toml``) are in it, and so must the reply be.
+They are the same for every question, so that a model reads them once; what differs stands in the message after them.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
-from localmed.answering.prompts import instructions
 from localmed.domain import Message
 from localmed.domain.ports import Choice
 
 Rules = Mapping[str, Callable[[Any], Any]]  # role name -> what is done without a model
+
+
+LANGUAGES = ("en", "zh")
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Any]]:
+    table = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+    return {name: texts for name, texts in table.items() if isinstance(texts, dict)}
+
+
+QUOTED = {language: _table()[language]["quoted"] for language in LANGUAGES}
+
+
+@cache
+def instructions(role: str) -> Mapping[str, str]:
+    """Language -> what the model is told in ``role``."""
+    return {language: _table()[role][language].replace("{quoted}", QUOTED[language]).strip() for language in LANGUAGES}
+
+
+def words(group: str, language: str) -> Mapping[str, str]:
+    """What is written beside quoted material in ``language``: the ``group`` "quoted_names", "kinds" or "record"."""
+    called: Mapping[str, str] = _table()[language][group]
+    return called
+
+
+def asked_by(language: str, audience: str, day: str) -> str:
+    """Who asks, and the date where it is known: by it a model may tell which edition is the newer one."""
+    line: str = _table()[language]["dated" if day else "undated"]
+    return line.format(asker=_table()[language][audience], day=day)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from localmed.answering import asking, check, guidance, judging, orders, practice, write
-from localmed.answering.prompts import LANGUAGES, words
 from localmed.answering.role_table import ROLES
-from localmed.answering.roles import Choosing, Performer, Role
+from localmed.answering.roles import LANGUAGES, Choosing, Performer, Role, words
 from localmed.domain import Evidence, Origin, Passage, Statement, Status, Support, digest
 from localmed.domain.errors import Rejected
 from localmed.domain.ports import Stance

@@ -17,8 +17,7 @@ from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import asked_by, words
-from localmed.answering.roles import Fitted, Role, Writing
+from localmed.answering.roles import Fitted, Role, Writing, asked_by, words
 from localmed.domain import Citation, Evidence, Message, Origin, Passage, ShownSection, Statement, Status
 from localmed.domain.errors import Rejected
 from localmed.text.furniture import furniture
@@ -266,16 +265,14 @@ def statements(reply: Written, given: Sequence[Block], evidence: Sequence[Eviden
     """The sentences of ``reply``, each with whole sentences as its citations, in the sections' order."""
     by_number = {one.number: one for block in given for one in block.sentences}
     known = {piece.marker: piece for piece in evidence}
+
+    def citation(number: int) -> Citation:
+        one = by_number[number]
+        return known[one.marker].citation(one.start, one.end)
+
     return tuple(
-        Statement(
-            one.text, tuple(_citation(by_number[number], known) for number in sorted(one.numbers)), Origin.GENERATED
-        )
-        for one in reply.drafted
+        Statement(one.text, tuple(map(citation, sorted(one.numbers))), Origin.GENERATED) for one in reply.drafted
     )
-
-
-def _citation(one: Numbered, known: Mapping[str, Evidence]) -> Citation:
-    return known[one.marker].citation(one.start, one.end)
 
 
 def quoted(statement: Statement, evidence: Sequence[Evidence]) -> tuple[Statement, ...]:

@@ -221,6 +221,11 @@ class Answer:
         return {piece.marker: piece for piece in self.evidence}
 
     @property
+    def shown(self) -> tuple[Statement, ...]:
+        """The statements that are not withheld."""
+        return tuple(statement for statement in self.statements if not statement.withheld)
+
+    @property
     def sections(self) -> tuple[ShownSection, ...]:
         """The sections shown, those in another language last."""
         return (*self.receipts.sections, *self.receipts.others) if self.receipts else ()

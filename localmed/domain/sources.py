@@ -36,10 +36,6 @@ class Governance:
     effective_from: str = ""  # "": since ever
     review_by: str = ""  # "": never due
 
-    def effective(self, day: str) -> bool:
-        """Whether the document holds on ``day``; a month or a year begins with its first day."""
-        return self.effective_from <= day
-
     def overdue(self, day: str) -> bool:
         """Whether its review is late on ``day``; a month or a year ends with its last day."""
         return bool(self.review_by) and self.review_by < day[: len(self.review_by)]
@@ -206,7 +202,7 @@ class Hit:
     """
 
     passage: Passage
-    score: float
+    score: float = 0.0
     similarity: float | None = None
     dense_rank: int = -1
     lexical_rank: int = -1

@@ -25,8 +25,7 @@ from typing import Any
 from localmed.answering.chat import TEMPERATURE
 from localmed.answering.evidence import object_of
 from localmed.answering.planning import DESCRIBED, PLAN, QUERIES, PlanInput, SourcePlan, is_query, written
-from localmed.answering.prompts import instructions
-from localmed.answering.roles import Writing
+from localmed.answering.roles import Writing, instructions
 from localmed.domain import Evidence, Hit, digest
 from localmed.domain.errors import Rejected
 from localmed.domain.ports import CountingChat, Message, Request

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from localmed.answering import citations
+from localmed.answering import check
 from localmed.answering.asking import FLUENCY, RELEVANCE, FluencyInput, RelevanceInput
 from localmed.answering.check import CONTRADICTED
 from localmed.domain import Answer, Passage, SearchFilter
@@ -186,11 +186,11 @@ class CitationSet:
 
 def of_answer(answer: Answer, gold: str = "") -> LinkInput:
     """An answer of the library's: its sentences that are shown, and what they cite."""
-    shown = citations.shown(answer.statements)
+    shown = answer.shown
     statements = tuple(
         LinkStatement(statement.text, tuple(c.marker for c in statement.citations)) for statement in shown
     )
-    sources = tuple(LinkSource(piece.marker, piece.passage) for piece in citations.cited(shown, answer.evidence))
+    sources = tuple(LinkSource(piece.marker, piece.passage) for piece in check.cited(shown, answer.evidence))
     return LinkInput(answer.question, statements, sources, gold, retrieved=True)
 
 

@@ -18,7 +18,7 @@ from math import fsum
 
 from localmed.answering import evidence as shown
 from localmed.answering.chat import TEMPERATURE, TURN_TOKENS, fit
-from localmed.answering.prompts import instructions
+from localmed.answering.roles import instructions
 from localmed.domain import Evidence
 from localmed.domain.errors import ModelError
 from localmed.domain.ports import CountingChat, Message, Request

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from localmed.domain import Message, message
 from localmed.domain.errors import UnknownName
@@ -89,14 +89,6 @@ class Cosine:
         return [float(cosine) for cosine in self._encoder.encode(passages, "passage") @ vector]
 
 
-@dataclass(slots=True)
-class _Reading:
-    """A term as it was understood, and what there is to say about that."""
-
-    matches: list[tuple[str, Name]]
-    notes: list[Message] = field(default_factory=list)
-
-
 def card(
     graph: Graph,
     term: str,
@@ -111,23 +103,23 @@ def card(
     ``question`` orders the relations; ``context`` (passages, say) is where an abbreviation may be spelled out;
     ``languages`` are those that ``reranker`` knows, () for all.
     """
-    reading = _read(graph, term, f"{question}\n{context}", expand)
-    if not reading.matches:
+    matches, notes = _read(graph, term, f"{question}\n{context}", expand)
+    if not matches:
         if not graph.counts():
             raise UnknownName("graph.none")
         if near := tuple(graph.near(term)):
             raise UnknownName("graph.unknown_near", near=near)
         raise UnknownName("graph.unknown")
-    chosen, matched = reading.matches[0]
+    chosen, matched = matches[0]
     concept = graph.concept(chosen)
     assert concept is not None  # find returns what exists
     same = graph.same(chosen)[:SAME]
     relations = [_facing(relation, (chosen, *same)) for relation in graph.relations([chosen, *same])]
     if len(relations) >= RELATIONS_READ:
-        reading.notes.append(message("graph.relations_read", most=RELATIONS_READ))
+        notes.append(message("graph.relations_read", most=RELATIONS_READ))
     if reranker and languages and detect(question) not in languages:
         reranker = None
-        reading.notes.append(message("graph.by_words"))
+        notes.append(message("graph.by_words"))
     ranked, ordered_by = _ranked(concept, relations, question, reranker)
     return Card(
         _defined(graph, concept, same),
@@ -138,24 +130,24 @@ def card(
         tuple(ranked[:SHOWN]),
         len(relations),
         ordered_by,
-        tuple(_others(graph, reading.matches[1:], same)),
-        tuple(reading.notes),
+        tuple(_others(graph, matches[1:], same)),
+        tuple(notes),
     )
 
 
 # --- which concept -------------------------------------------------------------------------------------------------
 
 
-def _read(graph: Graph, term: str, text: str, expand: Expand | None) -> _Reading:
-    """The concepts that ``term`` may mean, best first: as the text spells it out, else as the graph knows it."""
+def _read(graph: Graph, term: str, text: str, expand: Expand | None) -> tuple[list[tuple[str, Name]], list[Message]]:
+    """The concepts that ``term`` may mean, best first: as the text spells it out, else as the graph knows it; notes."""
     notes: list[Message] = []
     if expand and _spelled_out(term, text):
         pairs = expand(text)
         if pairs is None:
             notes.append(message("graph.no_abbreviations"))
         elif matches := graph.find(pairs.get(term, "")):
-            return _Reading(matches, [message("graph.spelled_out")])
-    return _Reading(graph.find(term), notes)
+            return matches, [message("graph.spelled_out")]
+    return graph.find(term), notes
 
 
 def _spelled_out(term: str, text: str) -> bool:

@@ -4,7 +4,7 @@ Dense search takes part only when the question's language is one the encoder kno
 says so. Any text is a valid question: one without a single searchable word finds nothing, which is not an error.
 
 A search limited to a language that was not asked in goes across: by meaning, and by the names that a bilingual bridge
-knows (``bridge``). Its passages compete among themselves only: beside them those of the question's own language would
+knows (``Bridge``). Its passages compete among themselves only: beside them those of the question's own language would
 all come first.
 
 Fusion is reciprocal rank fusion (Cormack, Clarke & Büttcher 2009) at two levels: passages, and the documents they come
@@ -20,10 +20,13 @@ extension or the number of a form that few of them hold comes first: meaning say
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
@@ -31,18 +34,20 @@ import numpy as np
 
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
-from localmed.domain.errors import ModelError
+from localmed.domain.errors import BadSettings, ModelError
 from localmed.domain.findings import Found
 from localmed.domain.ports import Embedder, Reranker, encode_both
+from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
 from localmed.library.reading import missing
 from localmed.process import hooks
-from localmed.retrieval.bridge import Bridge
+from localmed.process.files import contents
 from localmed.retrieval.closeness import HELD, said
 from localmed.retrieval.weights import of_terms, searched_text
 from localmed.text import language, synonyms
-from localmed.text.language import question_words, words
+from localmed.text.language import detect, question_words, words
+from localmed.text.tables import Names, key
 from localmed.text.units import dose
 
 if TYPE_CHECKING:
@@ -120,6 +125,117 @@ def standardised(scores: Sequence[float]) -> list[float]:
     return [(score - mean) / deviation if deviation else 0.0 for score in scores]
 
 
+# --- the bilingual bridge ---------------------------------------------------------------------------------------------
+
+# What a question names, under its names in another language. Names come from ``text/`` (medicines with their brands,
+# synonyms), from the concept graph and from the site's own glossary, a table of two columns (``search.glossary``).
+# Abbreviations and numbers are written alike in both languages. What no table knows is left to the encoder.
+
+MOST = 64  # names of all that a question names: the lexical search reads no more
+LOOKED_UP = 24  # words and runs of words that are looked up in the concept graph, a few microseconds each
+RUN = 3  # words of a name in the concept graph, at most
+GLOSSARY_BYTES = 4_000_000  # some 100,000 terms
+_ALIKE = re.compile(r"(?<![A-Za-z])[A-Z][A-Za-z]{0,3}[A-Z0-9][A-Za-z0-9-]*|\d+(?:\.\d+)?")
+_LATIN = re.compile(r"[A-Za-z][A-Za-z0-9-]+|\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Something that a question names as ``written``, and its ``names`` in the other language."""
+
+    written: str
+    names: tuple[str, ...]
+    asking: bool = False  # what is asked of a thing ("dose"), no thing
+
+
+class Bridge:
+    """The names of one library and one site. Nothing is read before the first question across languages."""
+
+    def __init__(self, graph: Callable[[], Graph] | None = None, glossary: str = "") -> None:
+        """``glossary`` is the path of the site's table, "" for none."""
+        self._graph, self._path = graph, glossary
+
+    def terms(self, question: str, target: str) -> tuple[Term, ...]:
+        """What ``question`` names, by its names in the language ``target``; what has none is left out."""
+        by_name = dict[str, Term]()
+        for term in self._named(question):
+            fitting = tuple(name for name in term.names if _is_in(name, target))
+            before = by_name.get(term.written)
+            if fitting:
+                names = dict.fromkeys((*(before.names if before else ()), *fitting))
+                by_name[term.written] = Term(term.written, tuple(names), term.asking)
+        return tuple(by_name.values())
+
+    def words(self, question: str, target: str) -> str:
+        """The words by which ``question`` is searched in the language ``target``."""
+        names = [name for term in self.terms(question, target) for name in term.names][:MOST]
+        alike = (_LATIN if target == "en" else _ALIKE).findall(question)
+        return " ".join(dict.fromkeys((*names, *alike)))
+
+    def _named(self, question: str) -> Iterator[Term]:
+        for thing in synonyms.named(question):
+            yield Term(thing.written, thing.names, thing.asking)
+        folded, (table, rows) = language.fold(question), self._glossary
+        for match in table.matches(folded):
+            yield Term(match.name, rows[match.name])
+        yield from self._of_graph(question)
+
+    def _of_graph(self, question: str) -> Iterator[Term]:
+        graph = self._graph() if self._graph else None
+        if graph is None or not graph.counts():
+            return
+        for run in _runs(question)[:LOOKED_UP]:
+            for concept, _ in graph.find(run)[:1]:
+                known = graph.concept(concept)
+                yield Term(run, tuple(name.text for name in known.names) if known else ())
+
+    @property
+    def own_terms(self) -> Mapping[str, tuple[str, ...]]:
+        """The site's own terms, each with its other names."""
+        return self._glossary[1]
+
+    @property
+    def _glossary(self) -> tuple[Names, dict[str, tuple[str, ...]]]:
+        path = Path(self._path)
+        return _read_glossary(self._path, path.stat().st_mtime_ns if self._path and path.is_file() else 0)
+
+
+@lru_cache(maxsize=2)
+def _read_glossary(path: str, changed: int) -> tuple[Names, dict[str, tuple[str, ...]]]:
+    """The site's table, last ``changed`` then, by each name; raise ``BadSettings`` for a file that is none."""
+    del changed
+    rows: dict[str, tuple[str, ...]] = {}
+    for pair in _pairs(path) if path else ():
+        for one, other in (pair, pair[::-1]):
+            name = key(language.fold(one))
+            rows[name] = (*rows.get(name, ()), other)
+    return Names(rows), rows
+
+
+def _pairs(path: str) -> list[tuple[str, str]]:
+    try:
+        text = contents(Path(path), GLOSSARY_BYTES).decode("utf-8-sig")
+        rows = csv.reader(text.splitlines(), delimiter="\t" if "\t" in text else ",")
+        return [(one, other) for row in rows if len(row) >= 2 and (one := row[0].strip()) and (other := row[1].strip())]
+    except (UnicodeDecodeError, csv.Error):
+        raise BadSettings("settings.glossary", path=path) from None
+
+
+def _runs(question: str) -> list[str]:
+    """The words of ``question`` and those that follow one another, longest first."""
+    words = language.content_words(language.fold(question))
+    between = "" if language.detect(question) == "zh" else " "
+    return [
+        between.join(words[start : start + length])
+        for length in range(RUN, 0, -1)
+        for start in range(len(words) - length + 1)
+    ]
+
+
+def _is_in(name: str, target: str) -> bool:
+    return language.detect(name) == target
+
+
 # --- search -----------------------------------------------------------------------------------------------------------
 
 # An extension, a form's number ("6152", "px-417"). Years, numbers with decimals and amounts ("1000 mg") are none.
@@ -162,7 +278,8 @@ class HybridSearch:
         across = filters.language if filters.language not in ("", spoken) else ""
         known = {spoken, across or spoken} <= {*self._encoder.identity.languages} and bool(language.words(text))
         further = read.further if read else ""
-        named = self.bridge.words(f"{text} {further}", across) if across else f"{self._named(text)} {further}"
+        own = "" if across else f"{text} {other_names(text, self._library.lexical)} {further}"
+        named = self.bridge.words(f"{text} {further}", across) if across else own
         vector: Vectors | None = None
         written_out: Vectors | None = None
         weights: Weights = {}
@@ -237,9 +354,6 @@ class HybridSearch:
         vectors, weights = encode_both(self._encoder, [question], "query")
         return vectors[0], weights[0]
 
-    def _named(self, question: str) -> str:
-        return f"{question} {other_names(question, self._library.lexical)}"
-
     def _both(self, named: str, vector: Vectors | None, number: int, filters: SearchFilter) -> tuple[Rows, Rows]:
         """The best passages by words and, where there is a vector, by meaning; an index of weight 0 is not asked."""
         settings, lexical, dense = self._settings, [], []
@@ -283,12 +397,8 @@ def other_names(question: str, index: LexicalIndex) -> str:
     In the question's language only.
     """
     unknown = (named for named in synonyms.named(question) if not named.asking and not index.holds(named.written))
-    names = (name for named in unknown for name in named.names[:MOST_NAMES] if _same_script(name, named.written))
+    names = (name for named in unknown for name in named.names[:MOST_NAMES] if detect(name) == detect(named.written))
     return " ".join(name for name in names if index.holds(name))
-
-
-def _same_script(one: str, other: str) -> bool:
-    return language.detect(one) == language.detect(other)
 
 
 def _merged(rows: Rows, further: Rows) -> Rows:

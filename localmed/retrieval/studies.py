@@ -20,7 +20,6 @@ from localmed.domain import STATED, Document, Kind, Passage, SearchFilter, Statu
 from localmed.domain.errors import UnknownName
 from localmed.library.library import Library
 from localmed.retrieval import titles
-from localmed.text.language import detect
 
 CANDIDATES = 200  # passages by title and text, of which MeSH may change the order: over ten times what is wanted
 STUDY_CHARACTERS = 6_000  # read of one study; an abstract has 2,000, so only books and whole papers are cut
@@ -45,11 +44,6 @@ class Study:
     def text(self) -> str:
         """All that is read of it."""
         return "\n".join(passage.text for passage in self.passages)
-
-    @property
-    def language(self) -> str:
-        """The language of its text."""
-        return detect(self.text)
 
 
 @dataclass(frozen=True, slots=True)

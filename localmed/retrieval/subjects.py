@@ -55,7 +55,7 @@ def subjects(read: Question) -> tuple[Subject, ...]:
         if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
             found.setdefault(one.ingredients, Subject(one.written, one.ingredients))
     for named in synonyms.named(text):
-        if synonyms.is_population(named.written):
+        if synonyms.is_in("populations", named.written):
             found.setdefault(named.names, Subject(named.written, names=Names(named.names)))
     return tuple(found.values())
 
@@ -90,5 +90,5 @@ def closeness(said: Closeness, read: Question, lacking: Sequence[str], asked: Se
     if not lacking or said is Closeness.NOTHING_NEAR:
         return said
     other = any(one.ingredients and one.written not in lacking for one in asked)
-    other = other or any(synonyms.is_condition(one.written) for one in synonyms.named(read.typed))
+    other = other or any(synonyms.is_in("conditions", one.written) for one in synonyms.named(read.typed))
     return Closeness.SOME_WAY if other else Closeness.NOTHING_NEAR

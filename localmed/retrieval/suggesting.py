@@ -88,10 +88,5 @@ def _made(library: Library) -> Iterator[Name]:
 
 def _as_typed(shown: str) -> str:
     """``shown`` folded, with all names of the medicines in it."""
-    return _plain(
-        " ".join((shown, *(name for one in medicines.mentions(shown) for name in medicines.same(one.ingredients))))
-    )
-
-
-def _plain(shown: str) -> str:
-    return " ".join(fold(shown).replace("(", " ").replace("-", " ").split())
+    others = (name for one in medicines.mentions(shown) for name in medicines.same(one.ingredients))
+    return " ".join(fold(" ".join((shown, *others))).replace("(", " ").replace("-", " ").split())

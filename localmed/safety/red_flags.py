@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import product
+from itertools import islice, product
 
 from localmed.text import medicines, negation
 from localmed.text.language import HAN, fold
@@ -51,14 +51,6 @@ class Wording:
     language: str
     elements: tuple[frozenset[str], ...]
     joints: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """Where a wording stands in a clause: characters."""
-
-    start: int
-    end: int
 
 
 @dataclass(slots=True)
@@ -172,7 +164,7 @@ class Clause:
                 if low <= float(match[0]) <= high:
                     self._by_character.setdefault(atom, []).append(match.span())
 
-    def matches(self, wording: Wording) -> Iterator[Matched]:
+    def matches(self, wording: Wording) -> Iterator[Span]:
         """Where ``wording`` stands, as characters of the clause."""
         places = [self._places(element, wording.language) for element in wording.elements]
         if not all(places):
@@ -183,10 +175,7 @@ class Clause:
             if not reached:
                 return
         for start, end in reached:
-            if wording.language == "en":
-                yield Matched(self._tokens[start][1], self._tokens[end - 1][2])
-            else:
-                yield Matched(start, end)
+            yield (self._tokens[start][1], self._tokens[end - 1][2]) if wording.language == "en" else (start, end)
 
     def _places(self, element: frozenset[str], language: str) -> list[Span]:
         table = self._by_word if language == "en" else self._by_character
@@ -309,11 +298,9 @@ def signs(text: str) -> Mapping[str, str]:
 def _said(clause: str, read: Clause, sign: _Sign) -> str | None:
     """The words of the sign that stand in the clause where nothing denies them, None if none do."""
     for wording in sign.wordings:
-        for number, match in enumerate(read.matches(wording)):
-            if number == TRIED:
-                break
-            if not negation.denied(clause, match.start) and not _cut(clause, match.end):
-                return clause[match.start : match.end].replace(MEDICINE, "").strip()
+        for start, end in islice(read.matches(wording), TRIED):
+            if not negation.denied(clause, start) and not _cut(clause, end):
+                return clause[start:end].replace(MEDICINE, "").strip()
     return None
 
 

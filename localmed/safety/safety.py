@@ -15,8 +15,7 @@ from typing import Literal
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.prompts import asked_by
-from localmed.answering.roles import Choosing, Role
+from localmed.answering.roles import Choosing, Role, asked_by
 from localmed.domain import Message, message
 from localmed.domain.ports import Choice
 from localmed.messages import render

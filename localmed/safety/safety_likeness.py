@@ -11,11 +11,9 @@ on the side of the message: what it gets wrong is written in ``safety_rules``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -23,20 +21,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from localmed.answering.roles import Rules
+from localmed.answering.asking import QuestionInput
 from localmed.domain.ports import Embedder
-from localmed.safety.safety import LIKENESS, READ, SafetyInput, Screening
-from localmed.text.language import HAN, sentences
+from localmed.safety.safety import READ, SafetyInput, Screening
+from localmed.text.language import sentences, terms
 
 Floats = npt.NDArray[np.float64]
 
 WEIGHTS = Path(__file__).with_name("safety_likeness.npz")
 SENTENCES = 8  # the last ones are scored each for itself, at the cost of a question each: what is asked for ends a text
-LONGEST_RUN = 3  # Chinese characters
 FITTED = ("en", "en_words", "zh")  # English with the encoder's vector and without, Chinese
 PARTS = ("terms", "encoder", "by_term", "by_meaning", "bias", "bounds", "by_pair", "centre")
-_WORD = re.compile(r"[a-z']+")
-_RUN = re.compile(f"[{HAN}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +52,10 @@ class Weights:
     by_pair: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     centre: Floats = field(default_factory=lambda: np.zeros(0))
 
+    def knows(self, text: str, language: str) -> bool:
+        """Whether one word of ``text`` was ever seen: a vector alone says too little of "x"."""
+        return any(term in self.terms for term in terms(text, language))
+
     def scores(self, texts: list[str], language: str, vectors: Floats) -> Floats:
         """The scores above their bounds, (N, K), of ``texts`` with their ``vectors`` (N, D)."""
         scores: Floats = vectors @ self.by_meaning + self.bias - self.bounds
@@ -68,20 +67,6 @@ class Weights:
             known = [self.terms[term] for term in held if term in self.terms]
             scores[row] += np.sum(self.by_term[known], axis=0) / sqrt(len(held) or 1)
         return scores
-
-
-def terms(text: str, language: str) -> frozenset[str]:
-    """The words of an English text and their pairs; the runs of one to three characters of a Chinese one."""
-    if language == "en":
-        words = _WORD.findall(text.lower().replace("’", "'"))
-        return frozenset(words) | set(map(" ".join, pairwise(words)))
-    lengths = range(1, LONGEST_RUN + 1)
-    return frozenset(
-        run[start : start + length]
-        for run in _RUN.findall(text)
-        for length in lengths
-        for start in range(len(run) - length + 1)
-    )
 
 
 def stored(weights: Mapping[str, Weights]) -> dict[str, Any]:
@@ -112,35 +97,51 @@ def _weights(kept: Mapping[str, npt.NDArray[Any]]) -> Weights:
     return Weights(terms=names, encoder=str(kept["encoder"]), **numbers)
 
 
-class SafetyLikeness:
-    """The role ``safety_likeness``, on the site's encoder."""
-
-    def __init__(self, encoder: Embedder) -> None:
-        """Nothing is loaded before the first English text."""
-        self._encoder = encoder
-
-    def rules(self) -> Rules:
-        """The role it serves."""
-        return {LIKENESS.name: self.likened}
-
-    def likened(self, task: SafetyInput) -> Screening:
-        """What the scores say: of a patient both count, of staff only that they speak of themselves."""
-        texts, language = _pieces(task.question[-READ:]), task.language
-        weights = loaded()[language]
-        if not any(term in weights.terms for text in texts for term in terms(text, language)):
-            return Screening()  # not one word that the sentences have: a vector alone says too little ("x")
-        vectors: Floats = np.zeros((len(texts), 0))
-        if weights.encoder and weights.encoder == self._encoder.identity.slug:
-            vectors = self._encoder.encode(texts, "query").astype(np.float64)
-        elif weights.encoder:
-            weights = loaded()[f"{language}_words"]
-        due, disclosed = weights.scores(texts, language, vectors).max(axis=0)
-        if disclosed > 0:
-            return Screening("disclosure", subject=True)
-        return Screening("means", subject=True) if due > 0 and task.audience == "patient" else Screening()
+def likened(encoder: Embedder, task: SafetyInput) -> Screening:
+    """The role ``safety_likeness``: of a patient both scores count, of staff only that they speak of themselves."""
+    texts, language = _pieces(task.question[-READ:], 2), task.language
+    weights = loaded()[language]
+    if not any(weights.knows(text, language) for text in texts):
+        return Screening()
+    vectors: Floats = np.zeros((len(texts), 0))
+    if weights.encoder and weights.encoder == encoder.identity.slug:
+        vectors = encoder.encode(texts, "query").astype(np.float64)
+    elif weights.encoder:
+        weights = loaded()[f"{language}_words"]
+    due, disclosed = weights.scores(texts, language, vectors).max(axis=0)
+    if disclosed > 0:
+        return Screening("disclosure", subject=True)
+    return Screening("means", subject=True) if due > 0 and task.audience == "patient" else Screening()
 
 
-def _pieces(text: str) -> list[str]:
-    """The text, and each of its last sentences where it has several."""
+def _pieces(text: str, least: int) -> list[str]:
+    """The text, and each of its last sentences where it has ``least`` of them."""
     pieces = [text[start:end] for start, end in sentences(text)]
-    return [text, *pieces[-SENTENCES:]] if len(pieces) > 1 else [text]
+    return [text, *pieces[-SENTENCES:]] if len(pieces) >= least else [text]
+
+
+# --- emergencies ------------------------------------------------------------------------------------------------------
+
+# How like a complaint is to emergencies in patients' words: what the table of red flags has no wording for. The same
+# score, of one number a language, always with the vector. Its weights were fitted on complaints of our own and on
+# development cases (``tests/benchmarks/train_emergencies.py``). It can only add to what the table reads, never take
+# away; what it adds is told as "not sure".
+
+EMERGENCIES = Path(__file__).with_name("emergency_likeness.npz")
+LANGUAGES = ("en", "zh")
+SCORED = 4_000  # characters of a complaint
+WHOLE = 300  # characters up to which a complaint is scored as a whole only, as the ones that it was fitted on
+
+
+def like_emergency(encoder: Embedder, task: QuestionInput) -> bool:
+    """The role ``emergency_likeness``: whether the complaint, or a sentence of a long one, scores above the bound.
+
+    With another encoder than the one that was fitted it says no.
+    """
+    weights, complaint = loaded(EMERGENCIES, LANGUAGES)[task.language], task.question[:SCORED]
+    pieces = _pieces(complaint, 1) if len(complaint) > WHOLE else [complaint]
+    texts = [text for text in pieces if weights.knows(text, task.language)]
+    if not texts or weights.encoder != encoder.identity.slug:
+        return False
+    vectors = encoder.encode(texts, "query").astype(np.float64)
+    return bool(weights.scores(texts, task.language, vectors).max() > 0)

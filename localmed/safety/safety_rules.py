@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 
-from localmed.answering.roles import Rules
-from localmed.safety.safety import SAFETY, SafetyInput, Screening
+from localmed.safety.safety import SafetyInput, Screening
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
@@ -223,6 +222,3 @@ def of_oneself(text: str) -> bool:
 def _of_another(text: str, task: SafetyInput) -> bool:
     """Whether staff report what somebody else said."""
     return task.audience == "staff" and bool(_REPORTED.search(text))
-
-
-RULES: Rules = {SAFETY.name: screen}

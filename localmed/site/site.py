@@ -20,7 +20,7 @@ from threading import Lock, RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from localmed.answering.chat_entailment import ChatEntailment, YesNo
+from localmed.answering.chat import ChatEntailment, YesNo
 from localmed.answering.check import CHECK
 from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
 from localmed.domain.errors import LocalmedError, ModelError, UsageError

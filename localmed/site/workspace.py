@@ -21,7 +21,7 @@ from localmed.answering import judging
 from localmed.answering.chat import ChatRoles
 from localmed.answering.check import CHECK
 from localmed.answering.planning import PLAN, SOURCES
-from localmed.answering.role_table import ROLES, RoleRules, RoleTable, role_table
+from localmed.answering.role_table import ROLES, RoleTable, role_rules, role_table
 from localmed.answering.write import scope_spans
 from localmed.config import SERVED_BY
 from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status, message
@@ -74,7 +74,6 @@ class Workspace:
         ``by_words_too``: where the encoder does not answer, words alone find; else its ``ModelError`` is raised.
         """
         library, search = self.library, self.settings.search
-        rules = RoleRules(library, self._site)
         finder = self._finder(CachingEncoder(self._site.encoder))  # the question is encoded once, whoever asks
         return Services(
             search=finder.search,
@@ -86,7 +85,7 @@ class Workspace:
             compare=self.compare,
             studies=lambda query, most, names: self._looked_at(studies.find(library, query, most, names, search)),
             resolve=lambda references: self._looked_at(studies.named(library, references)),
-            roles=self._role_table(hooks, rules),
+            roles=self._role_table(hooks),
         )
 
     def withdrawn(self) -> frozenset[str]:
@@ -247,15 +246,16 @@ class Workspace:
     @cached_property
     def roles(self) -> RoleTable:
         """Who serves which role."""
-        return self._role_table(Hooks(), RoleRules(self.library, self._site))
+        return self._role_table(Hooks())
 
-    def _role_table(self, hooks: Hooks, rules: RoleRules) -> RoleTable:
+    def _role_table(self, hooks: Hooks) -> RoleTable:
         """Who serves which role, in a run that ``hooks`` follow."""
         settings, model = self.settings, self._site.chat
         watch = Watch(cancelled=hooks.models_over, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         own = {PLAN.name: ChatRoles(planner, watch)} if (planner := self._site.planner) else {}
         usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
+        rules = role_rules(self.library, self._site)
         return role_table(ROLES, usual, settings.roles, rules, chat, self._site.unfit_roles, own)
 
     def _finder(self, encoder: Embedder) -> HybridSearch:

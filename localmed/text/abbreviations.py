@@ -46,18 +46,6 @@ class Abbreviation:
     meanings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    meanings: Mapping[str, tuple[Meaning, ...]]
-    chinese: re.Pattern[str]
-    capitals: frozenset[str]
-    lower: frozenset[str]
-    not_after: frozenset[str]
-    small: frozenset[str]
-    units: frozenset[str]
-    with_medicine: Mapping[str, Meaning]
-
-
 def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
     """The abbreviations of ``text``, a line of an order, with their meanings in ``language`` ("zh", else English)."""
     every = [_every(match, language) for match in _EVERY.finditer(text)]
@@ -74,8 +62,8 @@ def meaning(written: str, language: str) -> str:
     """The one usual meaning of an abbreviation; "" where it has none or several, or is not written so: "CAP" is no
     capsule.
     """
-    meanings, key = _table().meanings.get(_key(written), ()), _key(written)
-    if written.isupper() and key in _table().lower:
+    meanings, key = _meanings().get(_key(written), ()), _key(written)
+    if written.isupper() and key in _set("lower"):
         return ""
     return meanings[0][language == "zh"] if len(meanings) == 1 else ""
 
@@ -85,22 +73,22 @@ def _key(written: str) -> str:
 
 
 @cache
-def _table() -> _Table:
+def _meanings() -> Mapping[str, tuple[Meaning, ...]]:
     data = table("abbreviations")
     meanings = {key: (tuple(pair),) for key, pair in (data["usual"] | data["chinese"]).items()}
-    meanings |= {key: tuple(map(tuple, pairs)) for key, pairs in data["several"].items()}
-    longest_first = sorted(data["chinese"], key=len, reverse=True)
-    written = data["written"]
-    return _Table(
-        meanings,
-        re.compile("|".join(map(re.escape, longest_first))),
-        frozenset(written["capitals"]),
-        frozenset(written["lower"]),
-        frozenset(written["not_after"]),
-        frozenset(written["small"]),
-        frozenset(listed(written["units"])),
-        {key: tuple(pair) for key, pair in data["with_medicine"].items()},
-    )
+    return meanings | {key: tuple(map(tuple, pairs)) for key, pairs in data["several"].items()}
+
+
+@cache
+def _set(how: str) -> frozenset[str]:
+    """A list of how abbreviations are written."""
+    names = table("abbreviations")["written"][how]
+    return frozenset(listed(names) if isinstance(names, str) else names)
+
+
+@cache
+def _in_chinese() -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(table("abbreviations")["chinese"], key=len, reverse=True))))
 
 
 def _latin(text: str, language: str) -> Iterator[Abbreviation]:
@@ -108,7 +96,7 @@ def _latin(text: str, language: str) -> Iterator[Abbreviation]:
     for match in _LATIN.finditer(text):
         start = match.start()
         written = match[0].rstrip("/")
-        for piece in [written] if _key(written) in _table().meanings else written.split("/"):
+        for piece in [written] if _key(written) in _meanings() else written.split("/"):
             if meanings := _written_as(piece, text, start, shouted):
                 plain = piece if "." in piece[:-1] else piece.rstrip(".")
                 yield Abbreviation(plain, start, start + len(plain), tuple(pair[language == "zh"] for pair in meanings))
@@ -117,15 +105,16 @@ def _latin(text: str, language: str) -> Iterator[Abbreviation]:
 
 def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Meaning, ...]:
     """The meanings of what stands at ``start`` of ``text``, if it is written as an abbreviation there."""
-    table, key = _table(), _key(written)
-    pointed, capitals = "." in written[:-1], written.isupper() and not shouted
-    capitals = capitals or (key in table.small and written.islower() and _follows_amount(text, start))
-    if not pointed and ((key in table.capitals and not capitals) or (key in table.lower and written.isupper())):
+    key, pointed, capitals = _key(written), "." in written[:-1], written.isupper() and not shouted
+    capitals = capitals or (key in _set("small") and written.islower() and _follows_amount(text, start))
+    if not pointed and ((key in _set("capitals") and not capitals) or (key in _set("lower") and written.isupper())):
         return ()
     before = _WORD_BEFORE.search(text, max(0, start - NEAR), start)
-    if (before and before[1].lower() in table.not_after) or _ROMAN_BEFORE_CHINESE.match(text, start + len(written)):
+    if before and before[1].lower() in _set("not_after"):
         return ()
-    return table.meanings.get(written) or table.meanings.get(key, ())
+    if _ROMAN_BEFORE_CHINESE.match(text, start + len(written)):
+        return ()
+    return _meanings().get(written) or _meanings().get(key, ())
 
 
 def _follows_amount(text: str, start: int) -> bool:
@@ -134,23 +123,21 @@ def _follows_amount(text: str, start: int) -> bool:
     if not before:
         return False
     word = before["word"].lower()
-    return word in _table().units or word in _table().meanings if word else bool(before["number"])
+    return word in _set("units") or word in _meanings() if word else bool(before["number"])
 
 
 def _senses(text: str, language: str) -> Iterator[Abbreviation]:
     """The words that an order uses in its own sense, in a line that names a medicine."""
-    table = _table()
-    found = [match for match in _WORD.finditer(text) if match[0].lower() in table.with_medicine]
+    senses: Mapping[str, Meaning] = table("abbreviations")["with_medicine"]
+    found = [match for match in _WORD.finditer(text) if match[0].lower() in senses]
     if found and medicines.names(text):
         for match in found:
-            meaning = table.with_medicine[match[0].lower()][language == "zh"]
-            yield Abbreviation(match[0], *match.span(), (meaning,))
+            yield Abbreviation(match[0], *match.span(), (senses[match[0].lower()][language == "zh"],))
 
 
 def _chinese(text: str, language: str) -> Iterator[Abbreviation]:
-    table = _table()
-    for match in table.chinese.finditer(text):
-        (pair,) = table.meanings[match[0]]
+    for match in _in_chinese().finditer(text):
+        (pair,) = _meanings()[match[0]]
         yield Abbreviation(match[0], *match.span(), (pair[language == "zh"],))
 
 

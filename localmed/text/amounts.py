@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from math import isclose
 
 from localmed.text import units
 from localmed.text.language import fold
@@ -64,12 +63,6 @@ class Amount:
     kind: str
     written: str
 
-    def agrees(self, other: Amount) -> bool:
-        """Whether the two may mean the same: equal pairs, or ranges that meet."""
-        if self.kind.endswith("pair"):
-            return isclose(self.low, other.low) and isclose(self.high, other.high)
-        return _at_most(self.low, other.high) and _at_most(other.low, self.high)
-
 
 def amounts(sentence: str) -> list[Amount]:
     """The amounts of ``sentence``, in order."""
@@ -102,7 +95,3 @@ def _value(number: str) -> float:
 def _spaced(match: re.Match[str]) -> bool:
     """Whether a space stands within one of the numbers."""
     return " " in f"{match['first']}{match['second'] or ''}"
-
-
-def _at_most(one: float, other: float) -> bool:
-    return one < other or isclose(one, other)

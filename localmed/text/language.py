@@ -13,9 +13,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import pairwise
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff"
 _HAN = re.compile(f"[{HAN}]")
+_HAN_RUN = re.compile(f"[{HAN}]+")
+_LATIN_WORD = re.compile(r"[a-z']+")
+LONGEST_RUN = 3  # Chinese characters
 _TOKEN = re.compile(f"([{HAN}]+)|(\\d+(?:[.]\\d+)+|[^\\W_{HAN}]+)")
 _POSSESSIVE = re.compile(r"['’]s\b")
 _MINOR_BREAK = re.compile(r"[;；,，、:：\s]")
@@ -196,3 +200,16 @@ def _chinese_words(text: str) -> list[str]:
         content += [part for part in (singles, word) if len(part) > 1 and part not in _CHINESE_FILLER]
         singles = ""
     return content
+
+
+def terms(text: str, language: str) -> frozenset[str]:
+    """What a likeness weighs: the words of an English text and their pairs; runs of one to three Chinese characters."""
+    if language == "en":
+        words = _LATIN_WORD.findall(text.lower().replace("’", "'"))
+        return frozenset(words) | set(map(" ".join, pairwise(words)))
+    return frozenset(
+        run[start : start + length]
+        for run in _HAN_RUN.findall(text)
+        for length in range(1, LONGEST_RUN + 1)
+        for start in range(len(run) - length + 1)
+    )

@@ -153,15 +153,6 @@ def ingredients(text: str) -> frozenset[str]:
     return frozenset(name for mention in mentions(text) for name in mention.ingredients)
 
 
-def classes(text: str) -> dict[str, str]:
-    """The classes that ``text`` names a medicine of, or itself, each with the first name as it is written there."""
-    written: dict[str, str] = {}
-    for mention in mentions(text):
-        for name in mention.classes:
-            written.setdefault(name, mention.written)
-    return written
-
-
 def names(text: str) -> frozenset[str]:
     """The ingredients that ``text`` names, and their classes."""
     return frozenset(name for mention in mentions(text) for name in (*mention.ingredients, *mention.classes))

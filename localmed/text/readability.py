@@ -9,8 +9,8 @@ Neither knows whether the words are understood; a short Latin name counts as eas
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from localmed.domain.parts import ReadingLevelPart, ReadingScale
 from localmed.text.language import HAN, detect, sentences
 
 FORMULA = (0.39, 11.8, 15.59)
@@ -20,29 +20,24 @@ _HAN = re.compile(f"[{HAN}]")
 _SILENT = re.compile(r"(?:[^laeiouy]e|[^aeiouytd]ed|[^aeiouysxz]es)$")
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingLevel:
-    """``value`` is a school grade in English, characters a sentence in Chinese; ``sentences`` how many were read."""
-
-    language: str
-    value: float
-    sentences: int
-
-
-def reading_level(text: str) -> ReadingLevel | None:
+def reading_level(text: str) -> ReadingLevelPart | None:
     """The level of ``text``, as prose in its main language; None where it holds no words."""
     spans = sentences(text)
     if detect(text) == "zh":
         counts = [len(_HAN.findall(text[start:end])) for start, end in spans]
         counts = [count for count in counts if count]
-        return ReadingLevel("zh", round(sum(counts) / len(counts), 1), len(counts)) if counts else None
+        return (
+            ReadingLevelPart(ReadingScale.CHARACTERS, round(sum(counts) / len(counts), 1), len(counts))
+            if counts
+            else None
+        )
     read = [sentence for start, end in spans if (sentence := _WORD.findall(text[start:end]))]
     words = [word for sentence in read for word in sentence]
     if not words:
         return None
     a_sentence, a_word, less = FORMULA
     grade = a_sentence * len(words) / len(read) + a_word * sum(map(syllables, words)) / len(words) - less
-    return ReadingLevel("en", round(max(grade, 0.0), 1), len(read))
+    return ReadingLevelPart(ReadingScale.GRADE, round(max(grade, 0.0), 1), len(read))
 
 
 def syllables(word: str) -> int:

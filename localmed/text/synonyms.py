@@ -63,14 +63,9 @@ def _of_medicine(mention: medicines.Mention) -> tuple[str, ...]:
     )
 
 
-def is_condition(written: str) -> bool:
-    """Whether ``written`` is the name of a condition in the table."""
-    return key(fold(written)) in _in_section("conditions")
-
-
-def is_population(written: str) -> bool:
-    """Whether ``written`` is the name of a population in the table."""
-    return key(fold(written)) in _in_section("populations")
+def is_in(section: str, written: str) -> bool:
+    """Whether ``written`` is a name of a section of the table: "conditions", "populations"."""
+    return key(fold(written)) in _in_section(section)
 
 
 @cache

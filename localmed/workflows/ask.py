@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localmed.answering import check, citations
+from localmed.answering import check
 from localmed.answering.check import CHECK, SupportInput
 from localmed.answering.write import WRITE, Block, Covers, WriteInput, Written, blocks, of_evidence, statements
 from localmed.domain import (
@@ -41,8 +41,8 @@ from localmed.library.graph import cited_passage
 from localmed.retrieval.concepts import Card
 from localmed.text.language import fold
 from localmed.text.tables import table
-from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
-from localmed.workflows.flow import Cite, Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step, asked
+from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
+from localmed.workflows.flow import Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step, asked
 from localmed.workflows.receipts import PASSAGES, concept_part, receipts, shown_section
 
 # --- asking -----------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _defined(answer: Answer) -> Flow:
     parts = (*answer.parts, concept_part(card, defined=False)) if card.relations else answer.parts
     if not passage:
         return replace(answer, parts=parts)
-    answer, known = yield from _with_passages(answer, [Hit(passage, 0.0)])
+    answer, known = yield from _with_passages(answer, [Hit(passage)])
     marker, found = known[passage.id].marker, answer.receipts or Receipts()
     section = ShownSection(marker, (ShownLine(marker, 0, len(passage.text), marked=True),))
     return replace(
@@ -149,7 +149,9 @@ def answered(
         if reply.missing or not reply.drafted:
             answer, task, reply = yield from _once_more(answer, task, reply, plan.within(filters))
     except Rejected as error:
-        return replace(answer, notes=(*answer.notes, *_unwritten(error)))
+        told = isinstance(error, NotServed)  # that the model failed or took too long is the driver's own note
+        why = () if told else (message("workflow.not_written", reason=error.full_message),)
+        return replace(answer, notes=(*answer.notes, *why))
     return (yield from checked(answer, Draft(task, reply, answer.evidence), plan))
 
 
@@ -164,11 +166,6 @@ def _first(answer: Answer) -> tuple[ShownSection, ...]:
     return (*found.others, *found.sections)
 
 
-def _unwritten(error: Rejected) -> Notes:
-    """Why nothing is written; that the model failed or took too long is the driver's own note."""
-    return () if isinstance(error, NotServed) else (message("workflow.not_written", reason=error.full_message),)
-
-
 def _written(
     answer: Answer, task: WriteInput, sections: Sequence[ShownSection]
 ) -> Step[tuple[Answer, WriteInput, Written]]:
@@ -176,7 +173,7 @@ def _written(
     known = answer.by_marker
     documents = tuple(dict.fromkeys(known[section.best].passage.document_id for section in sections))
     found = dict(zip(documents, (yield Scopes(documents)), strict=True))
-    answer, minted = yield from _with_passages(answer, [Hit(it, 0.0) for passages in found.values() for it in passages])
+    answer, minted = yield from _with_passages(answer, [Hit(it) for passages in found.values() for it in passages])
     task = replace(task, blocks=blocks(sections, answer.evidence, found, minted))
     if not task.blocks:
         raise Rejected("workflow.nothing_to_read")
@@ -186,11 +183,8 @@ def _written(
 
 def _with_passages(answer: Answer, hits: Sequence[Hit]) -> Step[tuple[Answer, dict[str, Evidence]]]:
     """``answer`` with evidence for ``hits``, each passage once, and all evidence by passage."""
-    there = {piece.passage.id: piece for piece in answer.evidence}
-    fresh = {hit.passage.id: hit for hit in hits if hit.passage.id not in there}
-    pieces: tuple[Evidence, ...] = (yield Cite(tuple(fresh.values()), len(answer.evidence) + 1)) if fresh else ()
-    there |= {piece.passage.id: piece for piece in pieces}
-    return replace(answer, evidence=(*answer.evidence, *pieces)), there
+    every = dict.fromkeys((*answer.evidence, *(yield from minted(hits, answer.evidence))))
+    return replace(answer, evidence=tuple(every)), {piece.passage.id: piece for piece in every}
 
 
 def _once_more(
@@ -206,7 +200,7 @@ def _once_more(
     unread = before.others if _first(answer) == before.sections else ()
     if not new and not unread:
         return answer, task, reply
-    passages = [Hit(passage, 0.0) for section in new for passage in section.passages]
+    passages = [Hit(passage) for section in new for passage in section.passages]
     answer, known = yield from _with_passages(answer, passages)
     added = tuple(shown_section(section, known) for section in new)
     answer = replace(answer, receipts=replace(before, sections=(*before.sections, *added)))
@@ -242,15 +236,13 @@ def checked(answer: Answer, draft: Draft, plan: Plan) -> Flow:
     notes: Notes = (message(NOT_COVERED, parts=reply.missing),) if reply.missing else ()
     notes += (NOT_FOR,) if reply.covers is Covers.NO else ()
     notes += () if shown or reply.missing else (NOTHING,)
-    cited = {one.marker for statement in shown for one in statement.citations}
-    sources = tuple(piece for piece in answer.evidence if piece.marker in cited)
     left_out = (reply.left_out,) if reply.left_out else ()
     return replace(
         answer,
         status=AnswerStatus.ANSWERED if any(not one.withheld for one in shown) else AnswerStatus.SECTIONS,
         statements=shown,
         verification=account,
-        notes=(*answer.notes, *notes, *left_out, *overdue(sources)),
+        notes=(*answer.notes, *notes, *left_out, *overdue(check.cited(shown, answer.evidence))),
     )
 
 
@@ -270,15 +262,10 @@ def checked_drafts(
         if draft.reply.covers is Covers.NO:
             own = [check.for_others(one, draft.evidence) for one in own]
         shown = check.shown_statements(own, draft.evidence)
-        differ = _two_editions(shown, conflicts)
+        cited = {citation.marker for statement in shown for citation in statement.citations}
+        differ = any(cited & {one.marker, one.against} for one in conflicts)  # another edition or document of its title
         made.append((shown, check.account(own, draft.reply, (check.RULES, *judges), differ)))
     return tuple(made)
-
-
-def _two_editions(shown: Sequence[Statement], conflicts: Sequence[Conflict]) -> bool:
-    """Whether what ``shown`` cite stands otherwise in another edition or document of its title."""
-    cited = {one.marker for statement in shown for one in statement.citations}
-    return any(cited & {one.marker, one.against} for one in conflicts)
 
 
 def held(
@@ -292,10 +279,10 @@ def held(
     found, judges = yield from _with_verdicts(SupportInput(question), made, evidence, plan)
     waiting = iter(found)
     checked = tuple(
-        citations.verbatim(one) if one.origin is Origin.EXTRACTIVE else _or_gap(next(waiting)) for one in written
+        check.verbatim(one) if one.origin is Origin.EXTRACTIVE else _or_gap(next(waiting)) for one in written
     )
     withheld = sum(one.withheld for one in checked)
-    by_whom = (check.RULES, *judges) if made else (citations.JUDGE,)
+    by_whom = (check.RULES, *judges) if made else (check.QUOTATION,)
     return checked, Verification(len(checked), withheld, judges=by_whom)
 
 

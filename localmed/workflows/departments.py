@@ -19,8 +19,9 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from localmed.answering import citations
+from localmed.answering import check
 from localmed.answering.asking import QuestionInput
 from localmed.answering.guidance import (
     DEPARTMENT,
@@ -126,7 +127,7 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
         part, more = yield from _part(advice, evidence, filters, language)
         evidence += more
         parts.append(replace(part, signs=signs) if flags and guide.is_emergency(part.name) else part)
-    shown = citations.cited((statement for part in parts for statement in part.statements), evidence)
+    shown = check.cited((statement for part in parts for statement in part.statements), evidence)
     return replace(
         begun,
         status=begun.status if concern else AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED,
@@ -250,7 +251,10 @@ def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, 
     statements = tuple(one for advice in advised for one in advice.why)
     judged, account = yield from held(complaint, statements, result.evidence, plan)
     waiting = iter(judged)
-    kept = tuple(replace(advice, why=citations.shown([next(waiting) for _ in advice.why])) for advice in advised)
+    kept = tuple(
+        replace(advice, why=tuple(one for one in islice(waiting, len(advice.why)) if not one.withheld))
+        for advice in advised
+    )
     task, notes = CheckInput(complaint, kept, result.departments), Notes()
     passed: tuple[bool, ...] = check_by_rule(task)
     if FINAL_CHECK.name in plan.chat and any(passed):
@@ -286,4 +290,4 @@ def _floor_quotation(floor: guide.Floor, evidence: Evidence) -> tuple[Statement,
         return ()
     spans = [(floor.start, floor.end)] if floor.passage.table else sentences(floor.passage.text)
     start, end = next((span for span in spans if span[0] <= floor.start < span[1]), (floor.start, floor.end))
-    return (citations.verbatim(evidence.quotation(start, end)),)
+    return (check.verbatim(evidence.quotation(start, end)),)

@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
-from localmed.answering import citations
 from localmed.answering.practice import ELEMENTS, PICO, Pico, PicoInput, by_labels, in_words
 from localmed.answering.write import WRITE
 from localmed.domain import (
@@ -198,7 +197,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
         return ()
     known = answer.by_marker
     marked = tuple(known[it.marker].quotation(it.start, it.end) for section in own(answer) for it in section.marks)
-    statements = (*citations.shown(answer.statements), *marked)
+    statements = (*answer.shown, *marked)
     shown = " ".join(statement.text for statement in statements)
     ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
     has_medicines = any(entry.kind in NAMED for entry in case.record.entries)

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from localmed.answering import citations
+from localmed.answering import check
 from localmed.answering.orders import (
     LINES,
     MEDICAL_TERMS,
@@ -54,8 +54,6 @@ from localmed.domain.parts import (
     Expansion,
     LinePart,
     QuestionPart,
-    ReadingLevelPart,
-    ReadingScale,
     Restated,
     TermPart,
     UnexplainedPart,
@@ -117,7 +115,7 @@ class _Cited:
 
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
         """Remember what ``statements`` cite."""
-        self.evidence = tuple(dict.fromkeys((*self.evidence, *citations.cited(statements, evidence))))
+        self.evidence = tuple(dict.fromkeys((*self.evidence, *check.cited(statements, evidence))))
 
 
 def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
@@ -126,7 +124,8 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
         concern = yield from screened(text, plan, own_words=place > 0)
         if concern:
             return refused(text, plan, provenance, "explain")
-    order, notes = task.order[:CHARACTERS], _bounded(task)
+    order, length = task.order[:CHARACTERS], len(task.order)
+    notes = (message("explain.order_cut", characters=length, read=CHARACTERS),) if length > CHARACTERS else ()
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
@@ -149,26 +148,15 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     parts = (*own, *translated, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(sorted(cited.evidence, key=lambda piece: int(piece.marker)))
+    every = merged(cited.receipts) if cited.receipts else None  # the sections of all follow-up questions
     answer = Answer(AnswerStatus.ANSWERED, order, language, (), shown, searched, provenance, workflow="explain")
     return replace(
         answer,
         notes=(*notes, *cut, *more, *of_lines, *overdue(shown)),
         parts=(*parts, *_level((*own, *answered))),
-        receipts=_shown_sections(cited),
+        receipts=Receipts(sections=every.sections, others=every.others, dense=every.dense) if every else None,
         released_by=" ".join(task.released_by.split()),
     )
-
-
-def _shown_sections(cited: _Cited) -> Receipts | None:
-    """The sections of all follow-up questions."""
-    every = merged(cited.receipts) if cited.receipts else None
-    return Receipts(sections=every.sections, others=every.others, dense=every.dense) if every else None
-
-
-def _bounded(task: ExplainInput) -> Notes:
-    """What of the order was left out."""
-    note = message("explain.order_cut", characters=len(task.order), read=CHARACTERS)
-    return (note,) if len(task.order) > CHARACTERS else ()
 
 
 def _questions(task: ExplainInput) -> tuple[tuple[str, ...], Notes]:
@@ -314,7 +302,9 @@ def _drafted_terms(
 def _explained(terms: Sequence[_LookedUp], written: Sequence[Statement], cited: _Cited) -> Iterator[TermPart]:
     """The terms that something explains: a source's own sentence, what a model wrote of it, the graph's definition."""
     for one in terms:
-        statements = one.quoted or tuple(it for it in written if _about(it.text, one.called))
+        names = [name.casefold() for name in one.called]  # a small model explains whatever the sources are about
+        about = (it for it in written if any(name in it.text.casefold() for name in names))
+        statements = one.quoted or tuple(about)
         cited.keep(cited.read, statements)
         if statements or one.definition:
             definition = None if statements else one.definition
@@ -352,11 +342,6 @@ def _definition(card: Card | None, language: str) -> Definition | None:
         return None
     text = text if len(text) <= CARD_CHARACTERS else text[: CARD_CHARACTERS - 1] + "…"
     return Definition(text, f"{source.collection}, {card.concept.id}" if source else card.concept.id)
-
-
-def _about(text: str, names: tuple[str, ...]) -> bool:
-    """Whether ``text`` names the term: a small model explains whatever the sources are about."""
-    return any(name.casefold() in text.casefold() for name in names)
 
 
 def _question(term: OrderTerm, names: tuple[str, ...], language: str) -> str:
@@ -427,7 +412,4 @@ def _level(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     texts += [part.definition.text for part in parts if isinstance(part, TermPart) and part.definition]
     texts += [statement.text for part in parts for statement in part.statements if not statement.withheld]
     level = reading_level("\n".join(texts))
-    if level is None:
-        return ()
-    scale = ReadingScale.CHARACTERS if level.language == "zh" else ReadingScale.GRADE
-    return (ReadingLevelPart(scale, level.value, level.sentences),)
+    return (level,) if level else ()

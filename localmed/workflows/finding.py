@@ -69,7 +69,7 @@ def bounded(question: str) -> tuple[str, Notes]:
 def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Step[tuple[Evidence, ...]]:
     """Evidence for ``hits``, in their order: what is ``known`` keeps its marker, the others get the next ones."""
     by_passage = {piece.passage.id: piece for piece in known}
-    fresh = tuple(hit for hit in hits if hit.passage.id not in by_passage)
+    fresh = tuple({hit.passage.id: hit for hit in hits if hit.passage.id not in by_passage}.values())
     first = max((int(piece.marker) for piece in known), default=0) + 1
     pieces: tuple[Evidence, ...] = (yield Cite(fresh, first)) if fresh else ()
     by_passage |= {piece.passage.id: piece for piece in pieces}

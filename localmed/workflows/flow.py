@@ -11,6 +11,7 @@ never a question's or a patient's text.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
@@ -32,20 +33,31 @@ from localmed.retrieval.studies import Reference, Study
 if TYPE_CHECKING:
     from localmed.answering.role_table import RoleTable
 
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class _Request:
+    """What is asked for, called as the service that answers it."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Its class's, in small letters."""
+        return _CAPITAL.sub("_", type(self).__name__).lower()
+
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Search(_Request):
     """Find passages; the result is a ``Found``."""
 
     question: str
     filters: SearchFilter
     limit: int
 
-    name = "search"
-
 
 @dataclass(frozen=True, slots=True)
-class Find:
+class Find(_Request):
     """Find the sections that speak of a question; the result is a ``Finding``.
 
     At most ``limit`` passages are searched for, at most ``sections`` shown. ``earlier`` are the questions before it,
@@ -59,80 +71,64 @@ class Find:
     left_out: tuple[str, ...] = ()
     earlier: tuple[str, ...] = ()
 
-    name = "find"
-
 
 @dataclass(frozen=True, slots=True)
-class Scopes:
+class Scopes(_Request):
     """In which passages each of ``documents`` says whom it is for; a tuple of tuples of ``Passage``, in their order."""
 
     documents: tuple[str, ...]
 
-    name = "scopes"
-
 
 @dataclass(frozen=True, slots=True)
-class LookUp:
+class LookUp(_Request):
     """Look a term up in the concept graph; the result is a ``Card``, ``None`` where the graph does not know it."""
 
     term: str
     question: str = ""
     context: str = ""
 
-    name = "look_up"
-
 
 @dataclass(frozen=True, slots=True)
-class Cite:
+class Cite(_Request):
     """Mint evidence for hits, in their order, with markers from ``first`` on; the result is a tuple of ``Evidence``."""
 
     hits: tuple[Hit, ...]
     first: int = 1
 
-    name = "cite"
-
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(_Request):
     """How each premise stands to its hypothesis; the result is a tuple of ``Stance``."""
 
     pairs: tuple[tuple[str, str], ...]
 
-    name = "judge"
-
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(_Request):
     """How like ``question`` each text is; a tuple of numbers, empty where no model knows the language."""
 
     question: str
     texts: tuple[str, ...]
 
-    name = "compare"
-
 
 @dataclass(frozen=True, slots=True)
-class Studies:
+class Studies(_Request):
     """Find studies by BM25 over title, abstract and MeSH; a tuple of ``Study``, with those that may not count."""
 
     query: str
     most: int
     collections: tuple[str, ...]
 
-    name = "studies"
-
 
 @dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(_Request):
     """Which study each reference names; a tuple of ``Study``, ``None`` where the library does not hold it."""
 
     references: tuple[Reference, ...]
 
-    name = "resolve"
-
 
 @dataclass(frozen=True, slots=True)
-class Perform:
+class Perform(_Request):
     """Ask a role, or its rules alone; the result is the role's output."""
 
     role: Role
@@ -146,12 +142,10 @@ class Perform:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(_Request):
     """Give whoever waits the sections, while a model reads them; no result. In no trace and no recording."""
 
     answer: Answer
-
-    name = "shown"
 
 
 T = TypeVar("T")

@@ -137,8 +137,9 @@ def _held(
 def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], stances: Iterator[Stance]) -> ClaimResult:
     taken = [next(stances) if premise.text else None for premise in row]
     sides = [_side(claim, *seen) for seen in zip(taken, row, weighed, strict=True)]
-    votes = [
-        0 if side > 0 and _other_amount(claim, one.study) else side for side, one in zip(sides, weighed, strict=True)
+    votes = [  # a study that does not hold a number or unit of the claim, by rule, does not vote for it
+        0 if side > 0 and not claim.whole and quantities.missing(claim.text, one.study.text) else side
+        for side, one in zip(sides, weighed, strict=True)
     ]
     unjudged = sum(stance is not None and not stance.judged for stance in taken)
     bearing = sum(stance is not None for stance in taken)
@@ -152,11 +153,6 @@ def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: Weighe
     side = vote(stance) if stance else 0
     passage = weighed.study.passages[premise.place] if side < 0 else None
     return 1 if passage and find_verbatim(passage.text, claim.text, passage.table) else side
-
-
-def _other_amount(claim: Claim, study: Study) -> bool:
-    """Whether ``claim`` gives a number or a unit that ``study`` does not hold, by rule."""
-    return not claim.whole and quantities.missing(claim.text, study.text) is not None
 
 
 def _quality(

@@ -48,7 +48,7 @@ def plan_sources(
     if planned.empty:
         return replace(answer, notes=(*answer.notes, message("plan.no_sources")))
     definitions = (cited_passage(card.concept) for card in gathered.cards)
-    hits = (*gathered.best(plan.passages), *(Hit(passage, 0.0) for passage in definitions if passage))
+    hits = (*gathered.best(plan.passages), *(Hit(passage) for passage in definitions if passage))
     if not hits:
         return answer
     evidence: tuple[Evidence, ...] = yield Cite(hits)

@@ -15,7 +15,6 @@ from localmed.domain import (
     AnswerStatus,
     Evidence,
     Hit,
-    Passage,
     Provenance,
     Receipts,
     SearchFilter,
@@ -59,7 +58,7 @@ def receipts(
     found: Finding = yield Find(text, filters, max(PASSAGES, sections), sections, left_out, earlier)
     both = (*found.sections, *found.others)
     passages = {passage.id: passage for section in both for passage in section.passages}
-    evidence: tuple[Evidence, ...] = (yield Cite(tuple(map(_hit, passages.values())))) if passages else ()
+    evidence: tuple[Evidence, ...] = (yield Cite(tuple(map(Hit, passages.values())))) if passages else ()
     known = {piece.passage.id: piece for piece in evidence}
     flags = red_flags("\n".join((*earlier, text)))  # of a follow-up those of the questions before it too
     own = newest_first([shown_section(section, known) for section in found.sections], known)
@@ -75,10 +74,6 @@ def receipts(
         ),
         conflicts=tuple(islice(differences(own, evidence), CONFLICTS)),
     )
-
-
-def _hit(passage: Passage) -> Hit:
-    return Hit(passage, 0.0)
 
 
 def shown_section(section: Section, known: Mapping[str, Evidence]) -> ShownSection:

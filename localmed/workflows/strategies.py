@@ -130,25 +130,22 @@ def prompting(question: str, _filters: SearchFilter, _plan: Plan, sources: Sourc
 
 def reflexion(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
     """One line of plans, each made with the feedback on all before it."""
-    tried: list[Node] = []
-    notes: Notes = ()
-    while len(tried) < PLANS:
-        node, more = yield from _scored_plan(question, tried[-1] if tried else None, filters, plan, sources)
-        notes += more
-        if any(node.plan == earlier.plan for earlier in tried):
-            break
-        tried.append(node)
-        if node.score == planning.BEST:
-            break
-    return max(tried, key=lambda node: node.score).plan, tuple(dict.fromkeys(notes))
+    return (yield from _grown(question, filters, plan, sources, lambda nodes: nodes[-1]))
 
 
 def serts(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
     """A tree of plans, searched by upper confidence bounds."""
+    return (yield from _grown(question, filters, plan, sources, _selected))
+
+
+def _grown(
+    question: str, filters: SearchFilter, plan: Plan, sources: Sources, parent_of: Callable[[list[Node]], Node]
+) -> Planned:
+    """The best of the plans that are made one after the other, each below the one that ``parent_of`` them names."""
     root, notes = yield from _scored_plan(question, None, filters, plan, sources)
     nodes = [root]
     while len(nodes) < PLANS and max(node.score for node in nodes) < planning.BEST:
-        parent = _selected(root)
+        parent = parent_of(nodes)
         node, more = yield from _scored_plan(question, parent, filters, plan, sources)
         notes += more
         if any(node.plan == earlier.plan for earlier in nodes):
@@ -195,8 +192,9 @@ class Node:
         return self.total / self.visits + EXPLORE * sqrt(log(above) / self.visits)
 
 
-def _selected(node: Node) -> Node:
+def _selected(nodes: list[Node]) -> Node:
     """Where the tree grows: down the best bounds to a node that has room for a child."""
+    node = nodes[0]
     while len(node.children) == SIBLINGS:
         node = max(node.children, key=Node.bound)
     return node

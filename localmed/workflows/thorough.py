@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.answering import asking, citations, judging
+from localmed.answering import asking, check, judging
 from localmed.answering.judging import ROLES as JURY
 from localmed.answering.judging import JudgingInput, Vote
 from localmed.answering.write import WRITE
@@ -118,23 +118,21 @@ def by_sub_questions(
 
 def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter, earlier: tuple[str, ...]) -> Flow:
     """``written``, once more where a sentence of it conflicts with its sources (PCA)."""
-    shown = citations.shown(written.statements)
+    shown = written.shown
+    if not shown:
+        return written
     task = asking.CoherenceInput(answer.question, shown, written.evidence)
-    coherence = (
-        (yield from asked(asking.COHERENCE, task, plan.chat, asking.Coherence(True)))
-        if shown
-        else asking.Coherence(True)
-    )
+    coherence = yield from asked(asking.COHERENCE, task, plan.chat, asking.Coherence(True))
     if coherence.agrees:
         return written
     wrong = "\n".join(shown[place].text for place in coherence.conflicting)
     again: Answer = yield from answered(answer, plan, filters, earlier=earlier, wrong=wrong)
-    return again if citations.shown(again.statements) else written
+    return again if again.shown else written
 
 
 def voted(answer: Answer, jury: tuple[str, ...]) -> Flow:
     """``answer`` with the badge that ``jury`` votes for; as it is where nobody votes or nothing is shown."""
-    shown, account = citations.shown(answer.statements), answer.verification
+    shown, account = answer.shown, answer.verification
     if not shown or account.badge is Badge.NONE:
         return answer
     votes = yield from votes_on(answer.question, shown, answer.evidence, jury)
@@ -145,7 +143,7 @@ def votes_on(
     question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
 ) -> Step[list[Vote]]:
     """The vote of each of ``jury`` on ``statements`` and what they cite; one that failed casts none."""
-    task = JudgingInput(question, citations.cited(statements, evidence) or evidence, statements)
+    task = JudgingInput(question, check.cited(statements, evidence) or evidence, statements)
     votes: list[Vote] = []
     for name in jury:
         voting: Step[Vote | None] = asked(_JURY[name], task, jury, None)

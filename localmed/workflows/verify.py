@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localmed.answering import citations, judging
+from localmed.answering import check, judging
 from localmed.answering.answer_file import VerifyInput
 from localmed.answering.check import MODEL
 from localmed.answering.claims import MOST, Claim, Read, candidates, premise
@@ -142,7 +142,7 @@ def _unjudged(answer: Answer, sentences: Sequence[Claim], cited: _Cited) -> Flow
     finds = tuple(Find(claim.text, SearchFilter(), PASSAGES, BESIDE) for claim in claims)
     findings: tuple[Finding, ...] = (yield finds) if finds else ()
     lines = [[(*section.marks, *section.lines)[0] for section in found.sections] for found in findings]
-    pieces = yield from minted([Hit(line.passage, 0.0) for of_claim in lines for line in of_claim], cited.evidence)
+    pieces = yield from minted([Hit(line.passage) for of_claim in lines for line in of_claim], cited.evidence)
     evidence = tuple(dict.fromkeys((*cited.evidence, *pieces)))
     known = {piece.passage.id: piece for piece in evidence if piece.for_models}
     beside = []
@@ -179,10 +179,10 @@ def ask_and_verify(
 ) -> Flow:
     """``ask``, and the claims of an answer that stands held against its evidence and further studies."""
     answer = yield from ask(question, filters, plan, provenance, earlier, left_out)
-    shown = citations.shown(answer.statements)
+    shown = answer.shown
     if answer.status is not AnswerStatus.ANSWERED or not shown:
         return answer
-    names = tuple(Reference(piece.marker, id=piece.passage.id) for piece in citations.cited(shown, answer.evidence))
+    names = tuple(Reference(piece.marker, id=piece.passage.id) for piece in check.cited(shown, answer.evidence))
     studies: tuple[Study | None, ...] = yield Resolve(names)
     cited, sentences = _Cited(tuple(zip(names, studies, strict=True))), [Claim(one.text) for one in shown]
     assessment = yield from assess(answer.question, sentences, cited.provided, bounds, plan)
@@ -234,7 +234,7 @@ def _hits(sentence: Marked, usable: dict[str, Study], reads: dict[str, list[Read
     """Of each study that ``sentence`` cites the passage that bears on it."""
     cited = [marker for marker in sentence.markers if marker in usable and usable[marker].passages]
     places = [premise(reads[marker], sentence.text).place for marker in cited]
-    return [Hit(usable[marker].passages[place], 0.0) for marker, place in zip(cited, places, strict=True)]
+    return [Hit(usable[marker].passages[place]) for marker, place in zip(cited, places, strict=True)]
 
 
 def _statement(text: str, evidence: Sequence[Evidence]) -> Statement:
@@ -360,7 +360,7 @@ def _evidence(assessment: Assessment, known: tuple[Evidence, ...]) -> Step[tuple
         for held in assessment.claims
         for place in _quoted(held, assessment.studies)
     )
-    pieces = yield from minted([Hit(passage, 0.0) for passage in dict.fromkeys(voting)], known)
+    pieces = yield from minted([Hit(passage) for passage in dict.fromkeys(voting)], known)
     return tuple(dict.fromkeys((*known, *pieces)))
 
 

@@ -31,15 +31,11 @@ ALL = [Criteria(*values) for values in product((True, False), repeat=3)]
 
 
 @pytest.mark.parametrize("criteria", ALL, ids=str)
-def test_the_table(criteria: Criteria) -> None:
+def test_the_table_and_its_reasons_in_both_languages_of_which_none_says_safe(criteria: Criteria) -> None:
     expected = {(True, True, True): Badge.GREEN, (False, True, True): Badge.YELLOW}
     assert badge(criteria) is expected.get((criteria.answers, criteria.related, criteria.grounded), Badge.RED)
-
-
-def test_every_reason_is_one_sentence_in_both_languages() -> None:
-    for criteria in ALL:
-        assert reason(criteria).code in catalogue("zh")
-    assert "safe" not in " ".join(render(reason(criteria), "en") for criteria in ALL)
+    assert reason(criteria).code in catalogue("zh")
+    assert "safe" not in render(reason(criteria), "en")
 
 
 def test_a_jury_decides_each_criterion_by_majority_and_a_tie_is_no() -> None:

@@ -1,14 +1,17 @@
-"""What a model is given to read: whole sentences, and nothing of a text that may not be read to it."""
+"""What a model is given to read: whole sentences, nothing of a text that may not be read to it; and quotations."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from localmed.answering.check import cited, verbatim
 from localmed.answering.write import blocks, of_evidence, scope_spans
-from localmed.domain import Evidence, ShownLine, ShownSection, Status
-from tests.values import evidence, passage
+from localmed.domain import Answer, AnswerStatus, Evidence, ShownLine, ShownSection, Status, Support
+from tests.values import PROVENANCE, evidence, passage
 
 TEXT = "Give 4 g a day. It does not apply to children."
 
@@ -60,3 +63,29 @@ def test_what_a_list_excludes_comes_with_its_first_line_and_a_chapter_heads_its_
     told = [text[start:end] for start, end in scope_spans(part)]
     assert len(told) == len(EXCLUSIONS) + 2 + (heading == "1. Scope")
     assert told[0] == "It does not cover:"
+
+
+# --- quotations -------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(min_size=1, max_size=60), st.data())
+def test_a_quotation_is_the_cited_stretch_to_the_character(text: str, data: st.DataObject) -> None:
+    source = evidence("1", text)
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    made = source.quotation(start, end)
+    (one,) = made.citations
+    assert made.text == one.quote == source.passage.text[one.start : one.end] == text[start:end]
+    assert (one.marker, one.passage_id) == (source.marker, source.passage.id)
+    assert set(one.boxes) <= set(source.passage.boxes(start, end))
+    checked = verbatim(made)
+    assert checked.verdict is not None
+    assert (checked.verdict.support, checked.withheld) == (Support.VERBATIM, False)
+
+
+def test_what_is_withheld_is_not_shown_and_cites_nothing_that_is() -> None:
+    one, other = evidence("1", "Give zinc."), evidence("2", "Give iron.")
+    statements = (one.quotation(0, 10), replace(other.quotation(0, 10), withheld=True))
+    answer = Answer(AnswerStatus.ANSWERED, "q", "en", statements, (other, one), (), PROVENANCE)
+    assert answer.shown == statements[:1]
+    assert cited(answer.shown, answer.evidence) == (one,)

@@ -17,7 +17,7 @@ from localmed.presentation.finding import finding_value, view
 from localmed.site.session import Session
 from localmed.text import medicines
 from localmed.text.language import fold
-from localmed.text.synonyms import is_population
+from localmed.text.synonyms import is_in
 from tests.benchmarks.common import Place, Row
 from tests.benchmarks.sections import import_starter
 from tests.fakes import opened
@@ -90,7 +90,7 @@ def rows(session: Session) -> list[Row]:
         "population",
         "populations: said to be missing of the first section if and only if they are",
         lambda name, _, value: (
-            any(map(is_population, value["sections"][0].get("lacks", ()))) is (_part(name, 2) == "no")
+            any(is_in("populations", one) for one in value["sections"][0].get("lacks", ())) is (_part(name, 2) == "no")
         ),
     )
     add(

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from localmed.domain.ports import Embedder
 from localmed.models.e5 import E5
 from localmed.safety.safety import SafetyInput
-from localmed.safety.safety_likeness import SafetyLikeness
+from localmed.safety.safety_likeness import likened
 from localmed.safety.safety_rules import of_oneself, screen
 from tests.benchmarks.common import Place, Row
 
@@ -25,13 +26,13 @@ Case = dict[str, Any]
 
 def run(_: Place) -> list[Row]:
     """A row for each set and language."""
-    likeness = SafetyLikeness(E5())
+    encoder = E5()
     rows = []
     for name, what in SETS.items():
         for language, named in LANGUAGES.items():
             cases = held_back(name, language)
             measured = (
-                f"{_described(cases, by_rule)} by wordings alone, {_described(cases, lambda e: screened(likeness, e))}"
+                f"{_described(cases, by_rule)} by wordings alone, {_described(cases, lambda e: screened(encoder, e))}"
             )
             rows.append(
                 Row(f"safety screen, {what}, {named}", "", f"{measured} with likeness", "-", "held back; no chat model")
@@ -50,11 +51,11 @@ def by_rule(case: Case) -> bool:
     return bool(screen(SafetyInput(case["text"], case["audience"])).concern)
 
 
-def screened(likeness: SafetyLikeness, case: Case) -> bool:
+def screened(encoder: Embedder, case: Case) -> bool:
     """Whether wordings or likeness give the message, as ``workflows.safety.screened`` asks them."""
     safety_input = SafetyInput(case["text"], case["audience"])
     applies = safety_input.audience == "patient" or of_oneself(safety_input.question)
-    return by_rule(case) or (applies and bool(likeness.likened(safety_input).concern))
+    return by_rule(case) or (applies and bool(likened(encoder, safety_input).concern))
 
 
 def counts(cases: list[Case], recognised: Callable[[Case], bool]) -> tuple[int, int, int, int]:

@@ -30,10 +30,9 @@ import numpy as np
 from localmed.domain.ports import Embedder
 from localmed.models.e5 import E5, Uncentred
 from localmed.retrieval.guide import is_emergency
-from localmed.safety.emergency_likeness import LANGUAGES, WEIGHTS
 from localmed.safety.red_flags import red_flags
-from localmed.safety.safety_likeness import Floats, Weights, stored, terms
-from localmed.text.language import detect
+from localmed.safety.safety_likeness import EMERGENCIES, LANGUAGES, Floats, Weights, stored
+from localmed.text.language import detect, terms
 from tests.benchmarks.train_safety import ridge
 
 VECTORS, WORDS = sqrt(6.0), sqrt(2.0)  # e5's vectors lie near one another
@@ -146,8 +145,8 @@ def main() -> None:
                     f"{author} author, {language} {'emergencies' if urgent else 'ordinary'}: {len(rows)}; likeness "
                     f"{(alone[rows] > 0).mean():.3f}, with the table {((alone[rows] > 0) | ruled).mean():.3f}"
                 )
-    np.savez_compressed(WEIGHTS, **stored(weights))
-    print(f"{len(trained_on)} examples; {WEIGHTS.name}: {WEIGHTS.stat().st_size} bytes")
+    np.savez_compressed(EMERGENCIES, **stored(weights))
+    print(f"{len(trained_on)} examples; {EMERGENCIES.name}: {EMERGENCIES.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

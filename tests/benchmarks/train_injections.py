@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from localmed.models.e5 import E5, Uncentred
-from localmed.safety.injection_likeness import BY_MEANING, LANGUAGES, LEAST, MEANING, WEIGHTS, Weights, features
+from localmed.safety.prompt_injection import BY_MEANING, LANGUAGES, LEAST, MEANING, WEIGHTS, Weights, features
 from localmed.text.language import detect, sentences
 
 Vectors = npt.NDArray[np.float64]
@@ -84,7 +84,7 @@ def _fit(examples: Sequence[Example], language: str, vectors: Vectors) -> tuple[
 
 
 def stored(fitted: Mapping[str, tuple[Weights, float]], encoder: str) -> dict[str, Any]:
-    """The arrays of an ``.npz`` that ``injection_likeness.loaded`` reads; ``encoder`` is the slug of the vectors'."""
+    """The arrays of an ``.npz`` that ``prompt_injection.loaded`` reads; ``encoder`` is the slug of the vectors'."""
     arrays: dict[str, Any] = {"encoder": np.array(encoder)}
     for name, (weights, _) in fitted.items():
         arrays[f"{name}.names"] = np.array("\n".join(weights.by_feature))

@@ -28,8 +28,9 @@ import numpy.typing as npt
 from localmed.domain.ports import Embedder
 from localmed.models.e5 import E5
 from localmed.safety.safety import SafetyInput
-from localmed.safety.safety_likeness import WEIGHTS, Floats, Weights, stored, terms
+from localmed.safety.safety_likeness import WEIGHTS, Floats, Weights, stored
 from localmed.safety.safety_rules import screen
+from localmed.text.language import terms
 
 PENALTY = 1.0  # 0.1 to 1 are alike
 DUE_WEIGHS = 1.5  # an example that counts against one that does not: there are fewer

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from localmed.answering.chat_entailment import YesNo
+from localmed.answering.chat import YesNo
 from localmed.config import ChatSettings
 from localmed.domain.errors import ModelError
 from localmed.domain.ports import NOT_JUDGED

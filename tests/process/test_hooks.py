@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from localmed.answering.chat_entailment import ChatEntailment
+from localmed.answering.chat import ChatEntailment
 from localmed.answering.check import TOGETHER
 from localmed.config import Settings
 from localmed.domain import Message, SearchFilter, TraceStep

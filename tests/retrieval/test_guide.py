@@ -65,10 +65,11 @@ def test_the_floor_is_what_the_section_says(text: str, expected: str) -> None:
         assert text[place.start : place.end] == expected
 
 
-def test_a_floor_in_the_heading() -> None:
+def test_a_floor_in_the_heading_and_none_of_another_department() -> None:
     place = floor("骨科门诊", [section("指南", "骨科门诊（门诊二层）")])
     assert place is not None
     assert (place.text, place.end) == ("二层", 0)
+    assert floor("Surgery", [section("Guide", "Cardiology", text="Second floor.")]) is None
 
 
 def test_a_floor_in_the_row_of_a_table() -> None:
@@ -79,10 +80,6 @@ def test_a_floor_in_the_row_of_a_table() -> None:
     assert place.text == "Second floor"
     assert rows[place.start : place.end].startswith("Department: Cardiology")
     assert floor("Surgery", [table]) is None
-
-
-def test_another_departments_floor_is_not_taken() -> None:
-    assert floor("Surgery", [section("Guide", "Cardiology", text="Second floor.")]) is None
 
 
 @pytest.mark.parametrize(("name", "urgent"), [("Emergency Department", True), ("A&E", True), ("急诊科", True),

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from localmed.config import LibrarySettings
 from localmed.domain import (
     Answer,
     AnswerStatus,
-    Collection,
-    Document,
     Evidence,
     Hit,
     Passage,
@@ -23,16 +19,15 @@ from localmed.domain import (
     ShownSection,
     Status,
     digest,
-    message,
 )
 from localmed.domain.findings import Question, Section
 from localmed.library.lexical import LexicalIndex
-from localmed.library.library import Library, build
+from localmed.library.library import Library
 from localmed.presentation import finding as shown
 from localmed.retrieval.sections import LONGEST, MARKS, sections
 from localmed.text.furniture import states_nothing
 from localmed.workflows.receipts import shown_section
-from tests.fakes import HashedWords, encoded
+from tests.fakes import HashedWords, built
 from tests.values import PROVENANCE, cited, hit, passage
 from tests.words import phrase
 
@@ -56,17 +51,7 @@ def document() -> tuple[Passage, ...]:
 
 @pytest.fixture(scope="module")
 def index(document: tuple[Passage, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[LexicalIndex]:
-    data: Path = tmp_path_factory.mktemp("data")
-    (data / "files").mkdir()
-    encoder = HashedWords()
-    first = document[0]
-    with build(data, encoder.identity, LibrarySettings()) as builder:
-        builder.put_collection(Collection("c", "C"))
-        builder.put(Document(first.document_id, "c", "a", "Anaphylaxis", "en", "a", "0" * 64, digest("a"), "text/plain",
-                             passages=3))  # fmt: skip
-        builder.add(document, encoded(encoder, document))
-        builder.publish(message("generation.made.upgrade"))
-    with Library.open(data) as library:
+    with Library.open(built(tmp_path_factory.mktemp("data") / "of", HashedWords(), document)) as library:
         yield library.lexical
 
 

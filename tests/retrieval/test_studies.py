@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Document, Kind, Status
+from localmed.domain import Kind, Status
 from localmed.library.library import Library
 from localmed.retrieval.studies import STUDY_CHARACTERS, Reference, Study, bm25, find, named
 from tests.fakes import described, documents, import_into, jsonl, withdraw, write
@@ -47,6 +47,11 @@ def test_mesh_headings_decide_between_equal_abstracts(library: Library, settings
     order = keys(results)
     assert order.index("indexed") < order.index("plain")
     assert find(library, "placebo aspirin", 15, ("pubmed",), settings.search), "without MeSH all the same"
+    plain = results[order.index("plain")]
+    assert (plain.kind, plain.document.publication_types) == (Kind.LITERATURE, ("Clinical Trial",))
+    assert plain.text == "Aspirin was compared with placebo after stroke."
+    assert find(library, QUERY, 15, (), settings.search) == ()
+    assert find(library, "zyxwvut", 15, ("pubmed",), settings.search) == ()
 
 
 def test_what_may_not_count_is_returned_beside_the_wanted_number(library: Library, settings: Settings) -> None:
@@ -61,20 +66,6 @@ def test_a_withdrawal_takes_effect_at_once(library: Library, settings: Settings)
     withdraw(settings.data, document)
     results = find(library, QUERY, 15, ("pubmed",), settings.search)
     assert {study.document.id: study.document.status for study in results}[document.id] is Status.WITHDRAWN
-
-
-def test_no_collections_no_studies(library: Library, settings: Settings) -> None:
-    assert find(library, QUERY, 15, (), settings.search) == ()
-    assert find(library, "zyxwvut", 15, ("pubmed",), settings.search) == ()
-
-
-def test_a_study_knows_what_it_is(library: Library, settings: Settings) -> None:
-    study = next(
-        result for result in find(library, QUERY, 15, ("pubmed",), settings.search) if "plain" in result.document.key
-    )
-    assert study.kind is Kind.LITERATURE
-    assert study.document.publication_types == ("Clinical Trial",)
-    assert study.text == "Aspirin was compared with placebo after stroke."
 
 
 def test_references_by_identifier_title_and_id(library: Library) -> None:
@@ -123,11 +114,6 @@ def test_bm25_by_hand() -> None:
     counts = Counter({"stroke": 2, "adult": 2})
     assert bm25({"stroke": 1.5, "dog": 9.0}, counts, 2.0) == pytest.approx(1.5 * 2 * 2.2 / (2 + 1.2 * 1.75))
     assert bm25({"stroke": 1.5}, Counter(), 1.0) == 0
-
-
-def test_a_documents_own_text_is_in_no_representation_of_a_reference() -> None:
-    assert "Zyxwvut" not in repr(Reference("1", "Zyxwvut"))
-    assert Document.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def test_of_two_editions_with_one_identifier_the_one_that_may_answer_is_named(settings: Settings, corpus: Path) -> None:

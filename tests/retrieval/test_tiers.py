@@ -25,15 +25,8 @@ def test_equal_priority_is_one_tier_and_the_lowest_number_comes_first() -> None:
     assert by_priority([], set()) == ()
 
 
-def test_a_preset_names_kinds() -> None:
-    assert by_preset(EBM, THERE, FILLED) == (
-        Tier(("nice", "who")),
-        Tier(("pubmed",)),
-        Tier(("books",), ("empty",)),
-    )
-
-
-def test_a_preset_names_collections_too_and_each_stands_once() -> None:
+def test_a_preset_names_kinds_and_collections_and_each_stands_once() -> None:
+    assert by_preset(EBM, THERE, FILLED) == (Tier(("nice", "who")), Tier(("pubmed",)), Tier(("books",), ("empty",)))
     preset = (("who",), ("guideline", "ward"), ("who", "books"))
     assert by_preset(preset, THERE, FILLED) == (Tier(("who",)), Tier(("nice", "ward")), Tier(("books",)))
 

@@ -35,6 +35,7 @@ ALL = (MALARIA, ANTENATAL, HYPERTENSION, EARLIER, TYPE_1, TYPE_2, INHALED, ORAL,
         ("WHO recommendations on antenatal care for a positive pregnancy experience, WHO 2016", ANTENATAL),
         ("Recommendations on Antenatal Care for a Positive Pregnancy Experience. Geneva: World Health Organization; "
          "2016.", ANTENATAL),
+        ("Hypertension in adults: diagnosis and treatment", HYPERTENSION),  # without a year the one in force
         ("Malaria", None), ("Hypertension in adults - diagnosis and treatment, 2019", EARLIER),
         ("Hypertension in adults: diagnosis and treatment (2024 edition)", HYPERTENSION),
         ("Hypertension in adults: diagnosis and treatment, 2011", None), ("Type 1 diabetes in adults", TYPE_1),

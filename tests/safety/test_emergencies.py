@@ -10,16 +10,16 @@ import pytest
 
 from localmed.answering.asking import QuestionInput
 from localmed.models.e5 import E5, Uncentred
-from localmed.safety.emergency_likeness import WHOLE, EmergencyLikeness
 from localmed.safety.red_flags import red_flags
+from localmed.safety.safety_likeness import WHOLE, like_emergency
 from tests.fakes import HashedWords
 
 CASES = Path(__file__).parent / "cases"
 
 
 @pytest.fixture(scope="module")
-def likeness() -> EmergencyLikeness:
-    return EmergencyLikeness(Uncentred(E5()))
+def encoder() -> Uncentred:
+    return Uncentred(E5())
 
 
 def texts(name: str, language: str) -> list[str]:
@@ -27,8 +27,8 @@ def texts(name: str, language: str) -> list[str]:
     return [case["text"] for cases in lists.values() for case in cases if case["language"] == language]
 
 
-def urgent(likeness: EmergencyLikeness, text: str) -> bool:
-    return bool(red_flags(text)) or likeness.likened(QuestionInput(text))
+def urgent(encoder: Uncentred, text: str) -> bool:
+    return bool(red_flags(text)) or like_emergency(encoder, QuestionInput(text))
 
 
 SPENT = ("development", "held_back", "second_author")
@@ -37,9 +37,9 @@ SPENT = ("development", "held_back", "second_author")
 @pytest.mark.parametrize("name", SPENT)
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.slow
-def test_what_it_was_fitted_on_is_told_apart(likeness: EmergencyLikeness, name: str, language: str) -> None:
-    emergencies = [urgent(likeness, text) for text in texts(f"emergencies_{name}", language)]
-    ordinary = [urgent(likeness, text) for text in texts(f"ordinary_{name}", language)]
+def test_what_it_was_fitted_on_is_told_apart(encoder: Uncentred, name: str, language: str) -> None:
+    emergencies = [urgent(encoder, text) for text in texts(f"emergencies_{name}", language)]
+    ordinary = [urgent(encoder, text) for text in texts(f"ordinary_{name}", language)]
     assert sum(emergencies) >= 0.98 * len(emergencies)
     assert sum(ordinary) <= 0.05 * len(ordinary)
 
@@ -48,24 +48,20 @@ def test_what_it_was_fitted_on_is_told_apart(likeness: EmergencyLikeness, name: 
     "known angina, spray twice and it is just the same, lying in bed",
     "在家生的孩子，老婆整夜不睡，说菩萨要把孩子带走",
 ])  # fmt: skip
-def test_it_sees_what_the_table_does_not(likeness: EmergencyLikeness, text: str) -> None:
+def test_it_sees_what_the_table_does_not(encoder: Uncentred, text: str) -> None:
     assert not red_flags(text)
-    assert likeness.likened(QuestionInput(text))
+    assert like_emergency(encoder, QuestionInput(text))
 
 
-def test_a_sentence_of_a_long_complaint_counts(likeness: EmergencyLikeness) -> None:
+def test_a_sentence_of_a_long_complaint_counts(encoder: Uncentred) -> None:
     ordinary = "I would like a new prescription for my hay fever, the same as every spring. "
     long = ordinary * (2 + WHOLE // len(ordinary)) + "Baby 10 weeks old, feels hot and grunts, hardly feeds."
-    assert likeness.likened(QuestionInput(long))
+    assert like_emergency(encoder, QuestionInput(long))
 
 
-@pytest.mark.parametrize("text", ["", "q", "12", "qqq qqq"])
-def test_a_text_without_a_known_word_is_like_nothing(likeness: EmergencyLikeness, text: str) -> None:
-    assert not likeness.likened(QuestionInput(text))
-
-
-def test_another_encoder_than_the_fitted_one_says_nothing() -> None:
-    assert not EmergencyLikeness(HashedWords()).likened(QuestionInput("he is not breathing and his lips are blue"))
+def test_a_text_without_a_known_word_and_another_encoder_than_the_fitted_one_say_nothing(encoder: Uncentred) -> None:
+    assert not any(like_emergency(encoder, QuestionInput(text)) for text in ("", "q", "12", "qqq qqq"))
+    assert not like_emergency(HashedWords(), QuestionInput("he is not breathing and his lips are blue"))
 
 
 def test_a_group_is_scored_without_itself() -> None:

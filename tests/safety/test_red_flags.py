@@ -125,6 +125,7 @@ def test_not_flagged(text: str) -> None:
 
 def test_only_what_follows_the_denial_is_denied() -> None:
     assert red_flags("No fever, but crushing chest pain") != ()
+    assert red_flags("No fever, crushing chest pain") != (), "a list that is denied ends in or"
     assert red_flags("There is no relief from the crushing chest pain") != ()
     assert red_flags("没有发烧，但是突然胸口剧痛") != ()
 

@@ -35,26 +35,14 @@ def test_usual_meanings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "written", "both"),
+    ("line", "written", "meanings"),
     [
         ("D/C Foley", "D/C", ("stop", "leave the hospital")),
         ("Furosemide 40 mg OD", "OD", ("once a day", "the right eye")),
         ("Insulin at HS", "HS", ("at bedtime", "half strength")),
         ("MS 4 mg IV", "MS", ("morphine sulfate", "magnesium sulfate", "multiple sclerosis")),
-        (
-            "Hold if SBP < 100",
-            "SBP",
-            ("systolic blood pressure, the upper number", "an infection of the belly's lining"),
-        ),
-    ],
-)
-def test_several_meanings_are_all_given(line: str, written: str, both: tuple[str, ...]) -> None:
-    assert read(line)[written] == both
-
-
-@pytest.mark.parametrize(
-    ("line", "written", "meanings"),
-    [
+        ("Hold if SBP < 100", "SBP",
+         ("systolic blood pressure, the upper number", "an infection of the belly's lining")),
         ("Enoxaparin 40 mg SC od", "od", ("once a day", "the right eye")),
         ("Furosemide 40mg od", "od", ("once a day", "the right eye")),
         ("take one tablet om", "om", ("every morning", "infection of the middle ear", "bone infection")),
@@ -63,32 +51,19 @@ def test_several_meanings_are_all_given(line: str, written: str, both: tuple[str
         ("Hold metformin until seen", "Hold", ("leave it out for now",)),
         ("Paracetamol 1 g, max 4 g in 24 hours", "max", ("at most",)),
     ],
-)
-def test_what_an_order_says_in_small_letters_or_its_own_words_is_told(
+)  # fmt: skip
+def test_all_meanings_are_given_in_capitals_and_where_an_order_writes_it_small(
     line: str, written: str, meanings: tuple[str, ...]
 ) -> None:
     assert read(line)[written] == meanings
 
 
-@pytest.mark.parametrize("line", ["im going home", "Hold the inhaler upright", "meet at the bus stop", "Max Miller"])
-def test_ordinary_words_are_none(line: str) -> None:
-    assert read(line) == {}
-
-
 @pytest.mark.parametrize(
     "line",
-    [
-        "Stage IV cancer",
-        "She is on the top of it, or in a pet shop",
-        "HOLD IT AND MS ON TOP",  # all capitals: capitals say nothing
-        "5-FU and 5-ASA",
-        "AC joint",
-        "CAP treated",
-        "mastoid, tidy, bidder",
-        "sit up and stop",
-        "5/7 then x3",
-    ],
-)
+    ["im going home", "Hold the inhaler upright", "meet at the bus stop", "Max Miller", "Stage IV cancer",
+     "She is on the top of it, or in a pet shop", "HOLD IT AND MS ON TOP",  # all capitals: capitals say nothing
+     "5-FU and 5-ASA", "AC joint", "CAP treated", "mastoid, tidy, bidder", "sit up and stop", "5/7 then x3"],
+)  # fmt: skip
 def test_what_is_written_like_one_and_is_none_is_left(line: str) -> None:
     assert read(line) == {}
 

@@ -46,16 +46,26 @@ def test_an_allergy_meets_every_name_of_the_medicine(allergy: str, text: str, ex
     assert medicines.met_by(allergy, text) == expected
 
 
-def test_classes() -> None:
-    assert medicines.classes("Coumadin 5 mg") == {"warfarin": "coumadin"}
-    assert medicines.classes("an ACE inhibitor or Entresto") == {
-        "ACE inhibitors": "ace inhibitor",
-        "neprilysin inhibitors": "entresto",
-        "angiotensin receptor blockers": "entresto",
-    }
-    assert medicines.classes("serum potassium and calcium") == {}, "they are measured"
-    assert medicines.classes("nystatin lozenges") == {"nystatin": "nystatin"}
-    assert medicines.classes("a rise in cholesterol in April") == {}
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Coumadin 5 mg", {"warfarin"}),
+        ("ramipril and losartan 50 mg", {"ramipril", "ACE inhibitors", "losartan", "angiotensin receptor blockers"}),
+        ("an ACE inhibitor or Entresto",
+         {"ACE inhibitors", "sacubitril", "valsartan", "neprilysin inhibitors", "angiotensin receptor blockers"}),
+        ("氯沙坦、二甲双胍", {"losartan", "angiotensin receptor blockers", "metformin"}),
+        ("serum potassium and calcium", {"potassium", "calcium"}),
+        ("nystatin lozenges", {"nystatin"}),
+        ("a rise in cholesterol in April", set()),
+        ("Walk daily.", set()),
+    ],
+)  # fmt: skip
+def test_names_are_of_ingredients_and_their_classes(text: str, names: set[str]) -> None:
+    assert medicines.names(text) == names
+
+
+def test_what_is_measured_has_no_class() -> None:
+    assert not [one.classes for one in medicines.mentions("serum potassium and calcium") if one.classes]
 
 
 def test_salts_belong_to_the_name_before() -> None:

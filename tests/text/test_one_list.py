@@ -67,22 +67,8 @@ def named_units(text: str) -> set[str]:
 def named_negations(text: str) -> set[str]:
     cues = [cue.rstrip("*") for entry in ("denies", "denied", "record") for language in ("en", "zh")
             for cue in listed(table("negation")[entry][language])]  # fmt: skip
-    strong = {
-        "never",
-        "neither",
-        "without",
-        "denies",
-        "denied",
-        "nor",
-        "avoid",
-        "否认",
-        "没有",
-        "不得",
-        "不应",
-        "不宜",
-        "勿",
-        "未见",
-    }
+    words = "never neither without denies denied nor avoid 否认 没有 不得 不应 不宜 勿 未见"
+    strong = set(re.findall(r"\S+", words))
     return _words([cue for cue in dict.fromkeys(cues) if cue in strong], text)
 
 

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from localmed.domain.parts import ReadingScale
 from localmed.text.readability import reading_level, syllables
 
 # Counted in a dictionary, not by the rule.
 COUNTED = {
-    "the": 1,
-    "pain": 1,
-    "tablet": 2,
-    "medicine": 3,
-    "blood": 1,
-    "pressure": 2,
-    "take": 1,
-    "doctor": 2,
-    "stopped": 1,
-    "wanted": 2,
-    "hospital": 3,
-    "kidneys": 2,
-    "little": 2,
-    "antibiotic": 5,
-    "infection": 3,
-}
+    "the": 1, "pain": 1, "tablet": 2, "medicine": 3, "blood": 1, "pressure": 2, "take": 1, "doctor": 2, "stopped": 1,
+    "wanted": 2, "hospital": 3, "kidneys": 2, "little": 2, "antibiotic": 5, "infection": 3,
+}  # fmt: skip
 
 
 def test_syllables_of_nine_in_ten_words() -> None:
@@ -41,4 +29,4 @@ def test_the_grade_is_the_published_formula() -> None:
 def test_chinese_is_characters_a_sentence() -> None:
     level = reading_level("每天三次。饭后用水送服。")
     assert level is not None
-    assert (level.language, level.value, level.sentences) == ("zh", 5.0, 2)
+    assert (level.scale, level.value, level.sentences) == (ReadingScale.CHARACTERS, 5.0, 2)

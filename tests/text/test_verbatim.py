@@ -61,6 +61,10 @@ def test_nothing_less_and_nothing_else(statement: str) -> None:
     assert find_verbatim(TEXT, statement) is None
 
 
+def test_an_item_of_a_list_is_no_sentence_of_its_own() -> None:
+    assert find_verbatim("Do not:\n\n1. Give aspirin to children.", "Give aspirin to children.") is None
+
+
 def test_rows_of_a_table_are_sentences() -> None:
     rows = "Step: 1; Action: Measure blood lactate\nStep: 2; Action: Take blood cultures"
     assert find_verbatim(rows, "Step: 2; Action: Take blood cultures", rows=True) == (39, 75)

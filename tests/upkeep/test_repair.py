@@ -190,8 +190,8 @@ def marked(settings: Settings, corpus: Path) -> Settings:
 def damaged(marked: Settings) -> Settings:
     """A bit is flipped in the stored texts and in the vectors, which all generations share."""
     served = generations.current(marked.data)
-    for pattern in ("lexical/*.store", "passages.lance/data/*.lance"):
-        for path in served.glob(pattern):
+    for files in ("lexical/*.store", "passages.lance/data/*.lance"):
+        for path in served.glob(files):
             flip(path, decayed=True)
     return marked
 

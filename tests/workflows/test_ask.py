@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,20 +34,21 @@ from localmed.domain import (
 )
 from localmed.domain.errors import ModelError
 from localmed.domain.findings import Closeness
-from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
+from localmed.domain.ports import Message
 from localmed.presentation.answer import view
 from localmed.process.hooks import Hooks
 from localmed.retrieval.tiers import Tier
 from localmed.site import changes, lookups
 from localmed.workflows.ask import answered, ask
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Perform, Scopes
+from localmed.workflows.flow import FAILED, Perform, Scopes
 from localmed.workflows.receipts import NO_TIER
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, import_into, opened, write
 from tests.models.chat_server import Handler, serving
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence
+from tests.workflows.driving import texts, titles
 
 ANY = SearchFilter()
 LIBRARY = {
@@ -73,6 +74,11 @@ def library(imported: Settings, tmp_path: Path) -> Settings:
     return replace(imported, data=Path(shutil.copytree(imported.data, tmp_path / "copy", symlinks=True)))
 
 
+def numbered(text: str) -> dict[str, int]:
+    """The sentences of a prompt with their numbers; none in one that asks for a label."""
+    return {line: int(number) for number, line in re.findall(r"^\[(\d+)\] (.*)$", text, re.MULTILINE)}
+
+
 class Model(ScriptedChat):
     """A model that writes what ``reply`` makes of the numbered sentences, and labels each statement by ``label``."""
 
@@ -86,8 +92,7 @@ class Model(ScriptedChat):
             self.prompts.append(text)
             if self.calls[-1] == "check":
                 return label
-            numbers = {line: int(number) for number, line in re.findall(r"^\[(\d+)\] (.*)$", text, re.MULTILINE)}
-            return reply(numbers)
+            return reply(numbered(text))
 
         super().__init__(say)
 
@@ -106,18 +111,8 @@ def wrote(*statements: tuple[str, str], covers: str = "yes", missing: Sequence[s
 
 
 def asked(settings: Settings, question: str, model: Any = None, **more: Any) -> Answer:
-    with opened(settings, _encoder(), chat=model) as session:
+    with opened(settings, HashedWords(), chat=model) as session:
         return session.ask(question, ANY, **more)
-
-
-def _encoder() -> Any:
-    from tests.fakes import HashedWords
-
-    return HashedWords()
-
-
-def texts(answer: Answer) -> list[str]:
-    return [one.text for one in answer.statements if not one.withheld]
 
 
 # --- without a model --------------------------------------------------------------------------------------------------
@@ -126,11 +121,9 @@ def texts(answer: Answer) -> list[str]:
 def test_without_a_model_the_sections_are_the_whole_answer(library: Settings) -> None:
     answer = asked(library, "What dose of 3% saline over 20 minutes?")
     assert answer.status is AnswerStatus.SECTIONS
-    assert answer.receipts is not None
-    assert answer.statements == ()
-    assert answer.verification.badge is Badge.NONE
-    first = answer.receipts.sections[0]
-    known = {piece.marker: piece for piece in answer.evidence}
+    assert (answer.statements, answer.verification.badge) == ((), Badge.NONE)
+    first = answer.sections[0]
+    known = answer.by_marker
     assert known[first.best].document_title == "Hypertonic saline in adults"
     marked = [known[it.marker].passage.text[it.start : it.end] for it in first.marks]
     assert "Give 3% saline 2 mL/kg over 20 minutes." in marked
@@ -146,8 +139,7 @@ def test_nothing_near_is_an_abstention_and_no_word_is_no_question(library: Setti
 def test_a_follow_up_keeps_the_subject_of_the_questions_before_it(library: Settings) -> None:
     answer = asked(library, "and what is measured after?", earlier=("saline dose in hyponatraemia",))
     assert answer.receipts is not None
-    known = {piece.marker: piece for piece in answer.evidence}
-    assert known[answer.receipts.sections[0].best].document_title == "Hypertonic saline in adults"
+    assert titles(answer)[0] == "Hypertonic saline in adults"
     assert any(not one.written and "saline" in one.means for one in answer.receipts.readings)
 
 
@@ -237,8 +229,7 @@ def test_a_carried_answer_is_green_and_costs_two_calls(library: Settings) -> Non
     assert model.calls == ["write", "check"]
     assert texts(answer) == ["The dose is 2 mL/kg of 3% saline over 20 minutes."]
     assert answer.verification.badge is Badge.GREEN
-    assert answer.receipts is not None
-    assert answer.receipts.sections
+    assert answer.sections
     assert answer.statements[0].citations[0].quote == "Give 3% saline 2 mL/kg over 20 minutes."
 
 
@@ -262,29 +253,16 @@ def test_warning_signs_of_an_emergency_stand_above_the_sections(
     assert bool(finding.flagged) is bool(flags)
 
 
-def test_the_sections_are_shown_before_the_model_has_read(library: Settings) -> None:
-    order: list[str] = []
-    model = Model(wrote(("Give 3% saline 2 mL/kg over 20 minutes.", "Give 3%")))
-    said = model._script
-
-    def noted(messages: Sequence[Message]) -> Any:
-        order.append("model")
-        return said(messages)  # type: ignore[operator]
-
-    model._script = noted
-    with opened(library, _encoder(), chat=model) as session:
-        session.ask("What dose of 3% saline?", ANY, hooks=Hooks(sections=lambda answer: order.append(answer.status)))
-    assert order[0] == AnswerStatus.SECTIONS
-
-
 @pytest.mark.parametrize("found", [True, False], ids=["it writes", "it finds nothing and searches once more"])
 def test_what_was_shown_first_stays_in_its_place(library: Settings, found: bool) -> None:
     """The finished screen removed the right passage: teddy bears gave way to febrile fits."""
     said = wrote(("Give 3% saline 2 mL/kg over 20 minutes.", "Give 3%")) if found else wrote(look_for="lemon swabs")
-    early: list[Answer] = []
-    with opened(library, _encoder(), chat=Model(said)) as session:
-        answer = session.ask("What dose of 3% saline?", ANY, hooks=Hooks(sections=early.append))
-    (first,) = early
+    model, early = Model(said), list[tuple[Answer, int]]()
+    hooks = Hooks(sections=lambda answer: early.append((answer, len(model.calls))))
+    with opened(library, HashedWords(), chat=model) as session:
+        answer = session.ask("What dose of 3% saline?", ANY, hooks=hooks)
+    ((first, calls),) = early
+    assert (first.status, calls) == (AnswerStatus.SECTIONS, 0), "before the model has read"
     assert first.sections
     assert answer.sections[: len(first.sections)] == first.sections
     assert answer.evidence[: len(first.evidence)] == first.evidence
@@ -306,8 +284,7 @@ def test_a_calculation_that_is_right_stays_and_no_other_value_takes_its_place(li
     wrong = asked(library, question, Model(wrote(("Give 94 mL (2 mL/kg x 42 kg = 94 mL).", "Give 3%"))))
     assert texts(wrong) == []
     assert "150 mL" not in " ".join(one.text for one in wrong.statements)
-    assert wrong.receipts is not None
-    assert wrong.receipts.sections
+    assert wrong.sections
 
 
 def test_what_the_check_refutes_is_named_and_not_shown(library: Settings) -> None:
@@ -325,31 +302,39 @@ def test_what_is_not_covered_is_told_as_the_model_said_it(library: Settings) -> 
     assert any(dict(note.parameters).get("parts") == ("dose of tolvaptan",) for note in answer.notes)
 
 
-@pytest.mark.parametrize("profile", ["starter", "workstation"])
-def test_a_chat_server_that_is_named_and_tested_serves_on_every_profile(library: Settings, profile: str) -> None:
-    """Nothing else is to be chosen; before its self-test it is not asked at all."""
-    asked_for: list[str] = []
+@contextmanager
+def served(library: Settings, writes: Any, asked_for: list[str], **settings: Any) -> Iterator[Settings]:
+    """A chat server that writes so and finds every statement supported; the settings that name it."""
 
     def handle(handler: Handler, body: dict[str, Any]) -> None:
         if handler.path == "/tokenize":
             return handler.answer({"tokens": body["prompt"].split()})
         asked_for.append(text := body["messages"][-1]["content"])
-        numbers = {line: int(number) for number, line in re.findall(r"^\[(\d+)\] (.*)$", text, re.MULTILINE)}
-        said = json.dumps(wrote(("The dose is 2 mL/kg of 3% saline.", "Give 3%"))(numbers)) if numbers else "supported"
+        numbers = numbered(text)
+        together = json.dumps({"labels": ["supported", "supported"]}) if "cases" in text else "supported"
+        said = json.dumps(writes(numbers)) if numbers else together
         return handler.answer({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]})
 
     with serving(handle) as (address, _):
         chat = ChatSettings(server=address, servers=(address,), server_model="m")
-        settings = replace(library, chat=chat, profile=profile)
-        with opened(settings, _encoder(), uses={"reranker": "none"}) as session:
+        yield replace(library, chat=chat, **settings)
+
+
+@pytest.mark.parametrize("profile", ["starter", "workstation"])
+def test_a_chat_server_that_is_named_and_tested_serves_on_every_profile(library: Settings, profile: str) -> None:
+    """Nothing else is to be chosen; before its self-test it is not asked at all."""
+    asked_for: list[str] = []
+    writes = wrote(("The dose is 2 mL/kg of 3% saline.", "Give 3%"))
+    with served(library, writes, asked_for, profile=profile) as settings:
+        with opened(settings, HashedWords(), uses={"reranker": "none"}) as session:
             assert session.ask("What dose of 3% saline?", ANY).statements == ()
             assert asked_for == []
             session.site.keep_unfit((), self_test.questions())
-        with opened(settings, _encoder(), uses={"reranker": "none"}) as session:
+        with opened(settings, HashedWords(), uses={"reranker": "none"}) as session:
             answer = session.ask("What dose of 3% saline?", ANY)
     assert texts(answer) == ["The dose is 2 mL/kg of 3% saline."]
     assert len(asked_for) in (2, 3), "the first label shows that this server measures none"
-    assert ("chat", f"m at {address}") in answer.provenance.models
+    assert ("chat", f"m at {settings.chat.server}") in answer.provenance.models
 
 
 @pytest.mark.parametrize("unfit", [(), (CHECK.name,)])
@@ -363,21 +348,9 @@ def test_a_chat_server_judges_all_statements_in_one_request_that_holds_the_quest
         ("One dose is never more than 150 mL.", "The most"),
         ("The most for one dose is 150 mL.", "The most"),  # word for word: nobody is asked
     )
-
-    def handle(handler: Handler, body: dict[str, Any]) -> None:
-        if handler.path == "/tokenize":
-            return handler.answer({"tokens": body["prompt"].split()})
-        prompts.append(text := body["messages"][-1]["content"])
-        numbers = {line: int(number) for number, line in re.findall(r"^\[(\d+)\] (.*)$", text, re.MULTILINE)}
-        together = json.dumps({"labels": ["supported", "supported"]}) if "cases" in text else "supports"
-        said = json.dumps(writes(numbers)) if numbers else together
-        return handler.answer({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]})
-
-    with serving(handle) as (address, _):
-        chat = ChatSettings(server=address, servers=(address,), server_model="m")
-        with opened(replace(library, chat=chat), _encoder()) as session:
-            session.site.keep_unfit(unfit, None)
-            answer = session.ask("What dose of 3% saline at 42 kg?", ANY)
+    with served(library, writes, prompts) as settings, opened(settings, HashedWords()) as session:
+        session.site.keep_unfit(unfit, None)
+        answer = session.ask("What dose of 3% saline at 42 kg?", ANY)
     assert dict(answer.provenance.models).get("entailment", "none") == "none"
     if unfit:
         assert (answer.verification.badge, len(prompts)) == (Badge.YELLOW, 1)
@@ -404,10 +377,8 @@ def test_the_first_sections_go_to_the_model_in_the_order_of_the_search(library: 
     """Nothing judges them before: what rules took for beside the point was right in three of four refusals."""
     model = Model(wrote())
     answer = asked(library, "RR 10 and bit sleepy, his next saline dose or the sodium after it?", model)
-    assert answer.receipts
     lines = [answer.by_marker[it.marker].passage.text[it.start : it.end] for one in answer.sections for it in one.lines]
-    numbered = re.findall(r"^\[\d+\] (.*)$", model.prompts[0], re.MULTILINE)
-    places = [numbered.index(" ".join(line.split())) for line in lines]
+    places = [list(numbered(model.prompts[0])).index(" ".join(line.split())) for line in lines]
     assert len(answer.sections) > 1
     whole = [
         place for place, line in zip(places, lines, strict=True) if "pregnancy" not in line and "procedure" not in line
@@ -513,45 +484,28 @@ def test_text_for_a_language_model_is_not_given_to_one_and_stays_for_people(sett
     answer = asked(settings, "saline dose", model)
     assert "write" not in model.calls
     assert answer.status is AnswerStatus.SECTIONS
-    assert answer.receipts is not None
-    assert answer.receipts.sections
+    assert answer.sections
 
 
-class Away:
-    """A chat model whose server is gone."""
-
-    identity = ChatIdentity("away", "", 8000)
-
-    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+@pytest.mark.parametrize(
+    ("away", "shown"),
+    [(("complete", "choose"), []), (("choose",), [("Give 3% saline 2 mL/kg over 20 minutes.", Origin.EXTRACTIVE)])],
+    ids=["its server", "its check"],
+)
+def test_what_is_away_of_a_model_is_told_and_leaves_sections_and_quotations(
+    library: Settings, monkeypatch: pytest.MonkeyPatch, away: tuple[str, ...], shown: list[tuple[str, Origin]]
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
         raise ModelError("the server is away")
 
-    def choose(
-        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
-    ) -> list[Choice]:
-        raise ModelError("the server is away")
-
-    def count(self, texts: Sequence[str]) -> list[int]:
-        return [len(text.split()) for text in texts]
-
-
-def test_a_model_that_is_away_leaves_the_sections_and_is_told(library: Settings) -> None:
-    answer = asked(library, "What dose of 3% saline?", Away())
-    assert answer.status is AnswerStatus.SECTIONS
-    assert answer.receipts is not None
-    assert answer.receipts.sections
-    assert any("workflow" in note.code for note in answer.notes)
-
-
-def test_a_check_that_fails_leaves_quotations_not_unchecked_sentences(library: Settings) -> None:
-    class NoJudge(Model):
-        def choose(self, *_: Any, **__: Any) -> list[Choice]:
-            raise ModelError("no labels")
-
-    answer = asked(library, "What dose?", NoJudge(wrote(("The dose is 2 mL/kg of 3% saline.", "Give 3%"))))
-    assert [(one.text, one.origin) for one in answer.statements if not one.withheld] == [
-        ("Give 3% saline 2 mL/kg over 20 minutes.", Origin.EXTRACTIVE)
-    ]
+    model = Model(wrote(("The dose is 2 mL/kg of 3% saline.", "Give 3%")))
+    for name in away:
+        monkeypatch.setattr(model, name, fails)
+    answer = asked(library, "What dose of 3% saline?", model)
+    assert answer.sections
+    assert [(one.text, one.origin) for one in answer.statements if not one.withheld] == shown
     assert answer.verification.badge is Badge.NONE
+    assert FAILED in [note.code for note in answer.notes]
 
 
 def test_a_chinese_sentence_is_judged_or_not_shown(settings: Settings, corpus: Path) -> None:
@@ -567,50 +521,16 @@ def test_a_chinese_sentence_is_judged_or_not_shown(settings: Settings, corpus: P
 def test_a_recorded_answer_comes_out_the_same(library: Settings) -> None:
     recording = Recording()
     model = Model(wrote(("The dose is 2 mL/kg of 3% saline over 20 minutes.", "Give 3%")))
-    with opened(library, _encoder(), chat=model) as session:
+    with opened(library, HashedWords(), chat=model) as session:
         answer = session.ask("What dose of 3% saline?", ANY, hooks=Hooks(recorder=recording))
     again, same = replay(recording.finish(answer))
     assert same
     assert again.statements == answer.statements
 
 
-# --- thorough ---------------------------------------------------------------------------------------------------------
-
-
-def thorough(settings: Settings, script: Callable[[Sequence[Message]], Any]) -> Answer:
-    with opened(settings, _encoder(), chat=ScriptedChat(script)) as session:
-        return session.ask("What dose of 3% saline?", ANY, thorough=True)
-
-
-def _roles(messages: Sequence[Message], **said: Any) -> Any:
-    """What a model says in each role, told by its instructions."""
-    head, text = messages[0].content, messages[-1].content
-    if "\n[1] " in text:
-        numbers = {line: int(number) for number, line in re.findall(r"^\[(\d+)\] (.*)$", text, re.MULTILINE)}
-        return said.get("write", wrote(("Give 3% saline 2 mL/kg over 20 minutes.", "Give 3%")))(numbers)
-    for role, label in said.items():
-        if role != "write" and role in head:
-            return label
-    return "supported"
-
-
-def test_thorough_judges_sections_first_and_writes_from_those_that_help(library: Settings) -> None:
-    seen: list[str] = []
-
-    def script(messages: Sequence[Message]) -> Any:
-        head = messages[0].content
-        if "relevant" in head and "\n[1] " not in messages[-1].content:
-            seen.append("relevance")
-            return "relevant" if "saline" in messages[-1].content.split("<<<")[-1] else "irrelevant"
-        return _roles(messages, agree="agrees", true="true")
-
-    answer = thorough(library, script)
-    assert seen
-    assert texts(answer) == ["Give 3% saline 2 mL/kg over 20 minutes."]
-    assert answer.receipts is not None
-    known = {piece.marker: piece for piece in answer.evidence}
-    titles = {known[one.best].document_title for one in answer.receipts.sections}
-    assert titles == {"Hypertonic saline in adults"}
+def test_what_is_to_be_checked_further_is_asked_so(library: Settings) -> None:
+    answer = asked(library, "What dose of 3% saline?", Model(wrote()), thorough=True)
+    assert "relevance" in [step.name for step in answer.trace]
 
 
 def test_who_asks_is_told_that_a_document_on_this_was_withdrawn(settings: Settings, corpus: Path) -> None:
@@ -635,10 +555,8 @@ def test_a_follow_up_is_searched_with_the_first_question_and_the_last_two(librar
         answer = session.ask("any checks?", ANY, earlier=turns)
         alone = session.ask("any checks?", ANY)
     assert answer.receipts
-    (reading,) = answer.receipts.readings
-    assert reading.means == "What dose of 3% saline? how long? how often?"
-    assert alone.receipts
-    assert alone.receipts.readings == ()
+    assert [one.means for one in answer.receipts.readings] == ["What dose of 3% saline? how long? how often?"]
+    assert alone.receipts == replace(alone.receipts or Receipts(), readings=())
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ from tests.fakes import HashedWords, described, import_into, opened, write
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence
 from tests.words import said
+from tests.workflows.driving import fed
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 ROLES = frozenset({DEPARTMENT.name, FINAL_CHECK.name})
@@ -65,16 +66,7 @@ def replay(
     complaint: str, results: list[Any], plan: Plan = ON, filters: SearchFilter = LOCAL
 ) -> tuple[Answer, list[Any]]:
     """The answer that the flow comes to when its requests get ``results``, and the requests."""
-    flow = departments(complaint, filters, plan, PROVENANCE)
-    requests: list[Any] = []
-    result: Any = None
-    while True:
-        try:
-            requests.append(flow.throw(result) if isinstance(result, Rejected) else flow.send(result))
-        except StopIteration as end:
-            assert not results, "the flow ended before its results were used up"
-            return end.value, requests
-        result = None if isinstance(requests[-1], Shown) else results.pop(0)
+    return fed(departments(complaint, filters, plan, PROVENANCE), results)
 
 
 def advised(source: Evidence, text: str = "", name: str = "") -> Advised:
@@ -99,12 +91,8 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
     ]
     assert all(HEART[c.start : c.end] == c.quote for statement in part.statements for c in statement.citations)
     assert answer.evidence == (HEART_EVIDENCE,)
-    assert [getattr(request, "name", "several") for request in requests] == [
-        "several",
-        "cite",
-        "department",
-        "final_check",
-    ]
+    names = [getattr(request, "name", "several") for request in requests]
+    assert names == ["several", "cite", "department", "final_check"]
     assert answer.notes == (ALWAYS,)
     assert answer.verification.checks == (message("gate.departments_stand", standing=1, count=1),)
 
@@ -116,10 +104,7 @@ def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> N
     answer, requests = replay("Crushing chest pain and I can't breathe", [searches, both, chosen, (True,)])
     assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
     assert parts_of(answer)[0].floor == "Ground floor"
-    signs = (
-        sign("breathing", "can't breathe"),
-        sign("chest_pain", "chest pain", "crushing"),
-    )
+    signs = sign("breathing", "can't breathe"), sign("chest_pain", "chest pain", "crushing")
     assert parts_of(answer)[0].signs == signs
     assert answer.notes[0] == message("departments.flagged", count=2, signs=signs)
     assert [search.question for search in requests[0]][-1] == "Emergency Department"
@@ -136,11 +121,13 @@ def test_a_guide_without_an_emergency_department_is_told_of() -> None:
     assert NO_EMERGENCY in answer.notes
 
 
-def test_red_flags_do_not_need_the_roles() -> None:
+@pytest.mark.parametrize("roles", [(), (EMERGENCY.name,)])
+def test_red_flags_do_not_need_the_roles_nor_ask_the_likeness(roles: tuple[str, ...]) -> None:
     searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
-    plan = replace(ON, roles=frozenset())
-    answer, _ = replay("He collapsed and won't wake up", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)], plan)
+    plan = replace(ON, roles=frozenset(roles))
+    answer, requests = replay("He collapsed and won't wake up", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)], plan)
     assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
+    assert isinstance(requests[0], tuple), "the searches"
 
 
 def test_a_complaint_only_worded_like_an_emergency_goes_there_first_and_is_told_as_not_sure() -> None:
@@ -152,13 +139,6 @@ def test_a_complaint_only_worded_like_an_emergency_goes_there_first_and_is_told_
     assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
     assert parts_of(answer)[0].signs == (message("departments.flag.likened"),)
     assert answer.notes[0] == message("departments.likened")
-
-
-def test_the_likeness_is_not_asked_where_a_red_flag_was_read() -> None:
-    plan = replace(ON, roles=frozenset({EMERGENCY.name}))
-    searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
-    _, requests = replay("He collapsed and won't wake up", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)], plan)
-    assert isinstance(requests[0], tuple)
 
 
 def test_what_the_final_check_does_not_carry_is_dropped() -> None:
@@ -230,11 +210,6 @@ def test_a_floor_that_the_guide_does_not_name_is_said_to_be_missing() -> None:
     assert part.rows == (Row("Floor", said("departments.no_floor")),)
 
 
-def test_self_harm_gets_the_message_and_no_search() -> None:
-    answer, requests = replay("I want to end my life", [])
-    assert (answer.status, answer.workflow, requests) == (AnswerStatus.SAFETY, "departments", [])
-
-
 @pytest.mark.parametrize("complaint", [
     "I want to die, I took all my tablets", "I took all my tablets, I want to die",
     "我想死，吃了很多安眠药", "吃了一瓶安眠药，不想活了",
@@ -256,11 +231,7 @@ def test_nothing_readable_is_a_clean_outcome(complaint: str) -> None:
     assert answer.status is AnswerStatus.ABSTAINED
     assert requests == []
     assert ALWAYS in answer.notes
-
-
-def test_no_guide() -> None:
-    answer, _ = replay("My heart races", [], filters=SearchFilter())
-    assert answer.notes == (NO_GUIDE, ALWAYS)
+    assert replay("My heart races", [], filters=SearchFilter())[0].notes == (NO_GUIDE, ALWAYS)
 
 
 def test_departments_are_shown_in_the_readers_language() -> None:

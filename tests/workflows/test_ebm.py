@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -30,17 +30,14 @@ from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEn
 from localmed.domain.ports import Stance
 from localmed.library.graph import Concept, Name, Relation, Source
 from localmed.presentation.answer import view
-from localmed.process.hooks import Hooks
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.text.measures import by_name, within
-from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Driver, Request
+from localmed.workflows.flow import Request
 from localmed.workflows.receipts import NO_TIER, merged
-from localmed.workflows.recording import Recording, replay
-from tests.fakes import Steps, services
 from tests.values import PROVENANCE, cited, finding, passage
+from tests.workflows.driving import Model, Says, driven, texts, titles
 
 QUESTION = "Should metformin be continued in this patient?"
 NAME = "Zyxwvutsrq"
@@ -68,18 +65,6 @@ ASKED = Pico("58-year-old woman with type 2 diabetes", "metformin")
 
 CARRIED = Stance(0.9, 0.1, 0.0)
 
-Says = Mapping[str, Callable[[Any], Any]]
-
-
-class Model:
-    """A chat model of the roles that it is given."""
-
-    def __init__(self, says: Says) -> None:
-        self._says = says
-
-    def perform(self, role: Any, task: Any) -> Any:
-        return self._says[role.name](task)
-
 
 def writes(*texts: str, covers: Covers = Covers.YES) -> Callable[[Any], Written]:
     """A model that writes ``texts``, each from the first sentence that it is given."""
@@ -103,23 +88,14 @@ def run(
 ) -> tuple[Answer, list[Request]]:
     """The answer, and what was asked for; a chat model ``says`` something in each of its roles."""
     says = says or {}
-    requests, recording = list[Request](), Recording()
 
     def find(question: str, filters: SearchFilter, *_: Any) -> Finding:
         return finding(*(tiers[name] for name in filters.collections if name in tiers), question=question)
 
-    def step(request: Request, result: Any) -> None:
-        requests.append(request)
-        recording.step(request, result)
-
     plan = replace(plan, roles=frozenset(says), chat=frozenset(says))
     served = role_table(ROLES, "chat", {}, {}, Model(says) if says else None)
     arguments = (question, SearchFilter(), plan, PROVENANCE, record, False)
-    recording.begin("ebm", arguments)
-    answering = services(served, find=find, cite=mint, look_up=lambda *_: card)
-    answer = Driver(answering, Hooks(recorder=Steps(step))).run(ebm(*arguments))
-    assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
-    return answer, requests
+    return driven("ebm", arguments, served, find=find, cite=mint, look_up=lambda *_: card)
 
 
 def part(answer: Answer, kind: type) -> Any:
@@ -131,10 +107,6 @@ def kinds(answer: Answer) -> list[type]:
     return [type(part) for part in answer.parts]
 
 
-def shown(answer: Answer) -> list[str]:
-    return [one.text for one in answer.statements if not one.withheld]
-
-
 # --- without a model --------------------------------------------------------------------------------------------------
 
 
@@ -142,9 +114,7 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
     answer, requests = run()
     assert (answer.status, answer.workflow, answer.question) == (AnswerStatus.SECTIONS, "ebm", QUESTION)
     assert answer.statements == ()
-    known = {piece.marker: piece.document_title for piece in answer.evidence}
-    assert answer.receipts is not None
-    assert [known[section.best] for section in answer.receipts.sections] == ["Diabetes", "Study"]
+    assert titles(answer) == ["Diabetes", "Study"]
     assert answer.searched == ("guidelines", "literature")
     assert kinds(answer) == [RecordPart, NotJudgedPart, SourceLevelPart, SourceLevelPart]
     assert [request.filters.collections for request in requests if request.name == "find"] == [  # type: ignore[union-attr]
@@ -161,9 +131,7 @@ def test_sections_on_the_medicine_that_is_asked_about_stand_first() -> None:
     }
     plan = replace(PLAN, tiers=tuple(Tier((name,)) for name in tiers))
     answer, _ = run(question="Metformin?", tiers=tiers, plan=plan)
-    known = {piece.marker: piece.document_title for piece in answer.evidence}
-    assert answer.receipts is not None
-    assert [known[one.best] for one in answer.receipts.sections] == ["Metformin", "Sick days", "Hypertension"]
+    assert titles(answer) == ["Metformin", "Sick days", "Hypertension"]
 
 
 def test_a_row_of_another_medicine_than_the_one_asked_about_is_not_brought_up() -> None:
@@ -299,9 +267,7 @@ def test_a_short_question_is_searched_with_the_first_problems_of_the_record(ques
     assert searched == {f"{question} type 2 diabetes"}
 
 
-def test_somebody_in_danger_gets_the_sites_message_and_staff_their_evidence() -> None:
-    answer, requests = run(question="I want to kill myself, how much paracetamol do I need?")
-    assert (answer.status, answer.workflow, requests) == (AnswerStatus.SAFETY, "ebm", [])
+def test_staff_who_ask_about_an_overdose_get_their_evidence() -> None:
     asked, _ = run(question="What is the lethal dose of digoxin and how is an overdose treated in this patient?")
     assert asked.status is AnswerStatus.SECTIONS
 
@@ -322,10 +288,9 @@ def test_a_model_writes_for_this_patient_and_its_sentences_are_checked() -> None
     (task,) = given
     assert "58-year-old woman" in task.patient
     assert "eGFR" in task.patient
-    titles = [block.title for block in task.blocks]
-    assert [title.partition(" ")[0] for title in titles] == ["Diabetes", "Study"]
+    assert [block.title.partition(" ")[0] for block in task.blocks] == ["Diabetes", "Study"]
     assert NAME not in "".join(one.text for block in task.blocks for one in block.sentences), "the record is no source"
-    assert shown(answer) == ["Metformin is given first."]
+    assert texts(answer) == ["Metformin is given first."]
     assert [one.withheld for one in answer.statements] == [False, True]
     assert answer.verification.badge is Badge.RED
     matters = [matter.code for matter in part(answer, NotJudgedPart).matters]
@@ -348,7 +313,7 @@ def test_the_patients_own_values_may_be_named_and_another_patients_limit_is_not_
     other = "At an eGFR of 38 the maximum is 2000 mg a day."
     says = {"pico": lambda _: ASKED, "write": writes(right, other), "check": check}
     answer, _ = run(says, question="Is her metformin dose right?", record=record, tiers={"guidelines": limits})
-    assert shown(answer) == [right]
+    assert texts(answer) == [right]
     assert [one.withheld for one in answer.statements] == [False, True]
     (task,) = told
     assert "eGFR" in task.patient, "the judge knows the record"
@@ -366,7 +331,7 @@ def test_the_patients_own_values_may_be_named_and_another_patients_limit_is_not_
 )
 def test_a_sentence_that_no_source_carries_is_withheld(obeys: str, stance: Stance) -> None:
     answer, _ = run({"write": writes("Metformin is given first.", obeys), "check": checks(CARRIED, stance)})
-    assert shown(answer) == ["Metformin is given first."]
+    assert texts(answer) == ["Metformin is given first."]
     assert [one.withheld for one in answer.statements if one.text == obeys] == [True]
 
 
@@ -383,9 +348,8 @@ def test_a_reply_that_cannot_be_used_leaves_the_sections(role: str) -> None:
 
     says = {"pico": lambda _: ASKED, "write": writes("Metformin is given first."), "check": checks()}
     answer, _ = run({**says, role: rejected})
-    assert answer.receipts is not None
-    assert len(answer.receipts.sections) == 2
-    assert shown(answer) == {"pico": ["Metformin is given first."], "write": [], "check": [_first()]}[role]
+    assert len(answer.sections) == 2
+    assert texts(answer) == {"pico": ["Metformin is given first."], "write": [], "check": [_first()]}[role]
     assert (PicoPart in kinds(answer)) is (role != "pico")
 
 
@@ -416,10 +380,6 @@ def test_a_labelled_question_passes_the_role_by() -> None:
 
     answer, _ = run({"pico": role}, question="P: adults with diabetes I: metformin C: insulin O: death")
     assert part(answer, PicoPart).comparison == "insulin"
-
-
-def titles(parts: Sequence[Any]) -> list[str]:
-    return [one.title for one in parts]
 
 
 def test_the_tiers_together_are_as_near_as_the_nearest_and_search_as_the_poorest() -> None:

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from localmed.answering.check import CHECK
-from localmed.answering.citations import cited
+from localmed.answering.check import CHECK, cited
 from localmed.answering.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION, ROLES
 from localmed.answering.orders_rules import retrieval_question, terms
 from localmed.answering.roles import Writing
@@ -38,13 +37,14 @@ from localmed.library.graph import Concept, Name, Source
 from localmed.presentation.answer import view
 from localmed.presentation.order import in_other_words
 from localmed.presentation.pages import leaflet, leaflets
-from localmed.retrieval.concepts import Card
+from localmed.retrieval.concepts import Card, Other
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Find, LookUp, Perform, Search
 from tests.values import PROVENANCE, finding, hit, in_words, passage
 from tests.values import cited as minted
+from tests.workflows.driving import fed
 
 ORDER = "Warfarin 5 mg PO qhs\nCBC in 3 days"
 WARFARIN = "Warfarin makes blood take longer to clot. Take it in the evening."
@@ -95,17 +95,9 @@ def copied(task: Any) -> Written:
 
 
 def run(order: ExplainInput | str, plan: Plan = PLAN, served: Served | None = None) -> Answer:
-    served = served or Served()
     task = ExplainInput(order) if isinstance(order, str) else order
-    flow = explain(task, SearchFilter(), plan, PROVENANCE)
-    result: Any = None
-    while True:
-        try:
-            request = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
-        except StopIteration as end:
-            answer: Answer = end.value
-            return answer
-        result = served(request)
+    answer: Answer = fed(explain(task, SearchFilter(), plan, PROVENANCE), served or Served())[0]
+    return answer
 
 
 def parts(answer: Answer, kind: type) -> list[Any]:
@@ -172,38 +164,27 @@ def test_an_abbreviation_with_several_meanings_is_not_decided() -> None:
     assert shown.parts[0].rows[0].text == "may mean: once a day, or the right eye. Ask which is meant"
 
 
-def test_a_definition_in_the_orders_language_is_quoted_first_and_another_where_there_is_none() -> None:
-    chinese = hit("Warfarin是让血液凝固变慢的药。", "华法林", language="zh")
-
-    class Both(Served):
-        english: tuple[Any, ...] = HITS
-
-        def __call__(self, request: Any) -> Any:
-            if not isinstance(request, Search):
-                return super().__call__(request)
-            found = {"en": self.english, "zh": (chinese,), "": (chinese, *self.english)}
-            return Found(found[request.filters.language], False, "en")
-
-    assert texts_and_markers(run(ORDER, served=Both()), "Warfarin") == [
-        ("Warfarin makes blood take longer to clot.", "1")
-    ]
-
-    class Chinese(Both):
-        english = ()
-
-    assert texts_and_markers(run("Warfarin 5 mg PO qhs", served=Chinese()), "Warfarin")[0][0].startswith("Warfarin是")
-
-
 class Bilingual(Served):
     """Serves each language its own passages."""
 
-    chinese: tuple[Any, ...] = (hit("华法林是抗凝药。", "华法林", language="zh"),)
+    english: tuple[Hit, ...] = HITS
+    chinese: tuple[Hit, ...] = (hit("华法林是抗凝药。", "华法林", language="zh"),)
 
     def __call__(self, request: Any) -> Any:
         if isinstance(request, Search):
-            found = {"en": HITS, "zh": self.chinese, "": (*self.chinese, *HITS)}
+            found = {"en": self.english, "zh": self.chinese, "": (*self.chinese, *self.english)}
             return Found(found[request.filters.language], False, "en")
         return super().__call__(request)
+
+
+def test_a_definition_in_the_orders_language_is_quoted_first_and_another_where_there_is_none() -> None:
+    served = Bilingual()
+    served.chinese = (hit("Warfarin是让血液凝固变慢的药。", "华法林", language="zh"),)
+    assert texts_and_markers(run(ORDER, served=served), "Warfarin") == [
+        ("Warfarin makes blood take longer to clot.", "1")
+    ]
+    served.english = ()
+    assert texts_and_markers(run("Warfarin 5 mg PO qhs", served=served), "Warfarin")[0][0].startswith("Warfarin是")
 
 
 @pytest.mark.parametrize("order", ["Warfarin 5 mg PO qhs", "华法林 5mg qn"])
@@ -275,9 +256,8 @@ def test_the_sections_of_a_question_have_markers_of_their_own() -> None:
     answer = run(ExplainInput(ORDER, None, (WHEN, "How long?")))
     markers = [piece.marker for piece in answer.evidence]
     assert len(markers) == len(set(markers))
-    assert answer.receipts is not None
-    assert {section.best for section in answer.receipts.sections} <= set(markers)
-    assert len(answer.receipts.sections) == 2 * len(HITS)
+    assert {section.best for section in answer.sections} <= set(markers)
+    assert len(answer.sections) == 2 * len(HITS)
 
 
 def test_without_a_chat_model_a_question_is_answered_by_sections_alone() -> None:
@@ -331,7 +311,9 @@ def test_a_definition_of_the_graph_is_shown_with_its_source() -> None:
     chinese = run("地高辛 0.125mg qd", served=Served(card))
     assert parts(chinese, TermPart) == [], "an English definition in a Chinese leaflet"
     abbreviated = replace(card, matched=Name("digoxin", "", "abbreviation"))
-    assert parts(run("Start digoxin", served=Served(abbreviated)), TermPart) == [], "a name that may be another's"
+    ambiguous = replace(card, others=(Other("DOID:2", "digoxin", "doid"),))
+    for other in (abbreviated, ambiguous):
+        assert parts(run("Start digoxin", served=Served(other)), TermPart) == [], "a name that may be another's"
 
 
 def test_what_a_question_leaves_unnamed_is_searched_for_beside_it() -> None:
@@ -383,12 +365,9 @@ def test_a_models_line_is_labelled_and_one_that_loses_something_is_not_shown() -
     assert message("explain.no_plain_words") not in answer.notes
     others = replace(CHAT, roles=CHAT.roles - {PLAIN_ORDER.name}, chat=CHAT.chat - {PLAIN_ORDER.name})
     assert message("explain.plain_words_unfit") in run(ORDER, others).notes, "a model serves, and not for this"
-
-
-def test_a_reply_that_cannot_be_used_leaves_the_order_quoted() -> None:
-    answer = run(ORDER, CHAT, Served(rejected=PLAIN_ORDER.name))
-    assert {line.restated for line in parts(answer, LinePart)} == {Restated.REJECTED}
-    assert message("explain.plain_words_rejected") in answer.notes
+    of_no_use = run(ORDER, CHAT, Served(rejected=PLAIN_ORDER.name))
+    assert {line.restated for line in parts(of_no_use, LinePart)} == {Restated.REJECTED}
+    assert message("explain.plain_words_rejected") in of_no_use.notes
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -455,14 +434,11 @@ def test_text_planted_in_an_order_is_only_text() -> None:
 # --- the leaflet ------------------------------------------------------------------------------------------------------
 
 
-def test_a_leaflet_needs_a_name() -> None:
-    with pytest.raises(ValueError, match="releases"):
-        leaflet(run(ORDER), "2026-01-01")
-
-
 @pytest.mark.parametrize("order", [ORDER, "华法林 3mg qn，禁食8小时，<b>血常规</b>"])
 def test_a_leaflet_is_one_page_that_loads_nothing(order: str) -> None:
     answer = run(ExplainInput(order, None, ("Why & <script>how</script> <warfarin>?",), "A. <Nurse>"))
+    with pytest.raises(ValueError, match="releases"):
+        leaflet(replace(answer, released_by=""), "2026-01-01")
     page = leaflet(answer, "2026-01-01")
     assert page.startswith(f'<!DOCTYPE html>\n<html lang="{answer.language}">')
     assert "A. &lt;Nurse&gt;" in page

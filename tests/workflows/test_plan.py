@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,24 +20,20 @@ from localmed.domain.findings import Found
 from localmed.domain.parts import ConceptPart, Definition
 from localmed.library.graph import Concept, Name
 from localmed.library.graph import Source as GraphSource
-from localmed.process.hooks import Hooks
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Driver, Request
-from localmed.workflows.plan import plan_sources
-from localmed.workflows.recording import Recording, replay
+from localmed.workflows.flow import Request
 from localmed.workflows.strategies import PLANS, Sources
-from tests.fakes import Steps, services
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence, hit
+from tests.workflows.driving import Model, Says, driven
 
 QUESTION = "How is asthma treated?"
 SOURCES = Sources(book=("books",), guideline=("nice", "who"), research=("pubmed",))
 PLANNED = Plan((Tier(("nice",)),), 4, roles=frozenset({role.name for role in planning.ROLES}))
 SOURCE = evidence("1", "Asthma is treated with inhaled steroids.", "Asthma")
 RULES = planning.rules(lambda _: ("asthma",))
-Roles = Mapping[str, Callable[[Any], Any]]  # what each says to its task
 EVERY = {role.name: role for role in (*planning.ROLES, RELEVANCE, WRITE, CHECK)}
 
 
@@ -64,40 +59,22 @@ def mint(hits: tuple[Hit, ...], first: int) -> tuple[Evidence, ...]:
     return tuple(replace(SOURCE, marker=str(first + n), passage=hit.passage) for n, hit in enumerate(hits))
 
 
-class Model:
-    """A chat model of the roles that it is given."""
-
-    def __init__(self, by: Roles) -> None:
-        self._by = by
-
-    def perform(self, role: Any, task: Any) -> Any:
-        return self._by[role.name](task)
-
-
 def drive(
     strategy: str,
     *,
     sources: Sources = SOURCES,
     finder: Finder | None = None,
-    by: Roles | None = None,
-    chat: Roles | None = None,
+    by: Says | None = None,
+    chat: Says | None = None,
 ) -> tuple[Answer, Finder, list[Request]]:
     """The answer, by rules or by what ``by`` says of a role; a chat model serves the roles of ``chat``."""
-    finder, requests, said = finder or Finder(), [], chat or {}
+    finder, said = finder or Finder(), chat or {}
     usual = dict.fromkeys(said, "chat")
     served = role_table(EVERY, "rules", usual, {**RULES, **(by or {})}, Model(said) if said else None)
-    recording = Recording()
-
-    def step(request: Request, result: Any) -> None:
-        requests.append(request)
-        recording.step(request, result)
-
     plan = replace(PLANNED, roles=PLANNED.roles | set(said), chat=frozenset(said))
     arguments = (QUESTION, SearchFilter(), plan, sources, strategy, PROVENANCE)
-    recording.begin("plan", arguments)
-    known = services(served, search=finder.search, cite=mint, look_up=lambda *_: ASTHMA_CARD)
-    answer = Driver(known, Hooks(recorder=Steps(step))).run(plan_sources(*arguments))
-    assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
+    others = {"search": finder.search, "cite": mint, "look_up": lambda *_: ASTHMA_CARD}
+    answer, requests = driven("plan", arguments, served, **others)
     return answer, finder, requests
 
 
@@ -106,8 +83,7 @@ def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
     assert [request.name for request in requests].count("plan") == 1
     assert finder.searches == [(QUESTION, names, 10) for names in (("books",), ("nice", "who"), ("pubmed",))]
     assert (answer.status, answer.statements) == (AnswerStatus.SECTIONS, ()), "nobody judged what was found"
-    assert answer.receipts is not None
-    assert [section.best for section in answer.receipts.sections] == [piece.marker for piece in answer.evidence]
+    assert [section.best for section in answer.sections] == [piece.marker for piece in answer.evidence]
     assert {piece.passage.text for piece in answer.evidence} == {
         "Asthma in books.", "Asthma in nice.", "Asthma in who.", "Asthma in pubmed."
     }  # fmt: skip
@@ -170,7 +146,7 @@ def test_a_pseudo_document_is_searched_beside_the_question() -> None:
     ]
 
 
-def plans(*scores: int) -> Roles:
+def plans(*scores: int) -> Says:
     """Another plan each time, with these scores."""
     made = iter(range(100))
     waiting = iter(scores)

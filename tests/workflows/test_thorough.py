@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +18,12 @@ from localmed.domain import Answer, AnswerStatus, Badge, BadgeJudge, Origin, Sea
 from localmed.domain.errors import Rejected
 from localmed.domain.findings import Finding
 from localmed.domain.ports import Stance
-from localmed.process.hooks import Hooks
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Driver, Request
-from localmed.workflows.recording import Recording, replay
-from localmed.workflows.thorough import NONE_HELPS, OWN, thorough
-from tests.fakes import Steps, services
+from localmed.workflows.flow import Request
+from localmed.workflows.thorough import NONE_HELPS, OWN
 from tests.values import PROVENANCE, cited, finding, passage
+from tests.workflows.driving import Model, Says, driven, texts, titles
 
 QUESTION = "What is the dose of adrenaline, and how is it kept?"
 DOSE = passage("Give 500 micrograms of adrenaline. Repeat after five minutes.", "Anaphylaxis")
@@ -33,8 +31,6 @@ STORE = passage("Store adrenaline in the dark. Keep it cold.", "Storage")
 FOOD = passage("The canteen opens at noon.", "Canteen")
 ROLES = {role.name: role for role in (*asking.ROLES, *judging.ROLES, WRITE, CHECK)}
 PLAN = Plan((Tier(("ward",), whole=True),), 8, own_knowledge=True, jury=("badge",))
-
-Says = Mapping[str, Callable[[Any], Any]]
 
 
 def copies(task: Any) -> Written:
@@ -60,19 +56,6 @@ USUAL: Says = {
 }
 
 
-class Model:
-    """A chat model of the roles that it is given."""
-
-    def __init__(self, says: Says) -> None:
-        self._says = says
-
-    def perform(self, role: Any, task: Any) -> Any:
-        said = self._says[role.name](task)
-        if isinstance(said, Rejected):
-            raise said
-        return said
-
-
 def run(
     *,
     off: tuple[str, ...] = (),
@@ -83,42 +66,24 @@ def run(
 ) -> tuple[Answer, list[Request]]:
     """The answer, and what was asked for; the roles ``off`` nobody serves."""
     by = {name: said for name, said in {**USUAL, **says}.items() if name not in off}
-    requests, recording = list[Request](), Recording()
-
-    def step(request: Request, result: Any) -> None:
-        requests.append(request)
-        recording.step(request, result)
 
     def find(question: str, *_: Any) -> Finding:
         return finding(*found(question), question=question)
 
     served = role_table(ROLES, "chat", dict.fromkeys(off, "off"), {}, Model(by))
     arguments = (QUESTION, SearchFilter(), replace(plan, roles=frozenset(by), chat=frozenset(by)), PROVENANCE, earlier)
-    recording.begin("thorough", arguments)
-    driver = Driver(services(served, find=find, cite=cited), Hooks(recorder=Steps(step)))
-    answer = driver.run(thorough(*arguments))
-    assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
-    return answer, requests
+    return driven("thorough", arguments, served, find=find, cite=cited)
 
 
 def names(requests: list[Request]) -> list[str]:
     return [request.name for request in requests]
 
 
-def texts(answer: Answer) -> list[str]:
-    return [one.text for one in answer.statements if not one.withheld]
-
-
-def found_titles(answer: Answer) -> list[str]:
-    known = {piece.marker: piece.document_title for piece in answer.evidence}
-    return [known[one.best] for one in answer.receipts.sections] if answer.receipts else []
-
-
 def test_it_writes_from_the_sections_that_help_and_a_jury_votes() -> None:
     answer, requests = run()
     assert names(requests) == ["find", "cite", "relevance", "scopes", "write", "coherence", "badge"]
     assert texts(answer) == ["Give 500 micrograms of adrenaline.", "Store adrenaline in the dark."]
-    assert found_titles(answer) == ["Anaphylaxis", "Storage"]
+    assert titles(answer) == ["Anaphylaxis", "Storage"]
     assert (answer.status, answer.verification.badge) == (AnswerStatus.ANSWERED, Badge.GREEN)
 
 
@@ -192,7 +157,7 @@ def test_sub_questions_are_searched_once_each_and_their_sections_answer() -> Non
     assert [one.question for one in requests if one.name == "find"] == [  # type: ignore[union-attr]
         QUESTION, "What is the dose?", "How is it kept?",
     ]  # fmt: skip
-    assert found_titles(answer) == ["Anaphylaxis", "Storage"]
+    assert titles(answer) == ["Anaphylaxis", "Storage"]
     assert texts(answer) == ["Give 500 micrograms of adrenaline.", "Store adrenaline in the dark."]
     markers = [piece.marker for piece in answer.evidence]
     assert len(markers) == len(set(markers))
@@ -210,7 +175,7 @@ def test_where_no_part_helps_the_sections_stay_and_that_is_told(how: str) -> Non
     }
     answer, requests = run(plan=ALONE, relevance=helps(), **ways[how])
     assert (answer.status, answer.statements) == (AnswerStatus.SECTIONS, ())
-    assert found_titles(answer) == ["Anaphylaxis", "Storage", "Canteen"]
+    assert titles(answer) == ["Anaphylaxis", "Storage", "Canteen"]
     assert NONE_HELPS in answer.notes
     assert "write" not in names(requests)
 
@@ -225,9 +190,9 @@ def test_a_role_that_is_not_served_leaves_the_others_at_work(role: str, how: str
     if role == "badge" and how == "off":
         changes["plan"] = replace(PLAN, jury=())
     answer, _ = run(**changes)
-    titles = ["Anaphylaxis", "Storage", *(["Canteen"] if role == "relevance" else [])]
-    assert found_titles(answer) == titles
-    assert len(texts(answer)) == len(titles)
+    named = ["Anaphylaxis", "Storage", *(["Canteen"] if role == "relevance" else [])]
+    assert titles(answer) == named
+    assert len(texts(answer)) == len(named)
 
 
 @pytest.mark.parametrize("how", ["off", "rejected"])
@@ -235,7 +200,7 @@ def test_without_a_writer_the_sections_are_the_answer(how: str) -> None:
     changes: dict[str, Any] = {"off": ("write",)} if how == "off" else {"write": lambda _: Rejected("agents.x")}
     answer, _ = run(**changes)
     assert (answer.status, answer.statements) == (AnswerStatus.SECTIONS, ())
-    assert found_titles(answer)
+    assert titles(answer)
 
 
 def test_a_follow_up_becomes_a_question_that_stands_alone() -> None:

@@ -58,7 +58,7 @@ from tests.workflows.verifying import (
     PLAN,
     QUESTION,
     UNJUDGED,
-    Model,
+    Copies,
     claims,
     codes,
     drive,
@@ -277,7 +277,7 @@ def own(chat: tuple[str, ...]) -> Answer:
     """An answer of ours, checked further."""
     plan = Plan((Tier(("pubmed",)),), 4, roles=frozenset(chat), chat=frozenset(chat), judge="words")
     arguments = (QUESTION, SearchFilter(), plan, PROVENANCE, (), (), BOUNDS)
-    return drive("ask_and_verify", arguments, (AGAINST,), {FOR.passages[0].id: FOR}, Model(), chat)[0]
+    return drive("ask_and_verify", arguments, (AGAINST,), {FOR.passages[0].id: FOR}, Copies(), chat)[0]
 
 
 def test_an_own_answer_is_checked_below_it() -> None:

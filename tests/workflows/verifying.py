@@ -18,16 +18,14 @@ from localmed.domain.parts import ClaimPart, Label, ResponsePart
 from localmed.domain.ports import NOT_JUDGED, Stance
 from localmed.presentation.answer import view
 from localmed.presentation.views import AnswerView
-from localmed.process.hooks import Hooks
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.tiers import Tier
 from localmed.safety.prompt_injection import has_injection
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Driver, Request, flow_named
+from localmed.workflows.flow import Request
 from localmed.workflows.m_eval import Bounds
-from localmed.workflows.recording import Recording, replay
-from tests.fakes import Steps, services
 from tests.values import PROVENANCE, cited, finding, passage
+from tests.workflows.driving import driven
 
 QUESTION = "Does aspirin prevent stroke?"
 ANSWER = "Aspirin prevents stroke in adults."
@@ -38,7 +36,7 @@ JURY = replace(PLAN, jury=("badge",), chat=frozenset({"badge"}))
 ROLES = {role.name: role for role in (WRITE, CHECK, *reliability.ROLES, *judging.ROLES)}
 
 
-class Model:
+class Copies:
     """A chat model that copies its first sentence, checks like ``judge`` and votes by the verdicts."""
 
     def perform(self, role: Role, task: Any) -> Any:
@@ -83,22 +81,12 @@ def drive(
     by_chat: Sequence[str] = (),
 ) -> tuple[Answer, list[Request]]:
     """The answer and what was asked for; ``chat`` serves the roles ``by_chat``."""
-    recording, requests = Recording(), list[Request]()
-    recording.begin(workflow, arguments)
-
-    def step(request: Request, result: Any) -> None:
-        requests.append(request)
-        recording.step(request, result)
-
     served = role_table(ROLES, "rules", dict.fromkeys(by_chat, "chat"), {}, chat)
-    answering = services(
-        served, find=lambda *_: finding(*FOR.passages), cite=cited, judge=judge, studies=lambda *_: tuple(retrieved),
+    return driven(
+        workflow, arguments, served, find=lambda *_: finding(*FOR.passages), cite=cited, judge=judge,
+        studies=lambda *_: tuple(retrieved),
         resolve=lambda references: tuple(known.get(one.text or one.id or one.marker) for one in references),
     )  # fmt: skip
-    driver = Driver(answering, Hooks(recorder=Steps(step)))
-    answer = driver.run(flow_named(workflow)(*arguments))
-    assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
-    return answer, requests
 
 
 def verify(
@@ -110,7 +98,7 @@ def verify(
     references: tuple[Reference, ...] = (),
 ) -> Answer:
     arguments = (VerifyInput(question, text, references), BOUNDS, plan, PROVENANCE)
-    return drive("verify", arguments, retrieved, known or {}, Model(), tuple(plan.chat))[0]
+    return drive("verify", arguments, retrieved, known or {}, Copies(), tuple(plan.chat))[0]
 
 
 def part(answer: Answer, kind: type) -> Any:

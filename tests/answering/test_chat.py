@@ -1,13 +1,15 @@
-"""The roles on a chat model that says what it is told to: what is asked, and which replies are not taken."""
+"""A chat model in the roles and as a judge of entailment: what it is asked, what fits, which replies are not taken."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from localmed.answering.asking import (
     DECOMPOSITION,
@@ -17,16 +19,18 @@ from localmed.answering.asking import (
     FollowUp,
     QuestionInput,
 )
-from localmed.answering.chat import ChatRoles
+from localmed.answering.chat import NOTE_TOKENS, TURN_TOKENS, ChatEntailment, ChatRoles, YesNo, fit
+from localmed.answering.check import CHECK, TOGETHER
 from localmed.answering.evidence import cited
 from localmed.answering.role_table import ROLES
 from localmed.answering.roles import Choosing, Role, Writing
 from localmed.answering.write import WRITE, Block, WriteInput, Written, blocks, of_evidence, statements
-from localmed.domain import Origin, ShownLine, ShownSection
+from localmed.domain import Origin, ShownLine, ShownSection, message
 from localmed.domain import message as left_out
-from localmed.domain.errors import ModelError, Rejected, UsageError
-from localmed.domain.ports import Message
-from tests.scripted import ScriptedChat, check_expressible
+from localmed.domain.errors import Cancelled, ModelError, Rejected, UsageError
+from localmed.domain.ports import UNWATCHED, Choice, Message, Watch
+from localmed.process.hooks import Hooks, following
+from tests.scripted import ScriptedChat
 from tests.values import evidence
 from tests.words import pattern
 
@@ -111,8 +115,8 @@ def test_planted_marks_cannot_close_a_quotation() -> None:
     section = ShownSection("1", (ShownLine("1", 0, len(planted.passage.text)),))
     unseen = replace(planted, planted=False)  # as if nothing had recognised it
     model = KeepingChat(reply(), reply())
-    for given in (blocks((section,), (unseen,), {}, {}), of_evidence((unseen,))):
-        ChatRoles(model).perform(WRITE, WriteInput(QUESTION, given))
+    for sections in (blocks((section,), (unseen,), {}, {}), of_evidence((unseen,))):
+        ChatRoles(model).perform(WRITE, WriteInput(QUESTION, sections))
         message = model.requests[-1][-1].content
         assert message.count("<<<") == message.count(">>>") == 1
         assert message.rstrip().endswith(">>>")
@@ -151,24 +155,6 @@ def test_the_other_roles() -> None:
     )
     follow = FollowUp("And in children?", (QUESTION,))
     assert perform(SELF_CONTAINED, follow, {"question": "What is the dose of adrenaline in children?"}).endswith("?")
-
-
-@pytest.mark.parametrize("role", ROLES.values(), ids=lambda role: role.name)
-def test_every_role_has_both_languages(role: Role) -> None:
-    if role.form:
-        assert set(role.instructions) == {"en", "zh"}
-        assert not role.instructions["zh"].isascii()
-
-
-def test_schemas_can_be_expressed_as_grammars() -> None:
-    for role, task in (
-        (WRITE, WriteInput(QUESTION, GIVEN)),
-        (DECOMPOSITION, QuestionInput(QUESTION)),
-        (OWN_ANSWER, QuestionInput(QUESTION)),
-        (SELF_CONTAINED, FollowUp(QUESTION, ())),
-    ):
-        assert isinstance(role.form, Writing)
-        check_expressible(role.form.schema(task) or {})
 
 
 def test_a_role_without_a_form_is_not_served() -> None:
@@ -232,3 +218,105 @@ def test_of_all_sources_that_a_model_names_those_are_cited_that_bear_on_the_sent
     )
     assert [citation.marker for citation in one.citations] == ["1"]
     assert [citation.marker for citation in both.citations] == ["1", "2"]
+
+
+# --- what fits --------------------------------------------------------------------------------------------------------
+
+
+COUNTS = some.lists(some.integers(1, 500), max_size=12)
+
+
+def test_all_of_it_where_it_fits_exactly() -> None:
+    context = 100 + TURN_TOKENS + 50 + 2 * (200 + TURN_TOKENS)
+    assert fit([100], [200, 200], 50, context).kept == (0, 1)
+    assert fit([100], [200, 200], 50, context).note is None
+    shortened = fit([100], [200, 200], 50, context - 1)
+    assert shortened.kept == (0,)
+    assert shortened.note == message("agents.left_out", left=1, passages=2)
+
+
+def test_a_short_passage_does_not_overtake_a_long_one() -> None:
+    assert fit([10], [100, 5000, 1], 10, 1000).kept == (0,)
+
+
+def test_where_not_even_one_fits_numbers_are_told() -> None:
+    with pytest.raises(ModelError, match=r"first passage 5016, and the context holds 1000"):
+        fit([10], [5000], 10, 1000)
+    with pytest.raises(ModelError, match="instructions and reply need 2026"):
+        fit([2000], [], 10, 1000)
+
+
+@given(COUNTS, COUNTS, some.integers(1, 300), some.integers(100, 5000))
+def test_what_is_kept_always_fits(instructions: list[int], passages: list[int], reply: int, context: int) -> None:
+    try:
+        fitted = fit(instructions, passages, reply, context)
+    except ModelError:
+        return
+    used = sum(instructions) + reply + sum(passages[at] + TURN_TOKENS for at in fitted.kept)
+    assert used + (NOTE_TOKENS if fitted.note else 0) <= context
+    assert fitted.kept == tuple(range(len(fitted.kept)))
+    assert bool(fitted.note) == (len(fitted.kept) < len(passages))
+
+
+# --- entailment -------------------------------------------------------------------------------------------------------
+
+
+ZINC = "Zinc shortened the cold by a day."
+MASKS = "Masks were compared in two wards."
+
+
+class Counted(ScriptedChat):
+    """A scripted model that keeps what it was asked."""
+
+    def __init__(self, script: Mapping[str, str | Mapping[str, float]]) -> None:
+        super().__init__(script)
+        self.asked: list[tuple[tuple[Message, ...], tuple[str, ...]]] = []
+
+    def choose(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
+    ) -> list[Choice]:
+        self.asked.append((tuple(prefix), tuple(branches)))
+        return super().choose(prefix, branches, labels, watch)
+
+
+def test_the_labels_become_probabilities_in_their_order() -> None:
+    model = ScriptedChat([{"supported": 6, "not said": 3, "contradicted": 1}])
+    (stance,) = ChatEntailment(model).judge([(ZINC, "Zinc helps against colds.")])
+    assert (stance.entailment, stance.neutral, stance.contradiction) == (0.6, 0.3, 0.1)
+    assert stance.label == "entailment"
+
+
+def test_a_text_is_read_once_and_answers_keep_the_pairs_order() -> None:
+    model = Counted({"helps": {"Yes": 1, "No": 0}, "": {"Yes": 0, "No": 1}})
+    pairs = [(ZINC, "Zinc helps."), (MASKS, "Masks work."), (ZINC, "Zinc worsens colds."), (ZINC, "On hamsters.")]
+    labels = [stance.label for stance in YesNo(model, ("en",)).judge(pairs)]
+    assert labels == ["entailment", "neutral", "neutral", "neutral"]
+    assert [len(branches) for _, branches in model.asked] == [3, 1]
+    assert [ZINC in prefix[-1].content for prefix, _ in model.asked] == [True, False]
+    assert not any(ZINC in branch for branch in model.asked[0][1])
+
+
+def test_yes_or_no_never_says_contradicted() -> None:
+    model = Counted({"helps": {"Yes": 3, "No": 1}, "说法": {"是": 1, "否": 3}})
+    english, chinese = YesNo(model, ("en", "zh")).judge([(ZINC, "Zinc helps."), (ZINC, "锌有害。")])
+    assert (english.entailment, english.neutral, english.contradiction) == (0.75, 0.25, 0.0)
+    assert (chinese.entailment, chinese.neutral, chinese.contradiction) == (0.25, 0.75, 0.0)
+    assert YesNo(model, ("en",)).languages == ("en",)
+    assert ["Yes or No" in prefix[0].content for prefix, _ in model.asked] == [True, False]
+
+
+def test_the_role_that_the_self_test_measured_judges_in_the_statements_language() -> None:
+    model = Counted({"helps": "supported", "锌": "支持", "worsens": "contradicted"})
+    pairs = [(ZINC, "Zinc helps."), (ZINC, "锌有助于缩短感冒病程。"), (ZINC, "Zinc worsens colds.")]
+    stances = ChatEntailment(model).judge(pairs)
+    assert [stance.label for stance in stances] == ["entailment", "entailment", "contradiction"]
+    assert [prefix[0].content for prefix, _ in model.asked] == [CHECK.instructions["en"], CHECK.instructions["zh"]]
+    model.asked.clear()
+    assert len(ChatEntailment(model).judge([(ZINC, "Zinc helps.")] * (TOGETHER + 1))) == TOGETHER + 1
+    assert [len(branches) for _, branches in model.asked] == [TOGETHER, 1], "as the self-test asks"
+
+
+def test_nothing_asked_nothing_answered_and_a_cancelled_one_ends() -> None:
+    assert ChatEntailment(ScriptedChat([])).judge([]) == []
+    with pytest.raises(Cancelled), following(Hooks(models_until=0.0)):
+        ChatEntailment(ScriptedChat(["supported"])).judge([(ZINC, "Zinc helps.")])
