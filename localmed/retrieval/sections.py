@@ -85,7 +85,7 @@ def sections(
         held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
         on = [any(it.is_among(names) for it in named) for names in of_lines]
         if any(it.is_among(held) for it in named):  # a table's row on another medicine is not on the one asked about
-            others = [not its and _begins_with_a_medicine(line) for line, its in zip(one.lines, on, strict=True)]
+            others = [not its and begins_with_a_medicine(line.text) for line, its in zip(one.lines, on, strict=True)]
         else:  # nor is any line that names another, or stands below one
             below = bool(named) and bool(medicines.ingredients(above))
             others = [
@@ -156,9 +156,9 @@ def _marked(lines: tuple[Line, ...], scores: Sequence[float], by_meaning: bool) 
     )
 
 
-def _begins_with_a_medicine(line: Line) -> bool:
+def begins_with_a_medicine(line: str) -> bool:
     """Whether ``line`` is the row of a medicine in a table."""
-    row = _FIRST_CELL.match(line.text)
+    row = _FIRST_CELL.match(line)
     return bool(row and medicines.ingredients(row[1]))
 
 

@@ -43,6 +43,7 @@ from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.library.graph import Relation
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
+from localmed.retrieval.sections import begins_with_a_medicine
 from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines
 from localmed.text.language import content_words, detect
@@ -192,13 +193,16 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
 
 
 def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
-    """The allergies of the record to what is shown or marked, interactions of the graph, and rows for its values."""
+    """The allergies of the record to what is shown or stands beside a mark, but in a list of medicines; interactions of
+    the graph with what is shown or marked; rows for its values.
+    """
     if case.record is None:
         return ()
     known = answer.by_marker
-    marked = tuple(known[it.marker].quotation(it.start, it.end) for section in own(answer) for it in section.marks)
-    statements = (*answer.shown, *marked)
-    shown = " ".join(statement.text for statement in statements)
+    beside = [line for section in own(answer) if section.marks for line in section.lines]
+    quoted = [(line, known[line.marker].quotation(line.start, line.end)) for line in beside]
+    shown = " ".join(it.text for it in (*answer.shown, *(text for line, text in quoted if line.marked)))
+    read = [text for line, text in quoted if line.marked or not begins_with_a_medicine(text.text)]
     ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
     has_medicines = any(entry.kind in NAMED for entry in case.record.entries)
     named = tuple(dict.fromkeys(ingredients))[:LOOKED_UP] if has_medicines else ()
@@ -207,7 +211,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     for name, card in zip(named, cards, strict=True):
         interacting += interactions(case.record, name, card.relations if card else ())
     shown_rows = rows(case.record, answer, case.medicines)
-    return (*allergies(case.record, statements), *dict.fromkeys(interacting), *shown_rows)
+    return (*allergies(case.record, (*answer.shown, *read)), *dict.fromkeys(interacting), *shown_rows)
 
 
 # --- what of a patient's record certainly bears on the sentences shown ------------------------------------------------
@@ -219,6 +223,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
 # fits.
 
 INTERACTS = "interacts_with"
+QUOTED = 5  # sentences below an allergy; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
 
@@ -230,7 +235,8 @@ def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterato
             named = [(statement, medicines.met_by(entry.text, statement.text)) for statement in statements]
             names = dict.fromkeys(name for _, matches in named for name in matches)
             if names:
-                yield AllergyPart(entry, tuple(names), tuple(statement for statement, matches in named if matches))
+                held = tuple(statement for statement, matches in named if matches)
+                yield AllergyPart(entry, tuple(names), held[:QUOTED])
 
 
 def interactions(record: PatientRecord, named: str, relations: Sequence[Relation]) -> Iterator[InteractionPart]:

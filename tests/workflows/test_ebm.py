@@ -180,6 +180,15 @@ def test_an_allergy_to_what_is_marked_is_shown_with_both_quotations() -> None:
     assert view(answer).parts[0].warning
 
 
+def test_an_allergy_to_what_stands_beside_a_mark_is_shown_but_not_one_to_a_row_of_a_list_of_medicines() -> None:
+    beside = passage("Metformin is continued in this patient. Co-amoxiclav is given.", "Pneumonia")
+    listed = passage("Medicine: Metformin; Dose: 500 mg\nMedicine: Amoxicillin; Dose: 500 mg", "Formulary")
+    answer, _ = run(tiers={"guidelines": beside, "books": replace(listed, table=True)})
+    assert [[one.text for one in it.statements] for it in answer.parts if isinstance(it, AllergyPart)] == [
+        ["Co-amoxiclav is given."]
+    ]
+
+
 def test_an_interaction_is_the_graphs_and_is_named() -> None:
     source = Source("d", "drugs", "Interactions", "2025")
     metformin = Concept("1", "metformin", "drugs", "", source)
