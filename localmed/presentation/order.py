@@ -72,13 +72,19 @@ def term(part: TermPart, language: str) -> PartView:
 
 
 def in_language(answer: Answer, language: str) -> Answer:
-    """``answer`` for a leaflet in ``language``: a term that is explained in it too stands once."""
+    """``answer`` for a leaflet in ``language``: what no source explains in it is among what is not explained."""
     of_term: dict[tuple[str, int], list[TermPart]] = {}
     for part in answer.parts:
         if isinstance(part, TermPart):
             of_term.setdefault((part.term, part.start), []).append(part)
-    chosen = [next((one for one in same if _is_in(one, language)), same[0]) for same in of_term.values()]
-    kept = (part for part in answer.parts if not isinstance(part, TermPart) or part in chosen)
+    chosen = [one for same in of_term.values() for one in [it for it in same if _is_in(it, language)][:1]]
+    without = tuple(name for (name, _), same in of_term.items() if not any(it in chosen for it in same))
+    kept = [part for part in answer.parts if not isinstance(part, TermPart) or part in chosen]
+    listed = next((at for at, part in enumerate(kept) if isinstance(part, UnexplainedPart)), None)
+    if without and listed is None:
+        kept.append(UnexplainedPart(without))
+    elif without and listed is not None:
+        kept[listed] = UnexplainedPart((*without, *kept[listed].terms))  # type: ignore[union-attr]  # it is one
     parts = tuple(replace(part, medicines=()) if isinstance(part, LinePart) else part for part in kept)  # told to staff
     needed = replace(answer, parts=parts)
     markers = {marker for marker, _, _ in needed.links}

@@ -63,7 +63,7 @@ from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
 from localmed.text import faithfulness
-from localmed.text.abbreviations import abbreviations
+from localmed.text.abbreviations import abbreviations, unknown
 from localmed.text.language import detect
 from localmed.text.readability import reading_level
 from localmed.workflows import finding
@@ -144,6 +144,8 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     unexplained = tuple(
         term.text for term in _first_occurrences(taken) if term.text not in named and not _is_plain(term.text, language)
     )
+    in_lines = (name for line in lines if isinstance(line, LinePart) for name in unknown(line.text))
+    unexplained = tuple(dict.fromkeys((*unexplained, *(name for name in in_lines if name not in named))))
     own = (*lines, *explained)
     parts = (*own, *translated, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from localmed.text.abbreviations import abbreviations, meaning
+from localmed.text.abbreviations import abbreviations, meaning, unknown
 from localmed.text.tables import table
 
 
@@ -118,3 +118,17 @@ def test_how_long(line: str, english: str, chinese: str) -> None:
 @pytest.mark.parametrize("line", ["review on 5/7", "give 5/7 of it", "x5/70", "Rx5/7", "x5/7/2026", "x3"])
 def test_what_is_no_length_of_time(line: str) -> None:
     assert not [one for one in abbreviations(line, "en") if one.meanings[0].startswith("for ")]
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("Pred 30 mg OM 5/7 c meals", ("5/7", "c")),
+        ("U&E 1/52, OPD, daily wts", ("U&E", "1/52", "OPD", "wts")),
+        ("复查OPD，qd", ("OPD",)),
+        ("Amoxicillin 500 mg TDS x5/7, NBM from 24/11", ()),
+        ("STOP WARFARIN 5 MG FOR 5/7", ("5/7",)),
+    ],
+)
+def test_what_looks_like_an_abbreviation_and_is_not_listed_is_named(line: str, names: tuple[str, ...]) -> None:
+    assert unknown(line) == names

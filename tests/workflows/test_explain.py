@@ -35,7 +35,7 @@ from localmed.domain.patient import PatientRecord
 from localmed.domain.ports import Stance
 from localmed.library.graph import Concept, Name, Source
 from localmed.presentation.answer import view
-from localmed.presentation.order import in_other_words
+from localmed.presentation.order import in_language, in_other_words
 from localmed.presentation.pages import leaflet, leaflets
 from localmed.retrieval.concepts import Card, Other
 from localmed.retrieval.tiers import Tier
@@ -204,10 +204,14 @@ def test_a_leaflet_takes_the_sentence_of_its_own_language(order: str) -> None:
     assert len(parts(answer, ReadingLevelPart)) == 1
 
 
-def test_what_a_leaflet_has_in_the_other_language_only_is_named() -> None:
-    answer = run(ORDER, served=Served(known=("CBC",)))
-    assert in_other_words(answer, "zh") == ("Warfarin", "CBC")
-    assert in_other_words(answer, "en") == ()
+@pytest.mark.parametrize("more", ["", "\nStart digoxin"])
+def test_what_is_explained_in_the_other_language_only_is_not_explained_in_a_leaflet(more: str) -> None:
+    answer = run(ORDER + more, served=Served(known=("CBC",)))
+    unexplained = UnexplainedPart(("Warfarin", "CBC", *(["digoxin"] if more else [])))
+    assert parts(in_language(answer, "zh"), UnexplainedPart) == [unexplained]
+    assert parts(in_language(answer, "zh"), TermPart) == []
+    assert len(parts(in_language(answer, "en"), TermPart)) == 2
+    assert in_other_words(answer, "zh") == in_other_words(answer, "en") == ()
 
 
 def test_another_medicines_text_is_never_shown_as_this_ones() -> None:
@@ -290,6 +294,10 @@ def test_what_no_source_explains_is_said_to_be_unexplained() -> None:
     answer = run("Start digoxin")
     assert parts(answer, UnexplainedPart) == [UnexplainedPart(("digoxin",))]
     assert answer.evidence == ()
+
+
+def test_an_abbreviation_that_is_not_listed_is_said_to_be_unexplained() -> None:
+    assert parts(run("Digoxin od 5/7, U&E"), UnexplainedPart) == [UnexplainedPart(("Digoxin", "5/7", "U&E"))]
 
 
 def test_what_the_line_says_already_is_not_called_unexplained() -> None:
@@ -446,7 +454,7 @@ def test_a_leaflet_is_one_page_that_loads_nothing(order: str) -> None:
         assert no not in page, no
     for part in parts(answer, LinePart):
         assert str(escape(part.text)) in page, "every line is there, word for word"
-    shown = [statement for part in answer.parts for statement in part.statements]
+    shown = [statement for part in in_language(answer, answer.language).parts for statement in part.statements]
     for piece in answer.evidence:
         assert (f'id="{answer.language}{piece.marker}"' in page) is (piece in cited(shown, answer.evidence))
 
