@@ -388,7 +388,7 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one() -> None:
         (Path(name) / "closed").chmod(0)
         os.seteuid(65534)
         try:
-            with pytest.raises(UsageError, match=r"cannot be listed \(permission denied\)"):
+            with pytest.raises(UsageError, match=r"cannot be read \(permission denied\)"):
                 sources.find([Path(name)])
         finally:
             os.seteuid(0)
@@ -472,7 +472,7 @@ def test_a_reading_that_lost_pages_does_not_replace_a_better_one(
     error = refusal(reading, ImportedFile("c", "/a.pdf", "old", mark + "recipe", ""), stored(passages), sha256)
     assert bool(error) is refused
     if error:
-        assert "a.pdf: OCR failed on 1 page" in str(error)
+        assert "a.pdf: pages on which OCR failed: 1" in str(error)
         assert "crashed" in str(error)
         assert "no abstract" not in str(error)
 

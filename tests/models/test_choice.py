@@ -141,7 +141,7 @@ def test_a_server_comes_before_a_file_and_must_be_set_up(registry: Registry) -> 
         choice.chat(ChatSettings(), {"chat": "absent"}, registry)
     for settings, problem in (
         (replace(SERVER, servers=()), "not listed"),
-        (replace(SERVER, server_model=""), "is not"),
+        (replace(SERVER, server_model=""), "too, to the name"),
     ):
         with pytest.raises(BadSettings, match=problem):
             choice.chat(settings, {"chat": "none"}, registry)

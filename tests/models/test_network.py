@@ -90,7 +90,7 @@ def test_failures_are_told_without_the_librarys_words() -> None:
     def fails(places: Sequence[int]) -> None:
         raise RuntimeError("somebody's text")
 
-    for run, told in ((full_above(0), r"failed on 1 text \(OutOfMemoryError\)"), (fails, r"2 texts \(RuntimeError\)")):
+    for run, told in ((full_above(0), r"failed on 1 texts \(OutOfMemoryError\)"), (fails, r"2 texts \(RuntimeError\)")):
         with pytest.raises(ModelError, match=told) as raised:
             list(made().in_batches([5, 5], run))
         assert "somebody" not in str(raised.value)

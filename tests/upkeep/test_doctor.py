@@ -154,7 +154,7 @@ def refused(data: Path) -> None:
     (lambda data: (data / "generations/0001/library.sqlite").unlink(), "library", Level.WARNING, "0001"),
     (lambda data: (data / "models/mine").mkdir(), "model files", Level.WARNING, "mine"),
     (altered, "audit", Level.PROBLEM, "entry 1 was altered"),
-    (refused, "quarantine", Level.WARNING, "1 file was"),
+    (refused, "quarantine", Level.WARNING, "refused: 1"),
 ])  # fmt: skip
 def test_what_is_wrong_is_one_line(
     full_site: Site, harm: Callable[[Path], object], name: str, level: Level, says: str

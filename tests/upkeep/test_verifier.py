@@ -104,9 +104,9 @@ CASES: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
     "file without end": ("altered", lambda folder, made: endless(folder)),
     "file of the version before": ("altered", lambda folder, made: replaced(folder, made / "1", f"content/{FILE}")),
     "file missing": ("incomplete", lambda folder, made: (folder / "content" / FILE).unlink()),
-    "file a link": ("not_plain", lambda folder, made: linked(folder, FILE)),
-    "folder a link": ("not_plain", lambda folder, made: linked(folder, "documents")),
-    "file a pipe": ("not_plain", lambda folder, made: piped(folder)),
+    "file a link": ("malformed", lambda folder, made: linked(folder, FILE)),
+    "folder a link": ("malformed", lambda folder, made: linked(folder, "documents")),
+    "file a pipe": ("malformed", lambda folder, made: piped(folder)),
     "version before": ("older", lambda folder, made: replaced(folder, made / "1", MANIFEST, f"content/{FILE}")),
     "manifest before": ("older", lambda folder, made: replaced(folder, made / "1", MANIFEST)),
     "same version, other content": ("older", lambda folder, made: sign(folder, made, days=31)),
@@ -134,7 +134,7 @@ CASES: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
         folder / MANIFEST, lambda it: signed_again(it, made, name="../x"))),
     "size negative": ("malformed", lambda folder, made: edit(
         folder / MANIFEST, lambda it: signed_again(it, made, files={"a": [-1, "0" * 64]}))),
-    **{f"path {name!r}": ("not_plain", lambda folder, made, name=name: edit(
+    **{f"path {name!r}": ("malformed", lambda folder, made, name=name: edit(
         folder / MANIFEST, lambda it: signed_again(it, made, files={name: [1, "0" * 64]})))  # type: ignore[misc]
        for name in ("../../outside", "/etc/outside", "a/../../b", "a//b", "a\\b", "documents/x/..", "")},
 }  # fmt: skip

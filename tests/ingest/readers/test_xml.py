@@ -57,7 +57,7 @@ def test_pubmed_golden() -> None:
     assert any("(chi)" in note for note in words(chinese.notes))
     faults = [item for item in read(PUBMED) if isinstance(item, Fault)]
     assert [words(fault.where) for fault in faults] == ["article 5", "PMID 90000001", "DeleteCitation"]
-    assert "2 records" in words(faults[2].reason)
+    assert "PubMed: 2;" in words(faults[2].reason)
 
 
 def test_a_retracted_paper_is_withdrawn_and_its_notice_is_not() -> None:

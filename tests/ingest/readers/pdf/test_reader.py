@@ -253,7 +253,7 @@ def test_pages_without_text_are_named_and_a_blank_one_is_not_taken_for_a_scan(tm
     document = pymupdf.open(make.scan(tmp_path / "scan.pdf", text_pages=1, scanned=3))
     document.new_page()
     record = read_one(make.save(document, tmp_path / "mixed.pdf"))
-    assert words(record.notes) == ("pages 2-4: no text layer (a scan?), needs OCR", "page 5: blank")
+    assert words(record.notes) == ("page 2-4: no text layer (a scan?), needs OCR", "page 5: blank")
     assert record.pages == 5
 
 
