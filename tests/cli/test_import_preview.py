@@ -102,7 +102,7 @@ def test_a_report_that_cannot_be_written_is_refused_at_once(tmp_path: Path, fold
 
 
 def test_a_report_goes_with_a_dry_run(tmp_path: Path, folder: Path) -> None:
-    asked = ["--data", str(tmp_path / "data"), "import", "--report", str(tmp_path / "page.html"), str(folder)]
+    asked = ["import", "-c", "ward", "--report", str(tmp_path / "page.html"), str(folder)]
     with pytest.raises(UsageError, match="--report needs --dry-run"):
         CliRunner().invoke(main, asked, catch_exceptions=False)
     assert not (tmp_path / "page.html").exists()
