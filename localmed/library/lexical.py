@@ -26,7 +26,7 @@ import tantivy
 from localmed.domain import Box, Passage, SearchFilter, Span
 from localmed.domain.errors import UnreadableIndex
 from localmed.library.tantivy_index import RAW, TantivyIndex, Writer, raw_fields, raw_values
-from localmed.text.language import question_words, words
+from localmed.text.language import content_words, question_words, words
 from localmed.text.spelling import allowed, errors, is_near
 
 ANALYSER = "localmed_words"
@@ -175,7 +175,8 @@ class LexicalIndex(TantivyIndex):
         for most in range(1, allowed(word) + 1):
             query = tantivy.Query.fuzzy_term_query(self._schema, "text", stem, distance=most)
             found = self.passages([row[0] for row in self._best(self._limited(query, SearchFilter()), SPELT)])
-            if near := {one for it in found.values() for one in words(it.text) if is_near(word, one)}:
+            near = {one for it in found.values() for one in words(it.text) if is_near(word, one)}
+            if near := {one for one in near if content_words(one)}:  # a "trough" is no misspelt "through"
                 return min(near, key=lambda one: (errors(word, one), one))
         return ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -224,6 +225,12 @@ def test_a_long_section_is_open_around_its_marks_and_nothing_is_left_out(index: 
     assert len((*seen.before, *seen.shown, *seen.after)) == len(section.lines)
     assert seen.before
     assert seen.after
+
+
+def test_a_word_is_not_taken_for_a_function_word(tmp_path: Path) -> None:
+    made = built(tmp_path / "of", HashedWords(), (passage("Given through a vein after breakfast."),))
+    with Library.open(made) as library:
+        assert [library.lexical.spelling(word) for word in ("trough", "breakfats")] == ["", "breakfast"]
 
 
 def test_a_word_is_spelt_as_the_library_has_it(index: LexicalIndex) -> None:
