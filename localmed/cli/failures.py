@@ -65,7 +65,10 @@ def _usage(error: click.ClickException, called: str) -> str:
     hint = getattr(error, "param_hint", None) or (parameter.get_error_hint(context) if parameter else "")
     hint = hint if isinstance(hint, str) else " / ".join(hint)
     if isinstance(error, click.NoSuchOption):
-        return text("cli.usage_no_option", where=where, name=error.option_name)
+        code = "cli.usage_no_option_near" if error.possibilities else "cli.usage_no_option"
+        return text(code, where=where, name=error.option_name, near=tuple(error.possibilities or ()))
+    if isinstance(error, click.BadOptionUsage):
+        return text("cli.usage_no_value", where=where, name=error.option_name)
     if isinstance(error, click.exceptions.NoSuchCommand):
         code = "cli.usage_no_command_near" if error.possibilities else "cli.usage_no_command"
         return text(code, where=where, name=error.command_name, near=tuple(error.possibilities or ()))

@@ -257,8 +257,8 @@ def _section(
 
 
 def _pages_of(lines: Iterable[ShownLine], known: dict[str, Evidence]) -> set[int]:
-    """The pages on which ``lines`` begin; none in a document without pages."""
-    return {box.page for line in lines for box in known[line.marker].passage.boxes(line.start, line.end)[:1]}
+    """The pages on which ``lines`` stand; none in a document without pages."""
+    return {box.page for line in lines for box in known[line.marker].passage.boxes(line.start, line.end)}
 
 
 def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidence]:

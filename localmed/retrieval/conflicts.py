@@ -83,10 +83,11 @@ def differences(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) 
 
 
 def _other_sentence(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
-    """Two lines, one of them marked, that are alike but for their numbers."""
+    """Two lines, one of them marked where any is, that are alike but for their numbers."""
+    unmarked = not any(line.marked for _, line in (*mine, *theirs))
     for ours in mine:
         for its in theirs:
-            if (ours[1].marked or its[1].marked) and _other_numbers(_words(*ours), _words(*its)):
+            if (unmarked or ours[1].marked or its[1].marked) and _other_numbers(_words(*ours), _words(*its)):
                 return ours, its
     return None
 

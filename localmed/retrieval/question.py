@@ -125,7 +125,7 @@ def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[R
         if not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
             continue
         shaped = sorted({name for shape in shapes(word) for name in _listed().get(shape, ())})
-        alike = [name for name in shaped if is_near(word, name) and errors(word, name) == 1]
+        alike = [name for name in shaped if errors(word, name) == 1 and (is_near(word, name) or word == name[1:])]
         spelt = {name: errors(word, name) for name in (*alike, "" if word in ended else near(word)) if name}
         best = [name for name, count in spelt.items() if count == min(spelt.values())]
         best = [name for name in best if name in listed] or best  # several that are alike: all of them are searched for

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -23,7 +23,7 @@ from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import subjects
 from localmed.retrieval.weights import of_terms
-from localmed.text import measures, medicines
+from localmed.text import measures, medicines, units
 from localmed.text.furniture import line_spans, states_nothing
 from localmed.text.tables import cues
 
@@ -34,7 +34,16 @@ FEWER = 0.6  # by words alone: of the most that a line holds
 POPULATION = 300  # characters of what says whom a study is about; its first sentence is always whole
 NEAR = 0.15  # below the nearest line: what is further away is not marked; 0.1 to 0.2 are alike
 
-_FIRST_CELL = re.compile(r"[^:：;；]{1,80}(?:: |：)([^;；]+)[;；]")  # of a row of a table, see ingest/readers/tables.py
+_FIRST_CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)[;；]")  # of a table's row, see ingest/readers/tables.py
+_AGE = re.compile(rf"({measures.NUMBER})[ -]?(?:(years?|yrs?|y/?o)\b|(岁)|(months?|mths?|mo)\b|(个?月))", re.IGNORECASE)
+_IN_YEARS, _IN_MONTHS = re.compile(r"years?\b|yrs?\b|岁", re.IGNORECASE), re.compile(r"months?\b|月", re.IGNORECASE)
+_UNITS = "|".join(
+    (*(names for _, names in units.in_orders()), "years?|yrs?|y/?o|months?|mo|weeks?|wks?|days?|hours?|hrs?")
+)
+_BARE = re.compile(
+    rf"(?<![\w.,/-])({measures.NUMBER})(?![\w.,/%-]*\w)(?! ?(?:%|岁|个?月|周|天|小时|公斤|千克|(?:{_UNITS})(?![a-z])))",
+    re.IGNORECASE,
+)
 
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
@@ -70,7 +79,6 @@ def sections(
     weights = of_terms(f"{read.typed} {read.further}", index)
     asked = [one for one in subjects(read) if one.written not in lacking]
     named = [one for one in asked if one.ingredients]
-    values = [float(number.replace(",", "")) for number in re.findall(measures.NUMBER, read.typed)]
 
     def scored(lines: tuple[Line, ...]) -> list[float]:
         counts = Counter(line.passage.id for line in lines)  # lines cut otherwise than when they were encoded: no marks
@@ -96,8 +104,8 @@ def sections(
         lacks = tuple(it.written for it in asked if not (it.is_among(held) if it.ingredients else it.is_in(own)))
         other_people = any(it.written in lacks for it in asked if not it.ingredients)
         unmarked = [
-            other_people or other or row or (bool(lacking) and not its)
-            for other, row, its in zip(others, _of_other_values(one.lines, values), on, strict=True)
+            other_people or other or (not its if lacking else row)
+            for other, row, its in zip(others, _of_other_values(one.lines, read.typed), on, strict=True)
         ]
         scores = [0.0 if other else score for score, other in zip(scored(one.lines), unmarked, strict=True)]
         return replace(one, lines=_marked(one.lines, scores, bool(near)), lacks=lacks)
@@ -159,23 +167,44 @@ def _marked(lines: tuple[Line, ...], scores: Sequence[float], by_meaning: bool) 
 def begins_with_a_medicine(line: str) -> bool:
     """Whether ``line`` is the row of a medicine in a table."""
     row = _FIRST_CELL.match(line)
-    return bool(row and medicines.ingredients(row[1]))
+    return bool(row and medicines.ingredients(row[2]))
 
 
-def _of_other_values(lines: Sequence[Line], values: Collection[float]) -> list[bool]:
-    """Which lines are rows of tables for ranges that hold none of the question's ``values``.
+def _of_other_values(lines: Sequence[Line], question: str) -> list[bool]:
+    """Which lines are rows of tables for ranges that hold no number of the ``question`` of that kind.
 
     A lone number is such a range where others of its table are ranges.
     """
     rows = [_FIRST_CELL.match(line.text) if line.passage.table else None for line in lines]
-    cells = [row[1].strip() if row else "" for row in rows]
-    ranges = [measures.within(measures.ANY, "", cell) for cell in cells]
+    cells = [(row[1], row[2].strip()) if row else ("", "") for row in rows]
+    ranges = [measures.within(measures.ANY, "", cell) for _, cell in cells]
     banded = {line.passage.id for line, holds in zip(lines, ranges, strict=True) if holds}
-    alone = [cell.isdecimal() and line.passage.id in banded for line, cell in zip(lines, cells, strict=True)]
+    alone = [cell.isdecimal() and line.passage.id in banded for line, (_, cell) in zip(lines, cells, strict=True)]
     return [
-        bool(holds and not any(map(holds, values))) or (one and int(cell) not in values)
-        for holds, one, cell in zip(ranges, alone, cells, strict=True)
+        (bool(holds) or one) and not _holds_one(question, header, cell)
+        for holds, one, (header, cell) in zip(ranges, alone, cells, strict=True)
     ]
+
+
+def _holds_one(question: str, header: str, cell: str) -> bool:
+    """Whether the range or number ``cell`` holds a number that the question gives of the same: an age in the same unit,
+    a value of the measure that ``header`` names, or, where it names none, a number without a unit.
+    """
+    holds = measures.within(measures.ANY, "", cell)
+    years, months = (unit.search(f"{header} {cell}") for unit in (_IN_YEARS, _IN_MONTHS))
+    if years or months:
+        ages = [(match[1], bool(match[2] or match[3])) for match in _AGE.finditer(question)]
+        values = [_number(age) for age, in_years in ages if not (years and months) and in_years is bool(years)]
+    elif measure := measures.named(header):
+        holds = measures.within(measure, header, cell) or holds
+        values = [one.value for one in measures.measured(question) if one.name == measure.name]
+    else:
+        values = [_number(match[1]) for match in _BARE.finditer(question)]
+    return any(map(holds, values)) if holds else _number(cell) in values
+
+
+def _number(written: str) -> float:
+    return float(written.replace(",", ""))
 
 
 def _states_nothing(line: Line) -> bool:

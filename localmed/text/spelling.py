@@ -22,7 +22,7 @@ def is_near(word: str, other: str) -> bool:
     if prefixes[0] != prefixes[1] and "" not in prefixes:
         return False
     count = errors(word, other)
-    first = word[:count] == other[:count] or word[:2] == other[1::-1] or word == other[1:]
+    first = word[:count] == other[:count] or word[:2] == other[1::-1]
     return first and count <= allowed(word)
 
 

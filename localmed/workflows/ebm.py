@@ -194,15 +194,19 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
 
 def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     """The allergies of the record to what is shown or stands beside a mark, but in a list of medicines; interactions of
-    the graph with what is shown or marked; rows for its values.
+    the graph with what is shown or marked; rows for its values. Of the first sections without marks every line counts.
     """
     if case.record is None:
         return ()
     known = answer.by_marker
-    beside = [line for section in own(answer) if section.marks for line in section.lines]
-    quoted = [(line, known[line.marker].quotation(line.start, line.end)) for line in beside]
-    shown = " ".join(it.text for it in (*answer.shown, *(text for line, text in quoted if line.marked)))
-    read = [text for line, text in quoted if line.marked or not begins_with_a_medicine(text.text)]
+    near = [section for place, section in enumerate(own(answer)) if section.marks or place < UNMARKED]
+    quoted = [
+        (line.marked or not section.marks, known[line.marker].quotation(line.start, line.end))
+        for section in near
+        for line in section.lines
+    ]
+    shown = " ".join(it.text for it in (*answer.shown, *(text for marked, text in quoted if marked)))
+    read = [text for marked, text in quoted if marked or not begins_with_a_medicine(text.text)]
     ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
     has_medicines = any(entry.kind in NAMED for entry in case.record.entries)
     named = tuple(dict.fromkeys(ingredients))[:LOOKED_UP] if has_medicines else ()
@@ -223,6 +227,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
 # fits.
 
 INTERACTS = "interacts_with"
+UNMARKED = 3  # sections, from the first on, that count without a mark: people look at them
 QUOTED = 5  # sentences below an allergy; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")

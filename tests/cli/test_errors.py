@@ -329,6 +329,8 @@ def test_a_question_without_words_is_a_usage_error(copied: Localmed) -> None:
     ("arguments", "expected"),
     [
         (("ask", "q", "--nosuch"), "没有选项 --nosuch"),
+        (("serve", "--prot", "80"), "没有选项 --prot。是否想用 --port"),
+        (("ask", "--collection"), "--collection 缺少值"),
         (("askk",), "没有命令 askk。是否想用 ask？"),
         (("import", "x"), "缺少"),
         (("documents", "due", "--within", "-4"), "0 至 36500"),

@@ -73,6 +73,7 @@ def test_a_typing_error_is_read_as_the_librarys_spelling() -> None:
         ("amoxacillin", "amoxicillin amoxycillin"),  # though it ends as a name does
         ("gentamycin dose", "gentamicin"),
         ("azithromicine", ""),  # two errors
+        ("lexane dose", "clexane enoxaparin"),  # without its first letter
     ],
 )
 def test_a_medicine_is_read_by_its_likely_name_and_never_as_another_one(typed: str, means: str) -> None:

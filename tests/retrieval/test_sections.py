@@ -154,6 +154,7 @@ BANDS = (
         ("dose, clearance 20", BANDS[1::2]),
         ("her clearance is 1,030", BANDS[::3]),
         ("clearance 14", BANDS[2:]),
+        ("82 year old, clearance 20", BANDS[1::2]),  # an age is no clearance
     ],
 )
 def test_of_rows_for_ranges_those_with_a_number_of_the_question_are_marked(
@@ -162,6 +163,25 @@ def test_of_rows_for_ranges_those_with_a_number_of_the_question_are_marked(
     table = replace(of_section("\n".join(BANDS), "Doses", "0-"), table=True)
     (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9,) * 4})
     assert tuple(line.text for line in section.marks) == marked
+
+
+@pytest.mark.parametrize(
+    ("header", "typed", "held"),
+    [
+        ("Age", "3 year old weighing 14 kg", ()),
+        ("Age", "14 yo", ("12–18 years",)),
+        ("Age", "7 month old", ("6–11 months",)),
+        ("eGFR", "eGFR 13, CrCl 14", ("12–18",)),
+        ("Score", "score 14, 8 mg", ("12–18",)),
+    ],
+)
+def test_a_number_counts_for_a_range_of_its_own_kind_only(
+    index: LexicalIndex, header: str, typed: str, held: tuple[str, ...]
+) -> None:
+    cells = ("12–18 years", "6–9 years", "6–11 months") if header == "Age" else ("12–18", "6–9")
+    table = replace(of_section("\n".join(f"{header}: {cell}; Dose: x" for cell in cells), "Doses", "0-"), table=True)
+    (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9,) * len(cells)})
+    assert [line.text for line in section.marks] == [f"{header}: {cell}; Dose: x" for cell in held]
 
 
 @pytest.mark.parametrize(("heading", "marked"), [("Doses", 0), ("Doses in pregnancy", 1)])

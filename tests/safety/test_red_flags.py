@@ -65,6 +65,9 @@ FLAGGED = [
     ("I have the tablets lined up in front of me", "suicide"),
     ("she was raped last night", "assault"),
     ("孩子被人侵犯了", "assault"),
+    ("3 yr old fitting", "fit"),
+    ("my kid is fitting", "fit"),
+    ("小孩抽了怎么办", "fit"),
 ]
 PLAIN = [
     "",
@@ -109,6 +112,10 @@ PLAIN = [
     "孩子发烧两天了",
     "爬坡的时候胸口发闷，停下来歇会儿就好",
     "怀孕五个月，想测血压",
+    "patient has poorly fitting dentures",
+    "pt needs IUD fitting, what analgesia",
+    "小孩抽了血还要等多久",
+    "孩子突然抽烟",
     "J'ai mal à la tête",
 ]
 

@@ -27,7 +27,6 @@ def test_typing_errors_are_counted(word: str, other: str, count: int) -> None:
     [
         ("eliqius", "eliquis", True),
         ("leiquis", "eliquis", True),  # the first two letters in the other order
-        ("lexane", "clexane", True),  # without its first letter
         ("dosse", "dose", False),  # too short to tell
         ("elliqis", "eliquis", False),  # two errors in seven letters
         ("spironlacton", "spironolactone", True),
@@ -36,6 +35,7 @@ def test_typing_errors_are_counted(word: str, other: str, count: int) -> None:
         ("hyperthyroidism", "hypothyroidism", False),
         ("asthmatic", "automatic", False),
         ("rapixaban", "apixaban", False),
+        ("symptomatic", "asymptomatic", False),
     ],
 )
 def test_a_word_is_near_another_by_one_or_two_errors(word: str, other: str, near: bool) -> None:

@@ -182,6 +182,9 @@ def test_an_allergy_to_what_is_marked_is_shown_with_both_quotations() -> None:
 
 def test_an_allergy_to_what_stands_beside_a_mark_is_shown_but_not_one_to_a_row_of_a_list_of_medicines() -> None:
     beside = passage("Metformin is continued in this patient. Co-amoxiclav is given.", "Pneumonia")
+    answer, _ = run(tiers={"guidelines": passage("\nAmoxicillin is given.", "Cystitis in pregnancy")})
+    assert not any(section.marks for section in answer.sections)
+    assert isinstance(answer.parts[0], AllergyPart), "nothing is marked, and people read it"
     listed = passage("Medicine: Metformin; Dose: 500 mg\nMedicine: Amoxicillin; Dose: 500 mg", "Formulary")
     answer, _ = run(tiers={"guidelines": beside, "books": replace(listed, table=True)})
     assert [[one.text for one in it.statements] for it in answer.parts if isinstance(it, AllergyPart)] == [

@@ -55,7 +55,7 @@ _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # of a list that stands behind its he
 _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
-_ON_ITS_LINE = re.compile(r"(?:[^.。;；\n]|\.(?=\S))*[^.。;；\s](?:[^.。;；\n]|\.(?=\S))*")
+_ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
@@ -414,5 +414,5 @@ def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntr
     for one in lists:  # "Allergies: penicillin. Sulfa. Latex", "PMH: HTN: no; asthma: yes": the line may go on with it
         if one.name != "medications" and not _NEW_LINE.match(prose.text, one.start):
             for rest in _ON_ITS_LINE.finditer(prose.text, one.end, prose.line_end(one.end)):
-                if rest.start() not in covered and _is_short(rest[0].strip()):
+                if rest[0].strip() and rest.start() not in covered and _is_short(rest[0].strip()):
                     yield prose.entry(EntryKind.UNREAD, *rest.span())
