@@ -83,9 +83,9 @@ def differences(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) 
 
 
 def _other_sentence(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
-    """Two lines, one of them marked where any is, that are alike but for their numbers."""
+    """Two lines that state something, one of them marked where any is, that are alike but for their numbers."""
     unmarked = not any(line.marked for _, line in (*mine, *theirs))
-    for ours in mine:
+    for ours in (it for it in mine if not states_nothing(_words(*it))):
         for its in theirs:
             if (unmarked or ours[1].marked or its[1].marked) and _other_numbers(_words(*ours), _words(*its)):
                 return ours, its

@@ -160,6 +160,9 @@ def test_other_numbers_in_one_sentence_of_two_documents_of_one_title_are_told(
     import_into(settings, write(corpus, {"ours.md": ours, "theirs.md": theirs}))
     answer = asked(settings, "慢阻肺患者目标" if "病房" in ours else "what in COPD")
     assert [one.kind for one in answer.conflicts] == [ConflictKind.DOSE] * told
+    unmarked = asked(settings, "慢阻肺孕妇目标" if "病房" in ours else "what in COPD in pregnancy")
+    assert not any(section.marks for section in unmarked.sections)
+    assert [one.kind for one in unmarked.conflicts] == [ConflictKind.DOSE] * told
 
 
 @pytest.mark.parametrize(
