@@ -42,6 +42,11 @@ def test_memory_and_processor_time() -> None:
     assert time.monotonic() - began < 50
 
 
+def test_a_confined_child_leaves_no_core_dump() -> None:
+    script = f"import resource\nconfined.limit({500 * MIB}, 60)\nprint(resource.getrlimit(resource.RLIMIT_CORE))"
+    assert run(script).stdout == "(0, 0)\n"
+
+
 def test_what_libraries_print_goes_nowhere() -> None:
     done = run("_, replies = confined.take_streams()\nprint('noise'); os.write(2, b'noise')\nreplies.write(b'reply')")
     assert (done.stdout, done.stderr) == ("reply", "")

@@ -256,14 +256,29 @@ def test_an_unchanged_file_is_read_once(filled: Settings, looks: list[Path]) -> 
     assert len(looks) <= 4  # the newest row; the rows, and those that copy and manifest name, where it is new
 
 
-def test_what_was_written_just_now_is_read_again(
-    filled: Settings, looks: list[Path], monkeypatch: pytest.MonkeyPatch
+def test_what_was_read_is_read_again_while_it_may_change_unseen(
+    filled: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    reads: list[Path] = []
+    remembered = state.Remembered(reads.append)
     monkeypatch.setattr(state, "SETTLED_NS", 10**15)
-    stops.stops(filled.data)
-    looks.clear()
-    stops.stops(filled.data)
-    assert len(looks) == 1
+    remembered(filled.data)
+    remembered(filled.data)
+    assert len(reads) == 2, "it was written just now"
+    monkeypatch.setattr(state, "SETTLED_NS", 0)
+    remembered(filled.data)
+    remembered(filled.data)
+    assert len(reads) == 3
+    monkeypatch.setattr(state, "stamp_of", lambda path: (1, 1, 1, 1))
+    remembered(filled.data)
+    assert len(reads) == 4
+    remembered(filled.data)
+    with state.rows(filled.data) as rows, state.transaction(rows):
+        rows.execute("DELETE FROM jobs")
+        rows.execute("INSERT INTO jobs (id, kind, user, started, seen, back, same) VALUES ('j', '', '', 0, 0, '', '')")
+        remembered(filled.data)
+    remembered(filled.data)
+    assert len(reads) > 4, "the header that processes share tells of a change that no date tells of"
 
 
 @pytest.mark.parametrize("name", ["ebm", "plan", "verify"])

@@ -218,7 +218,7 @@ def test_words_are_found_in_the_document_beside_the_page(client: Clients) -> Non
     found = re.search(r'<ul class="places">.*?href="(/passages/[^"]+)"', page, re.DOTALL)
     assert found
     assert reader.get(found[1].replace("&amp;", "&")).status_code == 200
-    assert "nowhere: 0 passages" in reader.form(f"{base}/find", words="nowhere").text
+    assert "Passages with nowhere: 0" in reader.form(f"{base}/find", words="nowhere").text
     beside = reader.form(f"{base}/find", words="loading", part="1", page="1").text
     assert "<mark>loading</mark>" in beside
     assert "<html" not in beside, "of the pane alone"

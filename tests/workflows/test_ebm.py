@@ -14,7 +14,19 @@ from localmed.answering.practice import PICO, Pico, PicoInput, by_labels
 from localmed.answering.role_table import role_table
 from localmed.answering.roles import Writing
 from localmed.answering.write import WRITE, Covers, Drafted, Written
-from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Hit, Passage, Receipts, SearchFilter, message
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    Evidence,
+    Hit,
+    Origin,
+    Passage,
+    Receipts,
+    SearchFilter,
+    Statement,
+    message,
+)
 from localmed.domain.errors import Rejected
 from localmed.domain.findings import Closeness, Finding
 from localmed.domain.parts import (
@@ -33,11 +45,12 @@ from localmed.presentation.answer import view
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.text.measures import by_name, within
+from localmed.workflows.ebm import Case, _warnings
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Request
 from localmed.workflows.receipts import NO_TIER, merged
 from tests.values import PROVENANCE, cited, finding, passage
-from tests.workflows.driving import Model, Says, driven, texts, titles
+from tests.workflows.driving import Model, Says, driven, fed, texts, titles
 
 QUESTION = "Should metformin be continued in this patient?"
 NAME = "Zyxwvutsrq"
@@ -190,6 +203,15 @@ def test_an_allergy_to_what_stands_beside_a_mark_is_shown_but_not_one_to_a_row_o
     assert [[one.text for one in it.statements] for it in answer.parts if isinstance(it, AllergyPart)] == [
         ["Co-amoxiclav is given."]
     ]
+
+
+@pytest.mark.parametrize("withheld", [False, True])
+def test_a_sentence_that_is_withheld_warns_of_nothing(withheld: bool) -> None:
+    said = Statement("Amoxicillin is given.", (), Origin.GENERATED, withheld=withheld)
+    answer = replace(run()[0], statements=(said,), parts=())
+    warnings, asked = fed(_warnings(Case(QUESTION, Pico(), RECORD), answer), lambda names: (None,) * len(names))
+    assert [kind for kind in map(type, warnings) if kind is AllergyPart] == [AllergyPart] * (not withheld)
+    assert ("amoxicillin" in str(asked)) is not withheld, "nor is it looked up"
 
 
 def test_an_interaction_is_the_graphs_and_is_named() -> None:
