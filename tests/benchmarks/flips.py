@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import statistics
 import sys
 import tempfile
@@ -54,6 +55,7 @@ from tests.fakes import HashedWords, described, import_into, opened, overwrite, 
 from tests.models.model_files import gguf, make
 
 COUNT = 600
+_HELPS = re.compile(r"[:;.] [A-Za-z]")  # what happened, then what to do
 NURSE = Account("nurse", SessionRole.READER, ("nurses",))
 QUESTION = "How much adrenaline is given for anaphylaxis?"
 ROOT = Path(__file__).parents[2]
@@ -323,7 +325,7 @@ def _judge(
     strange = [
         f"{named}: {name} {type(error).__name__} {error}"
         for name, error in errors.items()
-        if not isinstance(error, LocalmedError) or error.exit_code == 1 or len(error.messages) < 2
+        if not isinstance(error, LocalmedError) or error.exit_code == 1 or not _HELPS.search(str(error))
     ]
     other = [name for name, value in after.items() if name not in errors and value != before[name]]
     noted = [name for name in other if isinstance(after[name], dict) and _of_audit(after[name], before[name])]

@@ -78,7 +78,7 @@ def test_a_section_opens_the_marked_page_beside_it(client: Clients, browser: Ope
         " ? done() : setTimeout(look, 50); look(); })"
     )
     page.click("[data-pane] >> [data-key=before]")
-    page.wait_for_selector(f"[data-pane] >> text={said('web.source.cited_page')}")
+    page.wait_for_selector(f"[data-pane] >> text={said('web.source.marked_on', page=2)}")
     page.click("[data-pane] >> [data-key=larger]")
     page.wait_for_selector("[data-pane] .zoom2")
     assert page.evaluate("document.activeElement.dataset.key") == "larger", "the same button once more"
