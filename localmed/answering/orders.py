@@ -18,13 +18,12 @@ from localmed.answering.roles import Role, Writing
 from localmed.domain.errors import Rejected
 from localmed.library.terms import folded
 from localmed.text import faithfulness
-from localmed.text.abbreviations import abbreviations
+from localmed.text.abbreviations import PERIOD, abbreviations
 from localmed.text.language import detect
 from localmed.text.medicines import names as medicines
 from localmed.text.tables import listed, table
 
 TERMS = 60  # of an order at most: what a page of orders holds
-_PERIOD = re.compile(r"(?<![\d/])(\d{1,2})/(7|52|12)(?![\d/])")  # how British orders write days, weeks and months
 _LETTER = re.compile(r"[^\W\d_]")
 _PERIODS = {"7": "days", "52": "weeks", "12": "months"}
 LINES = 80  # of an order that are restated, the same page
@@ -120,7 +119,7 @@ def _survivor(line: str, plain: str, expected: str) -> str:
     """
     if not plain or detect(plain) != expected or medicines(line) != medicines(plain):
         return ""
-    written = _PERIOD.sub(lambda match: f"{match[1]} {_PERIODS[match[2]]}", line)
+    written = PERIOD.sub(lambda match: f"{match[1]} {_PERIODS[match[2]]}", line)
     spelled = abbreviations(written, expected)
     bare = written
     for entry in reversed(spelled):

@@ -185,7 +185,11 @@ class Passage:
     @property
     def pages(self) -> tuple[int, ...]:
         """The pages on which it stands, in order; empty where the source has none."""
-        return tuple(sorted({span.box.page for span in self.spans} or {self.page} - {0}))
+        return self.pages_of() or tuple({self.page} - {0})
+
+    def pages_of(self, start: int = 0, end: int | None = None) -> tuple[int, ...]:
+        """The pages on which the characters ``start:end`` stand, in order."""
+        return tuple(sorted({box.page for box in self.boxes(start, end)}))
 
     def boxes(self, start: int = 0, end: int | None = None) -> tuple[Box, ...]:
         """The boxes of the characters ``start:end`` (all of them by default), in reading order."""

@@ -56,8 +56,7 @@ def cited(
     chosen = page_number or (marked[0].page if marked else passage.page)
     boxes = [box for box in marked if box.page == chosen]
     if not boxes:
-        pages = sorted({box.page for box in passage.boxes()})
-        raise UsageError("search.page_not_its", page=page_number or 0, pages=tuple(pages))
+        raise UsageError("search.page_not_its", page=page_number or 0, pages=passage.pages_of())
     return page(originals.whole(data, evidence.file_sha256), boxes[0].page, boxes, image)
 
 

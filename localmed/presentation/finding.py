@@ -5,7 +5,7 @@ A section longer than ``OPEN`` characters is open around its marks; the rest of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -228,6 +228,7 @@ def _section(
         details.append(message("answer.ocr", confidence=least))
     headings = [one for one in piece.passage.headings if one != piece.passage.title]
     before, shown, after = _folded(section.lines)
+    held = section.marks or section.lines[:1]
     return SectionView(
         one_line(piece.document_title),
         joined(map(one_line, headings), language, WITHIN),
@@ -252,13 +253,8 @@ def _section(
         words(message("finding.cut"), language) if section.cut else "",
         whole,
         tuple(Picture(one.marker, one.passage.id, len(one.passage.text)) for one in _doubtful(section, known)),
-        tuple(sorted(_pages_of(section.marks or section.lines[:1], known))),
+        tuple(sorted({page for it in held for page in known[it.marker].passage.pages_of(it.start, it.end)})),
     )
-
-
-def _pages_of(lines: Iterable[ShownLine], known: dict[str, Evidence]) -> set[int]:
-    """The pages on which ``lines`` stand; none in a document without pages."""
-    return {box.page for line in lines for box in known[line.marker].passage.boxes(line.start, line.end)}
 
 
 def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidence]:

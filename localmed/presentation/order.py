@@ -79,14 +79,11 @@ def in_language(answer: Answer, language: str) -> Answer:
             of_term.setdefault((part.term, part.start), []).append(part)
     chosen = [one for same in of_term.values() for one in [it for it in same if _is_in(it, language)][:1]]
     without = tuple(name for (name, _), same in of_term.items() if not any(it in chosen for it in same))
-    kept = [part for part in answer.parts if not isinstance(part, TermPart) or part in chosen]
-    listed = next((at for at, part in enumerate(kept) if isinstance(part, UnexplainedPart)), None)
-    if without and listed is None:
-        kept.append(UnexplainedPart(without))
-    elif without and listed is not None:
-        kept[listed] = UnexplainedPart((*without, *kept[listed].terms))  # type: ignore[union-attr]  # it is one
-    parts = tuple(replace(part, medicines=()) if isinstance(part, LinePart) else part for part in kept)  # told to staff
-    needed = replace(answer, parts=parts)
+    unexplained = (*without, *(it for part in answer.parts if isinstance(part, UnexplainedPart) for it in part.terms))
+    lines = (replace(part, medicines=()) for part in answer.parts if isinstance(part, LinePart))  # told to staff
+    listed = (UnexplainedPart(unexplained),) if unexplained else ()
+    others = (part for part in answer.parts if not isinstance(part, LinePart | TermPart | UnexplainedPart))
+    needed = replace(answer, parts=(*lines, *chosen, *listed, *others))
     markers = {marker for marker, _, _ in needed.links}
     return replace(needed, evidence=tuple(piece for piece in answer.evidence if piece.marker in markers))
 

@@ -23,7 +23,7 @@ from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import subjects
 from localmed.retrieval.weights import of_terms
-from localmed.text import measures, medicines, units
+from localmed.text import measures, medicines
 from localmed.text.furniture import line_spans, states_nothing
 from localmed.text.tables import cues
 
@@ -35,15 +35,6 @@ POPULATION = 300  # characters of what says whom a study is about; its first sen
 NEAR = 0.15  # below the nearest line: what is further away is not marked; 0.1 to 0.2 are alike
 
 _FIRST_CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)[;；]")  # of a table's row, see ingest/readers/tables.py
-_AGE = re.compile(rf"({measures.NUMBER})[ -]?(?:(years?|yrs?|y/?o)\b|(岁)|(months?|mths?|mo)\b|(个?月))", re.IGNORECASE)
-_IN_YEARS, _IN_MONTHS = re.compile(r"years?\b|yrs?\b|岁", re.IGNORECASE), re.compile(r"months?\b|月", re.IGNORECASE)
-_UNITS = "|".join(
-    (*(names for _, names in units.in_orders()), "years?|yrs?|y/?o|months?|mo|weeks?|wks?|days?|hours?|hrs?")
-)
-_BARE = re.compile(
-    rf"(?<![\w.,/-])({measures.NUMBER})(?![\w.,/%-]*\w)(?! ?(?:%|岁|个?月|周|天|小时|公斤|千克|(?:{_UNITS})(?![a-z])))",
-    re.IGNORECASE,
-)
 
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
@@ -176,35 +167,12 @@ def _of_other_values(lines: Sequence[Line], question: str) -> list[bool]:
     A lone number is such a range where others of its table are ranges.
     """
     rows = [_FIRST_CELL.match(line.text) if line.passage.table else None for line in lines]
-    cells = [(row[1], row[2].strip()) if row else ("", "") for row in rows]
-    ranges = [measures.within(measures.ANY, "", cell) for _, cell in cells]
-    banded = {line.passage.id for line, holds in zip(lines, ranges, strict=True) if holds}
-    alone = [cell.isdecimal() and line.passage.id in banded for line, (_, cell) in zip(lines, cells, strict=True)]
-    return [
-        (bool(holds) or one) and not _holds_one(question, header, cell)
-        for holds, one, (header, cell) in zip(ranges, alone, cells, strict=True)
-    ]
-
-
-def _holds_one(question: str, header: str, cell: str) -> bool:
-    """Whether the range or number ``cell`` holds a number that the question gives of the same: an age in the same unit,
-    a value of the measure that ``header`` names, or, where it names none, a number without a unit.
-    """
-    holds = measures.within(measures.ANY, "", cell)
-    years, months = (unit.search(f"{header} {cell}") for unit in (_IN_YEARS, _IN_MONTHS))
-    if years or months:
-        ages = [(match[1], bool(match[2] or match[3])) for match in _AGE.finditer(question)]
-        values = [_number(age) for age, in_years in ages if not (years and months) and in_years is bool(years)]
-    elif measure := measures.named(header):
-        holds = measures.within(measure, header, cell) or holds
-        values = [one.value for one in measures.measured(question) if one.name == measure.name]
-    else:
-        values = [_number(match[1]) for match in _BARE.finditer(question)]
-    return any(map(holds, values)) if holds else _number(cell) in values
-
-
-def _number(written: str) -> float:
-    return float(written.replace(",", ""))
+    held = [measures.falls_in(question, row[1], row[2].strip()) if row else None for row in rows]
+    banded = {line.passage.id for line, one in zip(lines, held, strict=True) if one is not None}
+    for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
+        if row and held[place] is None and line.passage.id in banded:
+            held[place] = measures.falls_in(question, row[1], row[2].strip(), lone=True)
+    return [one is False for one in held]
 
 
 def _states_nothing(line: Line) -> bool:

@@ -28,12 +28,11 @@ _EVERY = re.compile(
 _LASTING = re.compile(r"(?<![A-Za-z0-9])[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)(?![\d/.])", re.IGNORECASE)
 _LONG = {"7": ("day", "天"), "52": ("week", "周"), "12": ("month", "个月")}
 _UNITS = {"h": ("hour", "小时"), "d": ("day", "天"), "w": ("week", "周"), "m": ("minute", "分钟")}
-_PERIOD = r"(?<![\w/.])\d{1,2}/(?:7|52|12|24)(?![\d/])"
+PERIOD = re.compile(r"(?<![\d/])(\d{1,2})/(7|52|12)(?![\d/])")  # how British orders write days, weeks and months
 _SHORTHAND = re.compile(
-    rf"{_PERIOD}|(?<![A-Za-z0-9/&-])(?:[A-Z]{{2,5}}(?:&[A-Z]{{1,3}})?|[A-Z]&[A-Z]{{1,3}}|c(?= meals?| food| water)"
-    r"|(?!(?:hr|yr|wk|mth)s?\b)[b-df-hj-np-tv-xz]{2,5})(?![A-Za-z0-9/&-])"
+    rf"{PERIOD.pattern}|(?<![\d/])\d{{1,2}}/24(?![\d/])|(?<![A-Za-z0-9/&-])(?:[A-Z]{{2,5}}(?:&[A-Z]{{1,3}})?"
+    r"|[A-Z]&[A-Z]{1,3}|c(?= meals?| food| water)|[b-df-hj-np-tv-xz]{2,5})(?![A-Za-z0-9/&-])"
 )
-_IN_CAPITALS = re.compile(_PERIOD)
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
 _AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2}$")
 _WORD = re.compile(r"(?<![A-Za-z-])[A-Za-z]{3,4}(?![A-Za-z-])")
@@ -67,14 +66,14 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
 def unknown(text: str) -> tuple[str, ...]:
     """What in ``text``, a line of an order, is written as an abbreviation is, and the table lacks: "1/52", "U&E"."""
     known = abbreviations(text, "en")
-    found = (_IN_CAPITALS if text.isupper() else _SHORTHAND).finditer(text)
+    found = (PERIOD if text.isupper() else _SHORTHAND).finditer(text)
     apart = (one for one in found if not any(it.start < one.end() and one.start() < it.end for it in known))
     return tuple(one[0] for one in apart if not _unit_names().fullmatch(one[0]))
 
 
 @cache
 def _unit_names() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{names})" for _, names in units.in_orders()), re.IGNORECASE)
+    return re.compile("|".join(f"(?:{names})s?" for _, names in units.in_orders()), re.IGNORECASE)
 
 
 def meaning(written: str, language: str) -> str:

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from localmed.domain.patient import Measured
+from localmed.text import units
 from localmed.text.language import fold
 from localmed.text.tables import table
 
@@ -167,10 +168,6 @@ _OR_LESS = r"(?:(?:or|and) (?:less|below|under|lower|fewer)|[或及]?以下)"
 _TO_NEXT = r"(?:-|–|—|~|～|to|至|到)"
 
 
-_ANY_UNIT = r"%|[^\W\d_][^\s–—~～-]{0,24}?(?: ?m[²2])?"
-ANY = Measure("", "", "", "", (0, 0), ((_ANY_UNIT, 1.0, 0.0),), bare=True)  # a number as it stands, whatever its unit
-
-
 def within(measure: Measure, header: str, cell: str) -> Callable[[float], bool] | None:
     """Whether a value is in the range of ``measure`` that ``cell`` is; None for what is no such range.
 
@@ -195,3 +192,45 @@ def within(measure: Measure, header: str, cell: str) -> Callable[[float], bool] 
         most, below = read(match[1], match[2]), bool(_OPEN_TO.match(folded))
         return None if most is None else lambda value: value < most or (value == most and not below)
     return None
+
+
+# --- the row of a table that a question's number is about -------------------------------------------------------------
+
+_ANY_UNIT = r"%|[^\W\d_][^\s–—~～-]{0,24}?(?: ?m[²2])?"
+_ANY = Measure("", "", "", "", (0, 0), ((_ANY_UNIT, 1.0, 0.0),), bare=True)  # a number as it stands, whatever its unit
+
+
+@cache
+def _numbers() -> re.Pattern[str]:
+    names = "|".join(f"(?P<u{place}>{names})" for place, (_, names) in enumerate(units.in_orders()))
+    return re.compile(rf"(?<![\w.,/-])(?P<number>{NUMBER})(?: ?-?(?:{names})s?(?![a-z/])|(?![\w/%]|-\d))")
+
+
+def numbers(text: str) -> Iterator[tuple[float, str]]:
+    """Each number of ``text`` that stands by itself, and a name of its unit, the same for the same unit; "" of none."""
+    for match in _numbers().finditer(fold(text)):
+        unit = "" if match.lastgroup == "number" else match.lastgroup or ""
+        yield float(match["number"].replace(",", "")), unit
+
+
+def falls_in(question: str, header: str, cell: str, lone: bool = False) -> bool | None:
+    """Whether a number of ``question`` falls into the range that ``cell`` of a table is; None for what is no range.
+
+    It does if it is of the measure that ``header`` names; where the header names none, or an age, if both have the same
+    unit, or none. With ``lone`` a number by itself is a range too.
+    """
+    holds = within(_ANY, "", cell)
+    if lone and not holds and cell.isdecimal():
+        holds = float(cell).__eq__
+    if not holds:
+        return None
+    measure = named(header)
+    if measure and measure.name != "age":
+        holds = within(measure, header, cell) or holds
+        return any(holds(one.value) for one in measured(question) if one.name == measure.name)
+    own = {unit for _, unit in numbers(cell) if unit} or {unit for _, unit in numbers(f"0 {_in_brackets(header)}")}
+    return len(own) == 1 and any(unit in own and holds(value) for value, unit in numbers(question))
+
+
+def _in_brackets(header: str) -> str:
+    return header.replace("（", "(").rpartition("(")[2].rstrip(")） ") if header.rstrip().endswith((")", "）")) else ""

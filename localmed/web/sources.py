@@ -144,7 +144,7 @@ def values_of(
         "spoken": passage.language if passage.language in LANGUAGES else visit.language,
         "governed": document.governance if document else Governance(),
         "base": base,
-        "marked": sorted({box.page for one, *place in marks for box in one.boxes(*place)[:1]}),
+        "marked": sorted({page for one, *place in marks for page in one.pages_of(*place)}),
         "query": f"start={marked[0]}&end={marked[1]}" if marked else "start=0",
         "zoom": zoom if zoom in ZOOMS else ZOOMS[0],
         "zooms": ZOOMS,

@@ -1,29 +1,45 @@
-"""Ranges in the cells of a table."""
+"""Which row of a table a number of a question falls into."""
 
 from __future__ import annotations
 
 import pytest
 
-from localmed.text.measures import ANY, within
+from localmed.text.measures import falls_in
 
 
 @pytest.mark.parametrize(
-    ("cell", "value", "held"),
+    ("question", "header", "cell", "held"),
     [
-        ("15 to 29 mL/min", 29, True),
-        ("15mL/min-29mL/min", 30, False),
-        ("30 mL/min or more", 30, True),
-        ("30 mL/min或以上", 1030, True),
-        ("Below 15", 15, False),
-        ("≤ 15", 15, True),
-        ("≥90 mL/min/1.73 m²", 90, True),
-        ("65岁以上", 64, False),
-        ("> 1,000", 1000, False),
-        ("45 kg", 45, None),  # no range
-        ("Day 1 to 3", 2, None),
-        ("Enoxaparin", 1, None),
+        ("clearance 29", "Clearance", "15 to 29 mL/min", True),
+        ("clearance 30", "Clearance", "15mL/min-29mL/min", False),
+        ("clearance 30", "Clearance", "30 mL/min or more", True),
+        ("clearance 1,030", "Clearance", "30 mL/min或以上", True),
+        ("clearance 15", "Clearance", "Below 15", False),
+        ("clearance 15", "Clearance", "≤ 15", True),
+        ("clearance 90", "Clearance", "≥90 mL/min/1.73 m²", True),
+        ("score 1000", "Score", "> 1,000", False),
+        ("64岁", "组别", "65岁以上", False),
+        ("66岁", "组别", "65岁以上", True),
+        ("82 year old, CrCl 22", "CrCl", "> 50", False),  # an age is no clearance
+        ("eGFR 22", "CrCl", "15 to 29 mL/min", False),
+        ("3 yr old weighing 14kg", "Age", "12–18 years", False),
+        ("3 yr old weighing 14kg", "Weight group", "10–15 kg", True),
+        ("3 yr old", "Age (years)", "1–5", True),
+        ("7 month old", "年龄（岁）", "6–9", False),
+        ("3 year old", "Age", "6 months to 5 years", False),  # of two units none is taken
+        ("score 3, 8 mg", "Score", "3 to 5", True),
+        ("no number", "Score", "3 to 5", False),
+        ("45 kg", "Weight", "45 kg", None),  # no range
+        ("2", "Day", "Day 1 to 3", None),
+        ("1", "Medicine", "Enoxaparin", None),
     ],
 )
-def test_whether_a_cell_is_a_range_that_holds_a_value(cell: str, value: float, held: bool | None) -> None:
-    holds = within(ANY, "", cell)
-    assert (holds and holds(value)) is held
+def test_whether_a_number_falls_into_the_range_of_a_row(
+    question: str, header: str, cell: str, held: bool | None
+) -> None:
+    assert falls_in(question, header, cell) is held
+
+
+def test_a_number_by_itself_is_a_range_where_the_table_has_others() -> None:
+    assert falls_in("score 2", "Score", "2") is None
+    assert [falls_in("score 2", "Score", cell, lone=True) for cell in ("2", "3")] == [True, False]
