@@ -26,9 +26,7 @@ def words(value: Any) -> Any:
 
 def phrase(code: str, language: str = "en") -> str:
     """The longest part of the words of ``code`` that holds no parameter, to look for in what is shown."""
-    texts = catalogue(language)
-    text = texts[next(one for one in (code, f"{code}.what", code.removesuffix(".what")) if one in texts)]
-    return max((part for part, *_ in Formatter().parse(text)), key=len).strip()
+    return max((part for part, *_ in Formatter().parse(catalogue(language)[code])), key=len).strip()
 
 
 def pattern(code: str) -> str:

@@ -139,11 +139,11 @@ def locked(path: Path) -> Path:
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "up.zip": (lambda path: zipped(path, {**GOOD, "../../etc/evil.txt": b"x"}), phrase("reader.leads_out.what")),
-    "root.tar": (lambda path: tarred(path, {**GOOD, "/etc/evil.txt": b"x"}), phrase("reader.leads_out.what")),
-    "drive.zip": (lambda path: zipped(path, {**GOOD, "C:\\evil.txt": b"x"}), phrase("reader.leads_out.what")),
-    "device.tar": (lambda path: tarred(path, GOOD, odd("null", tarfile.CHRTYPE)), phrase("reader.device.what")),
-    "pipe.tar.gz": (lambda path: tarred(path, GOOD, odd("pipe", tarfile.FIFOTYPE)), phrase("reader.device.what")),
+    "up.zip": (lambda path: zipped(path, {**GOOD, "../../etc/evil.txt": b"x"}), phrase("reader.leads_out")),
+    "root.tar": (lambda path: tarred(path, {**GOOD, "/etc/evil.txt": b"x"}), phrase("reader.leads_out")),
+    "drive.zip": (lambda path: zipped(path, {**GOOD, "C:\\evil.txt": b"x"}), phrase("reader.leads_out")),
+    "device.tar": (lambda path: tarred(path, GOOD, odd("null", tarfile.CHRTYPE)), phrase("reader.device")),
+    "pipe.tar.gz": (lambda path: tarred(path, GOOD, odd("pipe", tarfile.FIFOTYPE)), phrase("reader.device")),
     "swollen.zip": (lambda path: zipped(path, SWOLLEN), "read.archive_ratio"),
     "swollen.tar.gz": (lambda path: tarred(path, SWOLLEN), "read.archive_ratio"),
     "matryoshka.zip": (matryoshka, "read.archive_depth"),

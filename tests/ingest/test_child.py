@@ -121,7 +121,7 @@ def test_the_time_allowed_is_for_the_whole_file_and_pages_read_by_ocr_have_their
     assert isinstance(error, LimitExceeded)
     _, error = attempt(parser, file, "ocr", dataclasses.replace(bounds, pages=1))
     assert isinstance(error, InputError)
-    assert phrase("import.no_record.what") in error.what, "no more pages than a file may have"
+    assert phrase("import.no_record") in error.what, "no more pages than a file may have"
     items, error = attempt(parser, file, "drip", bounds)
     assert len(items) < 40
     assert isinstance(error, LimitExceeded)

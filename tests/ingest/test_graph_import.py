@@ -358,9 +358,9 @@ def test_a_line_that_cannot_be_read_is_one_fault(tmp_path: Path, bad: bytes, rea
 @pytest.mark.parametrize(
     ("reader", "content", "why"),
     [
-        ("obo", "[Term]\nid: A:1\nname: one\n".encode("utf-16"), pattern("graph.utf16.what")),
+        ("obo", "[Term]\nid: A:1\nname: one\n".encode("utf-16"), pattern("graph.utf16")),
         ("crossrefs", b"code,text\n1,2\n", "lacks the columns id and label"),
-        ("umls", b"C0000001|T047|B2.2.1.2.1|Disease or Syndrome|AT1||\n", pattern("graph.umls.what")),
+        ("umls", b"C0000001|T047|B2.2.1.2.1|Disease or Syndrome|AT1||\n", pattern("graph.umls")),
     ],
 )
 def test_what_is_refused_whole(tmp_path: Path, reader: str, content: bytes, why: str) -> None:

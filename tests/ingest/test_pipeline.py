@@ -375,7 +375,7 @@ def test_a_file_that_was_being_written_is_read_by_the_next_import(
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(originals, "_pieces", while_it_is_written)
         import_into(settings, corpus)
-    assert phrase("library.source_changed.what") in words(quarantine(settings)[0].reason)
+    assert phrase("library.source_changed") in words(quarantine(settings)[0].reason)
     import_into(settings, corpus)
     assert (set(documents(settings)), quarantine(settings)) == ({"a.txt"}, [])
 
@@ -499,7 +499,7 @@ def test_a_page_that_failed_is_read_by_the_next_import_and_stays_when_it_fails_l
     shutil.rmtree(settings.data / "ocr")  # what it read of the page before
     newer = described(documents={"mixed.pdf": {"edition": "2"}})  # to be read again
     report = import_into(failing, corpus, manifest=newer)
-    assert phrase("import.ocr_failed.what") in str([words(line.detail) for line in report.lines])
+    assert phrase("import.ocr_failed") in str([words(line.detail) for line in report.lines])
     assert (report.counts["quarantined"], report.generation) == (1, 0)
     assert answers(settings, "otitis") == {"mixed"}
     with rows(settings.data) as state:

@@ -95,7 +95,7 @@ def test_what_cannot_be_updated_and_what_cannot_be_looked_at_is_not_gone(setting
         with pytest.raises(UnknownName):
             importing.update(session, "nowhere")
         assert importing.imported(session) == []
-    with pytest.raises(UsageError, match=pattern("source.unseen.what")):
+    with pytest.raises(UsageError, match=pattern("source.unseen")):
         updates.origins([ImportedFile("ward", str(corpus / ("a" * 300)), "", "")], ())
 
 

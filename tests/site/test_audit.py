@@ -446,7 +446,7 @@ def test_a_library_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> Non
     with closed_to_writing(settings.data):
         before = sorted(path for path in settings.data.rglob("*") if path.name != "lease")
         assert "Sepsis" in read(settings, "documents", "list").stdout
-        assert phrase("access.not_writable.what") in read(settings, "collections", "create", "more").stderr
+        assert phrase("access.not_writable") in read(settings, "collections", "create", "more").stderr
         sections = json.loads(read(settings, "search", QUESTION, "--json").stdout)["sections"]
         assert len(sections) == 1
         assert "one hour" in read(settings, "show", sections[0]["passage"]).stdout

@@ -148,7 +148,7 @@ def test_medquad_in_its_vocabularies_with_and_without_questions(tmp_path: Path) 
 )
 def test_xml_attacks_are_refused(tmp_path: Path, dtd: str) -> None:
     attack = f"<!DOCTYPE PubmedArticleSet [{dtd}]><PubmedArticleSet><PMID>&b;</PMID></PubmedArticleSet>"
-    with pytest.raises(InputError, match=pattern("reader.xml_refused.what")):
+    with pytest.raises(InputError, match=pattern("reader.xml_refused")):
         read(written(tmp_path / "attack.xml", attack))
 
 

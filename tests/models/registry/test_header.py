@@ -120,7 +120,7 @@ def test_every_truncation_is_told_and_a_long_header_ends_at_the_bound(monkeypatc
         with pytest.raises(InputError):
             read(WHOLE[:end])
     monkeypatch.setattr(header, "HEADER_BYTES", 200)
-    with pytest.raises(InputError, match=pattern("model.header_cut.what")):
+    with pytest.raises(InputError, match=pattern("model.header_cut")):
         read(WHOLE)
 
 
@@ -180,7 +180,7 @@ def test_a_child_that_hangs_is_ended(tmp_path: Path) -> None:
      "print('[' * 99999)", "print('[\"error\", \"x\"]')", ""],
 )  # fmt: skip
 def test_what_a_child_sends_is_not_believed(tmp_path: Path, script: str) -> None:
-    with pytest.raises(InputError, match=pattern("model.header_crash.what")):
+    with pytest.raises(InputError, match=pattern("model.header_crash")):
         inspect(make(tmp_path / "a.gguf", WHOLE), (sys.executable, "-c", script))
 
 
@@ -189,7 +189,7 @@ def test_the_child_has_limits(tmp_path: Path) -> None:
     script = (
         "from localmed.models.registry import header\nheader.READERS['.gguf'] = lambda *_: bytes(2**30)\nheader.main()"
     )
-    with pytest.raises(LimitExceeded, match=pattern("model.header_memory.what")):
+    with pytest.raises(LimitExceeded, match=pattern("model.header_memory")):
         inspect(make(tmp_path / "a.gguf", WHOLE), (sys.executable, "-c", script))
 
 
