@@ -26,7 +26,7 @@ from localmed.text.measures import falls_in
         ("3 yr old weighing 14kg", "Weight group", "10–15 kg", True),
         ("3 yr old", "Age (years)", "1–5", True),
         ("7 month old", "年龄（岁）", "6–9", False),
-        ("3 year old", "Age", "6 months to 5 years", False),  # of two units none is taken
+        ("8 year old", "Age", "6 months to 12 years", False),  # of two units none is taken
         ("score 3, 8 mg", "Score", "3 to 5", True),
         ("no number", "Score", "3 to 5", False),
         ("45 kg", "Weight", "45 kg", None),  # no range
