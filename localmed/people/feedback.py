@@ -102,7 +102,7 @@ def see(session: Session, answer_id: str, user: str) -> None:
     with session.change("safety seen", answer_id), rows(session.data) as state:
         query = "UPDATE feedback SET seen_by = ?, seen = ? WHERE answer = ? AND user = ? AND seen_by = ''"
         if not state.execute(query, (session.caller.user, time.time(), answer_id, user)).rowcount:
-            raise UnknownName("stop.unknown")
+            raise UnknownName("choice.unknown")
 
 
 def delete(session: Session, answer_id: str, user: str) -> None:
@@ -110,7 +110,7 @@ def delete(session: Session, answer_id: str, user: str) -> None:
     with session.change("safety report", answer_id) as change, rows(session.data) as state:
         query = "DELETE FROM feedback WHERE answer = ? AND user = ?"
         if not state.execute(query, (answer_id, user)).rowcount:
-            raise UnknownName("stop.unknown")
+            raise UnknownName("choice.unknown")
         change.outcome = "deleted"
 
 

@@ -105,7 +105,7 @@ def revoke(session: Session, id_: str) -> None:
         session.note("token revoke", id_, "revoked")
         return
     if not owner or not session.may(Right.ACCOUNTS):
-        raise UnknownName("stop.unknown")
+        raise UnknownName("choice.unknown")
     with session.change("account token", f"{owner} {id_}") as change:
         _delete(session.data, id_)
         change.outcome = "revoked"

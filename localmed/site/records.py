@@ -29,7 +29,7 @@ def corrected(
     stands in the rest as it was. Raise ``UsageError`` for an age that is none and for too many entries.
     """
     if len(entries) > CORRECTED:
-        raise UsageError("record.corrected", most=CORRECTED)
+        raise UsageError("record.entries", most=CORRECTED)
     if any(entry.text not in CODES[entry.kind] for entry in entries if entry.kind in CODES):
         raise UsageError("record.sex_word")
     sure, results = _with_results(entries)

@@ -43,7 +43,7 @@ def stop(session: Session, kind: str, name: str, reason: str) -> None:
     from localmed.site.lookups import collection_titles
 
     if name not in (collection_titles(session) if kind == COLLECTION else NAMES.get(kind, ())):
-        raise UnknownName("stop.unknown")
+        raise UnknownName("choice.unknown")
     if not reason.strip() or len(reason) > LONGEST_REASON:
         raise UsageError("web.documents.reason", most=LONGEST_REASON)
     with session.changing(STOP, f"{kind} {name}") as (change, entry):
@@ -54,5 +54,5 @@ def lift(session: Session, kind: str, name: str) -> None:
     """Let it be used again."""
     with session.changing(LIFT, f"{kind} {name}") as (change, entry):
         if (kind, name) not in {(one.kind, one.name) for one in change.after.stops}:
-            raise UnknownName("stop.unknown")
+            raise UnknownName("choice.unknown")
         change.note(entry, kind="stop", what=kind, name=name, stopped=False, reason="")

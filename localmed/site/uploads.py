@@ -123,7 +123,7 @@ def upload(session: Session, id_: str) -> Upload:
     """The upload ``id_``; raise ``UnknownName``."""
     waiting = next((one for one in listing(session) if one.id == id_), None)
     if waiting is None:
-        raise UnknownName("stop.unknown")
+        raise UnknownName("choice.unknown")
     return waiting
 
 

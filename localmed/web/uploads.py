@@ -122,7 +122,7 @@ def preview(visit: Librarian, upload_id: str) -> Response:
     """The page of what was read of it."""
     path = uploads.preview_of(visit.session, uploads.upload(visit.session, upload_id), visit.language)
     if not path.is_file():
-        raise UnknownName("stop.unknown")
+        raise UnknownName("choice.unknown")
     return HTMLResponse(path.read_bytes(), headers={"content-security-policy": DOCUMENT_POLICY})
 
 

@@ -329,15 +329,15 @@ def test_components_and_what_is_over_or_void() -> None:
     [
         (bundle(WHO, {**WHO, "id": "p2"}), "more than one patient"),
         (bundle(WHO, condition("Gout", subject={"reference": f"Patient/{NAME}"})), "more than one patient"),
-        (bundle(condition("Gout")), phrase("record.no_field")),
-        (b'{"resourceType": "Questionnaire", "status": "active"}', phrase("record.no_field")),
-        (json.dumps({**WHO, "birthDate": NAME}).encode(), phrase("record.no_field")),
+        (bundle(condition("Gout")), phrase("record.not_fhir")),
+        (b'{"resourceType": "Questionnaire", "status": "active"}', phrase("record.not_fhir")),
+        (json.dumps({**WHO, "birthDate": NAME}).encode(), phrase("record.not_fhir")),
         (b'{"resourceType": "Bundle", "entry": ', said("record.json_broken", line=1)),
-        (b"[" * 100_000, phrase("record.no_field")),
-        (b'{"Zyxwvutsrq": 1}', phrase("record.no_field")),
-        (b"[1, 2]", phrase("record.no_field")),
-        (b'{"resourceType": 7}', phrase("record.no_field")),
-        (bundle(entry=7), phrase("record.no_field")),
+        (b"[" * 100_000, phrase("record.not_fhir")),
+        (b'{"Zyxwvutsrq": 1}', phrase("record.not_fhir")),
+        (b"[1, 2]", phrase("record.not_fhir")),
+        (b'{"resourceType": 7}', phrase("record.not_fhir")),
+        (bundle(entry=7), phrase("record.not_fhir")),
     ],
 )
 def test_json_that_is_refused(data: bytes, says: str) -> None:

@@ -72,14 +72,14 @@ def read_json(text: str) -> PatientRecord:
     except (ValueError, RecursionError) as error:
         if isinstance(error, json.JSONDecodeError):
             raise InputError("record.json_broken", line=error.lineno) from None
-        raise InputError("record.no_field") from None
+        raise InputError("record.not_fhir") from None
     kind = value.get("resourceType") if isinstance(value, dict) else None
     if not isinstance(kind, str):
         return read_fields(value)
     if kind == "Patient":
         return _record(value, {}, [], "")
     if kind != "Bundle":
-        raise InputError("record.no_field")
+        raise InputError("record.not_fhir")
     return _bundle(value)
 
 
@@ -87,11 +87,11 @@ def _bundle(value: Mapping[str, Any]) -> PatientRecord:
     listed = value.get("entry")
     entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     if len(entries) > RESOURCES:
-        raise InputError("record.corrected", most=RESOURCES)
+        raise InputError("record.entries", most=RESOURCES)
     resources = [(it.get("fullUrl", ""), it["resource"]) for it in entries if isinstance(it.get("resource"), dict)]
     patients = [(url, resource) for url, resource in resources if resource.get("resourceType") == "Patient"]
     if len(patients) != 1:
-        raise InputError("record.two_patients" if patients else "record.no_field")
+        raise InputError("record.two_patients" if patients else "record.not_fhir")
     others = [resource for _, resource in resources if resource.get("resourceType") in READ]
     _about_one(patients[0], others)
     return _record(patients[0][1], _medicines(resources), others, str(value.get("timestamp", ""))[:10])
@@ -119,7 +119,7 @@ def _record(
     patient: Mapping[str, Any], medicines: Mapping[str, Any], others: list[dict[str, Any]], stated: str
 ) -> PatientRecord:
     if not _fits("Patient", patient):
-        raise InputError("record.no_field")
+        raise InputError("record.not_fhir")
     refused: Counter[str] = Counter()
     names_by_list: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
     results: list[Measured] = []
@@ -242,7 +242,7 @@ def read_fields(value: Any) -> PatientRecord:
         elif (heading := headings.get(name)) and text.strip():
             lines.append(f"{heading}：{clean(text)[:FIELD_CHARACTERS]}")
     if not lines:
-        raise InputError("record.no_field")
+        raise InputError("record.not_fhir")
     record = from_prose(struck("\n".join(dict.fromkeys(lines))))
     person = from_prose(f"年龄：{identity.get('age', '')}\n性别：{identity.get('sex', '')}")
     return replace(record, age=person.age if "age" in identity else record.age, sex=person.sex or record.sex)
