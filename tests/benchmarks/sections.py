@@ -167,7 +167,7 @@ def run(place: Place) -> list[Row]:
         made += rows(name, found, author)
         for language, one in found.items():
             total[language].add(one)
-    return [*rows("all sets", total, f"{len(SETS)} sets of ten authors, all spent"), *made]
+    return [*rows("all sets", total, f"{len(SETS)} sets of twelve authors, all spent"), *made]
 
 
 if __name__ == "__main__":
