@@ -331,13 +331,13 @@ def try_passage(visit: Librarian, document_id: str, passage_id: str, question: A
 
 
 @router.post("/{document_id}/pages/{page}/wrong")
-def read_wrongly(visit: Librarian, document_id: str, page: int) -> Response:
+def read_wrongly(visit: Librarian, document_id: str, page: int, what: Annotated[str, Form()] = "") -> Response:
     """Put a note beside every passage of a page (0: of a document without pages) that was read wrongly.
 
-    No language model reads them then.
+    ``what`` is wrong ends the note. No language model reads the passages then.
     """
     details = lookups.document_details(visit.session, document_id)
-    note = pages.texts(visit.language)("web.documents.read_wrongly_note")
+    note = f"{pages.texts(visit.language)('web.documents.read_wrongly_note')} {clean(what)[:TYPED]}".rstrip()
     for passage in details.passages:
         if page in (passage.pages or (0,)):
             changes.remark(visit.session, passage, note=note)

@@ -327,8 +327,10 @@ def test_a_page_that_was_read_wrongly_carries_a_note(copied_clients: Clients) ->
     wrong = re.search(r'action="(/library/documents/\w+/pages/\d+/wrong)"', librarian.get(source_of(librarian)).text)
     assert wrong
     assert reader.form(wrong[1]).status_code == 403
-    librarian.form(wrong[1])
-    assert "This page was read wrongly" in reader.form("/ask", question=PDF_QUESTION).text
+    librarian.form(wrong[1], what="The 5 of the dose is a 50.\x07")
+    shown = reader.form("/ask", question=PDF_QUESTION).text
+    assert "This page was read wrongly" in shown
+    assert "The 5 of the dose is a 50." in shown
 
 
 def test_titles_are_edited_in_the_list_which_is_filtered_and_sorted(copied_clients: Clients) -> None:
