@@ -42,15 +42,7 @@ from localmed.library.generations import AT_ONCE, Patience
 from localmed.library.in_force import in_force
 from localmed.library.library import Builder, build
 from localmed.library.remarks import Planted
-from localmed.library.state import (
-    Quarantined,
-    State,
-    begin_import,
-    connect,
-    finish_import,
-    quarantined,
-    requarantine,
-)
+from localmed.library.state import Quarantined, State, connect, quarantined, requarantine
 from localmed.library.vectors import VectorCache, texts_of
 from localmed.process import children, hooks
 
@@ -419,17 +411,15 @@ def together(
                     raise
                 failed[name] = error
                 continue
-            number = begin_import(state, name)
             importer.apply(builder, state, retry, begin)
-            runs.append((number, importer, builder.changed))
-        builder.changed = any(changed for _, _, changed in runs)
-        for _, importer, _ in runs:
+            runs.append((importer, builder.changed))
+        builder.changed = any(changed for _, changed in runs)
+        for importer, _ in runs:
             importer.keep_manifest()
         generation = 0
         if builder.changed:
-            names = tuple(importer.report.collection for _, importer, _ in runs)
+            names = tuple(importer.report.collection for importer, _ in runs)
             generation = builder.publish(message("generation.made.import", collections=names))
-        for number, importer, changed in runs:
+        for importer, changed in runs:
             importer.report.generation = generation if changed else 0
-            finish_import(state, number, importer.report.generation, importer.report.counts)
     return failed

@@ -10,10 +10,9 @@ say that nothing is stopped, that no account was disabled, and that whoever come
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,19 +161,7 @@ def _settled(stamp: _Stamp) -> bool:
     return bool(changed % WHOLE_SECONDS) and time.time_ns() - changed > SETTLED_NS
 
 
-# --- imports and what they refused ------------------------------------------------------------------------------------
-
-
-def begin_import(state: State, collection: str) -> int:
-    """Note that an import has begun; it counts as interrupted until ``finish_import``."""
-    query = "INSERT INTO imports (started, collection) VALUES (?, ?)"
-    return int(state.execute(query, (now(), collection)).lastrowid or 0)
-
-
-def finish_import(state: State, run: int, generation: int, counts: Mapping[str, int]) -> None:
-    """Note that an import has ended."""
-    query = "UPDATE imports SET finished = ?, outcome = 'finished', generation = ?, counts = ? WHERE id = ?"
-    state.execute(query, (now(), generation, json.dumps(dict(counts)), run))
+# --- what imports refused ---------------------------------------------------------------------------------------------
 
 
 def quarantined(state: State, collection: str = "") -> list[Quarantined]:

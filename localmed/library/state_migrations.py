@@ -193,5 +193,6 @@ STATE: tuple[str, ...] = (
     ALTER TABLE feedback ADD COLUMN seen REAL NOT NULL DEFAULT 0;
     """,
     "ALTER TABLE uploads ADD COLUMN proposed TEXT NOT NULL DEFAULT '{}'",
+    "DROP TABLE imports",
 )
-BEFORE_JOURNAL = len(STATE) - 3  # the last schema of ``state.sqlite`` (see ``older.py``)
+BEFORE_JOURNAL = len(STATE) - 4  # the last schema of ``state.sqlite`` (see ``older.py``)

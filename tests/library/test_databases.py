@@ -23,7 +23,7 @@ from localmed.site.audit import Audit
 from tests.words import words
 
 STEPS = ("CREATE TABLE t (a TEXT DEFAULT 'x;y')", "ALTER TABLE t ADD COLUMN b TEXT NOT NULL DEFAULT 'b'")
-GONE = ("stops", "stops_sum", "accounts_sum")  # moved into the journal (``library/older.py``)
+GONE = ("stops", "stops_sum", "accounts_sum", "imports")  # into the journal (``library/older.py``) or unread
 ROWS = {"INTEGER": 1, "BLOB": b"0", "TEXT": "{}", "REAL": 1.0}  # by the type of a column
 OLDER = [
     pytest.param(script, version, id=f"{name} {version}")
