@@ -17,14 +17,14 @@ from typing import Any
 
 from localmed.domain.findings import ALL, Question, Reading
 from localmed.text import language, medicines, synonyms
-from localmed.text.spelling import by_shape, errors, is_near, shapes
+from localmed.text.spelling import LEAST, by_shape, errors, is_english, is_near, shapes
 from localmed.text.tables import table
 
 MOST = 8  # readings of one question; a longer list nobody reads
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9&-]*|#")
 _VALUE = re.compile(
     r"(?<![A-Za-z0-9])(?P<name>[A-Za-z]{1,3}4?)\+?\s*(?:(?:of|is|was|at|level|=|:|：|为|是)\s*){0,2}"
-    r"(?P<number>\d{1,4}(?:\.\d{1,2})?)(?![\d.]*\d)(?!\s*(?:mg|g|ml|mcg|µg|%|units?|tabs?|h\b|hours?|kg))",
+    r"(?P<number>\d{1,4}(?:\.\d{1,2})?)(?![\d.]*\d)(?!\s*(?:mg|g|ml|mcg|µg|%|units?|tabs?|h\b|hours?|mins?\b|kg))",
     re.IGNORECASE,
 )
 
@@ -122,7 +122,8 @@ def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[R
     ended = medicines.words(typed) - known  # by its ending a medicine, or one that is spelt wrongly (gentamycin)
     for match in _WORD.finditer(typed):
         word = match[0].lower()
-        if not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
+        short = len(word) < LEAST  # "ENT" is no misspelt "gent"
+        if short or not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
             continue
         shaped = sorted({name for shape in shapes(word) for name in _listed().get(shape, ())})
         alike = [name for name in shaped if errors(word, name) == 1 and (is_near(word, name) or word == name[1:])]
@@ -130,5 +131,5 @@ def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[R
         best = [name for name, count in spelt.items() if count == min(spelt.values())]
         best = [name for name in best if name in listed] or best  # several that are alike: all of them are searched for
         means = dict.fromkeys(it for name in best for it in (name, _names(listed.get(name, ()), spoken)) if it)
-        if means and word not in means:
+        if means and word not in means and (word in ended or not is_english(word)):
             yield Reading(match[0], " ".join(means))

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spellchecker import SpellChecker
 
 LEAST, TWO = 6, 9  # letters of a word that may have one typing error, and two
 # What says something else by a letter or two: "hyperthyroidism" is no misspelt "hypothyroidism".
@@ -12,6 +17,18 @@ _PREFIXES = ("hyper", "hypo", "macro", "micro", "intra", "inter", "infra", "ante
 def allowed(word: str) -> int:
     """How many typing errors ``word`` may have."""
     return 0 if len(word) < LEAST else 1 if len(word) < TWO else 2
+
+
+def is_english(word: str) -> bool:
+    """Whether a general list of English words has ``word``: then it is not another one misspelt ("starving")."""
+    return word in _english()
+
+
+@cache
+def _english() -> SpellChecker:
+    from spellchecker import SpellChecker  # lazily: its list takes 0.2 s
+
+    return SpellChecker(language="en")
 
 
 def is_near(word: str, other: str) -> bool:

@@ -83,6 +83,14 @@ def test_a_medicine_is_read_by_its_likely_name_and_never_as_another_one(typed: s
     assert question.further == means
 
 
+@pytest.mark.parametrize(
+    "typed", ["he is starving", "patent ductus", "ENT ext", "an hr ago", "1 hr 30 min", "said extra"]
+)
+def test_an_english_word_is_no_misspelt_other_one(typed: str) -> None:
+    library = {"starving": "starting", "patent": "patient"}
+    assert read(typed, near=lambda word: library.get(word, "")).readings == ()
+
+
 @pytest.mark.parametrize("typed", ["How is croup treated?", "糖化血红蛋白要空腹抽吗", "血压", "血压多少算高"])
 def test_a_question_with_nothing_to_read_is_left_as_it_is(typed: str) -> None:
     assert read(typed) == Question(typed)
