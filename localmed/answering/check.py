@@ -255,9 +255,9 @@ def for_others(statement: Statement, evidence: Sequence[Evidence]) -> Statement:
 def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
     """``judged`` as they are shown: what is not carried as a gap, what nobody judged by the sentences that it cites."""
     made: list[Statement] = []
-    said = {one.text for one in judged if _stands_checked(one)}
+    said = {one.text for one in judged if stands(one)}
     for one in judged:
-        if _stands_checked(one):
+        if stands(one):
             made.append(one)
             continue
         made.append(replace(one, withheld=True))
@@ -268,7 +268,8 @@ def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) 
     return tuple(made)
 
 
-def _stands_checked(one: Statement) -> bool:
+def stands(one: Statement) -> bool:
+    """Whether ``one`` is supported by what it cites."""
     return one.verdict is not None and one.verdict.support is Support.SUPPORTED
 
 

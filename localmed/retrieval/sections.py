@@ -32,7 +32,7 @@ MARKS = 3  # in one section
 WORDS = 0.2  # of a line's share of the question's rare words, beside its similarity; 0.1 to 0.3 are alike
 FEWER = 0.6  # by words alone: of the most that a line holds
 POPULATION = 300  # characters of what says whom a study is about; its first sentence is always whole
-NEAR = 0.15  # below the nearest line: what is further away is not marked; 0.1 to 0.2 are alike
+NEAR = 0.15  # below the nearest line of all: what is further away is not marked beside its section's own nearest
 
 _FIRST_CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)[;；]")  # of a table's row, see ingest/readers/tables.py
 
@@ -78,7 +78,7 @@ def sections(
         held = [weights.coverage(index.analyse(line.text)) for line in lines]
         return [one + WORDS * share for one, share in zip(nearest, held, strict=True)]
 
-    def judged(one: Section) -> Section:
+    def judged(one: Section) -> tuple[Section, list[float]]:
         above = " ".join((one.best.passage.title, *one.best.passage.headings))
         of_lines = [medicines.names(line.text) if named else frozenset[str]() for line in one.lines]
         held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
@@ -95,13 +95,20 @@ def sections(
         lacks = tuple(it.written for it in asked if not (it.is_among(held) if it.ingredients else it.is_in(own)))
         other_people = any(it.written in lacks for it in asked if not it.ingredients)
         unmarked = [
-            other_people or other or (not its if lacking else row)
-            for other, row, its in zip(others, _of_other_values(one.lines, read.typed), on, strict=True)
+            other_people or other or (not its if lacking else row) or _states_nothing(line)
+            for line, other, row, its in zip(
+                one.lines, others, _of_other_values(one.lines, read.typed), on, strict=True
+            )
         ]
         scores = [0.0 if other else score for score, other in zip(scored(one.lines), unmarked, strict=True)]
-        return replace(one, lines=_marked(one.lines, scores, bool(near)), lacks=lacks)
+        return replace(one, lacks=lacks), scores
 
-    return tuple(judged(one) for one in taken)
+    made = [judged(one) for one in taken]
+    nearest = max((score for _, scores in made for score in scores), default=0.0)
+    return tuple(
+        replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores)))
+        for one, scores in made
+    )
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:
@@ -143,13 +150,10 @@ def _population(document: Iterable[Passage]) -> Iterator[Line]:
         yield line
 
 
-def _marked(lines: tuple[Line, ...], scores: Sequence[float], by_meaning: bool) -> tuple[Line, ...]:
-    """``lines`` with the best marked; without similarities those that hold the most of the question's rare words."""
-    scores = [0.0 if _states_nothing(line) else score for line, score in zip(lines, scores, strict=True)]
-    best = max(scores, default=0.0)
-    least = best - NEAR if by_meaning else FEWER * best
+def _marked(lines: tuple[Line, ...], scores: Sequence[float], least: float) -> tuple[Line, ...]:
+    """``lines`` with the best marked, if it has a score, and the next ones that reach ``least``."""
     order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
-    chosen = {place for place in order if scores[place] > 0 and scores[place] >= least}
+    chosen = {place for place in order if scores[place] > 0 and (place == order[0] or scores[place] >= least)}
     return tuple(
         Line(line.passage, line.start, line.end, place in chosen, line.breaks) for place, line in enumerate(lines)
     )

@@ -256,6 +256,8 @@ def checked_drafts(
     evidence = tuple({piece.marker: piece for draft in drafts for piece in draft.evidence}.values())
     written = [one for draft in drafts for one in draft.statements]
     done, judges = yield from _with_verdicts(about, written, evidence, plan)
+    if not plan.judged:  # copied word for word, perhaps, but nobody judged whether it belongs here: it is quoted
+        done = [replace(one, verdict=check.verdict(None, check.RULES)) if check.stands(one) else one for one in done]
     made, left = [], iter(done)
     for draft in drafts:
         own = [next(left) for _ in draft.statements]

@@ -97,6 +97,16 @@ def test_the_sentence_nearest_by_meaning_is_marked_where_the_encoder_knows(
     assert [line.text for line in without.marks] == ["Lay the patient flat.", "Give oxygen by mask."]
 
 
+def test_a_section_further_away_has_its_nearest_sentence_marked_and_no_more(
+    index: LexicalIndex, document: tuple[Passage, ...]
+) -> None:
+    further = of_section("Sit down. Ring the bell. Wait.", "Afterwards", "20-30")
+    near = {document[0].id: (0.3, 0.5, 0.6), document[1].id: (0.2, 0.5), further.id: (0.3, 0.4, 0.35)}
+    first, second = made(index, (*document[:2], further), "xylophone", 0, 2, similar=near)
+    assert len(first.marks) == MARKS
+    assert [line.text for line in second.marks] == ["Ring the bell."]
+
+
 ROWS = ("Medicine: Enoxaparin; Dose: 40 mg once a day", "Medicine: Paracetamol; Dose: 1 g four times a day")
 ANTIDOTES = ("Poison: Opioid; Antidote: Naloxone", "Poison: Paracetamol; Antidote: Acetylcysteine")
 

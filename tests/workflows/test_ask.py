@@ -344,7 +344,7 @@ def test_a_chat_server_that_is_named_and_tested_serves_on_every_profile(library:
 def test_a_chat_server_judges_all_statements_in_one_request_that_holds_the_question(
     library: Settings, unfit: tuple[str, ...]
 ) -> None:
-    """One that failed its self-test in checking judges nothing: what stands word for word in its source is shown."""
+    """One that failed its self-test in checking judges nothing: only quotations are shown, without a badge."""
     prompts: list[str] = []
     writes = wrote(
         ("At 42 kg give 84 mL of 3% saline (2 mL/kg x 42 kg = 84 mL).", "Give 3%"),
@@ -356,8 +356,9 @@ def test_a_chat_server_judges_all_statements_in_one_request_that_holds_the_quest
         answer = session.ask("What dose of 3% saline at 42 kg?", ANY)
     assert dict(answer.provenance.models).get("entailment", "none") == "none"
     if unfit:
-        assert (answer.verification.badge, len(prompts)) == (Badge.YELLOW, 1)
+        assert (answer.verification.badge, len(prompts)) == (Badge.NONE, 1)
         assert texts(answer) == ["Give 3% saline 2 mL/kg over 20 minutes.", "The most for one dose is 150 mL."]
+        assert {one.origin for one in answer.statements if not one.withheld} == {Origin.EXTRACTIVE}
         return
     assert (answer.verification.badge, len(texts(answer)), len(prompts)) == (Badge.GREEN, 3, 2)
     assert "at 42 kg?" in prompts[1]

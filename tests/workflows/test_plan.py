@@ -116,8 +116,9 @@ def test_a_chat_model_writes_from_the_passages_of_all_sources() -> None:
     answer, _, _ = drive("original", chat={"write": write})
     assert set(given) == {"Asthma in books.", "Asthma in nice.", "Asthma in who.", "Asthma in pubmed."}
     assert answer.status is AnswerStatus.ANSWERED
-    assert [(one.text, one.verdict and one.verdict.support) for one in answer.statements] == [
-        ("Asthma in nice.", Support.SUPPORTED)
+    assert [(one.text, one.verdict and one.verdict.support, one.withheld) for one in answer.statements] == [
+        ("Asthma in nice.", Support.UNCHECKED, True),  # nobody judges
+        ("Asthma in nice.", None, False),
     ]
 
 
