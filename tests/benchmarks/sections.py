@@ -11,6 +11,7 @@ looked at before: the figures compare ways of searching with each other and are 
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 import tomllib
@@ -48,6 +49,7 @@ SETS = {
     "ward8_held": "tenth author, held back, as typed on a ward",
     "ward9_held": "eleventh author, held back, half plain, half as typed on a ward",
     "ward10_held": "twelfth author, held back, as typed at night",
+    "ward11_held": "thirteenth author, held back, as typed at night",
 }
 STRANGERS = {  # whose questions are asked of a library that lacks their subject
     "ward7_held": ("ward2_held", "ward3_held", "ward4_held", "ward5_held"),
@@ -115,11 +117,20 @@ def place(sections: Sequence[Section], must: Sequence[str]) -> int:
     return next((number for number, section in enumerate(sections, 1) if holds(section, must)), 99)
 
 
-def measured(folder: Path, work: Path) -> dict[str, Measured]:
-    """By language: what was found of the questions of ``folder``."""
+def started(work: Path) -> Path:
+    """A data folder with the starter corpus, which each set begins with."""
+    data = Path(tempfile.mkdtemp(dir=work)) / "data"
+    with opened(Settings(data)) as session:
+        import_starter(session)
+    return data
+
+
+def measured(folder: Path, starter: Path) -> dict[str, Measured]:
+    """By language: what was found of the questions of ``folder``, beside the ``starter`` corpus."""
     found: dict[str, Measured] = defaultdict(Measured)
-    with opened(Settings(Path(tempfile.mkdtemp(dir=work)))) as session:
-        imported(session, folder)
+    data = Path(shutil.copytree(starter, Path(tempfile.mkdtemp(dir=starter.parent)) / "data", symlinks=True))
+    with opened(Settings(data)) as session:
+        imported(session, folder, starter=False)
 
         def asked(one: dict[str, Any], kind: str) -> tuple[Measured, int]:
             finding = session.find(one["text"], SearchFilter(), 50, max(PLACES))
@@ -162,15 +173,17 @@ def run(place: Place) -> list[Row]:
     """All sets together, then each."""
     total: dict[str, Measured] = defaultdict(Measured)
     made: list[Row] = []
+    starter = started(place.work)
     for name, author in SETS.items():
-        found = measured(HERE / name, place.work)
+        found = measured(HERE / name, starter)
         made += rows(name, found, author)
         for language, one in found.items():
             total[language].add(one)
-    return [*rows("all sets", total, f"{len(SETS)} sets of twelve authors, all spent"), *made]
+    return [*rows("all sets", total, f"{len(SETS)} sets of thirteen authors, all spent"), *made]
 
 
 if __name__ == "__main__":
+    starter = started(Path(tempfile.mkdtemp()))
     for name in sys.argv[1:] or [str(HERE / one) for one in SETS]:
-        for row in rows(Path(name).name, measured(Path(name), Path(tempfile.mkdtemp())), ""):
+        for row in rows(Path(name).name, measured(Path(name), starter), ""):
             print(row.what, "|", row.measured)
