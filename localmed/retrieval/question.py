@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from localmed.domain.findings import ALL, Question, Reading
@@ -22,6 +23,7 @@ from localmed.text.tables import table
 
 MOST = 8  # readings of one question; a longer list nobody reads
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9&-]*|#")
+_JOINTS = (" ", "/")  # between two words of one name
 _VALUE = re.compile(
     r"(?<![A-Za-z0-9])(?P<name>[A-Za-z]{1,3}4?)\+?\s*(?:(?:of|is|was|at|level|=|:|：|为|是)\s*){0,2}"
     r"(?P<number>\d{1,4}(?:\.\d{1,2})?)(?![\d.]*\d)(?!\s*(?:mg|g|ml|mcg|µg|%|units?|tabs?|h\b|hours?|mins?\b|kg))",
@@ -86,16 +88,18 @@ def _site(typed: str, glossary: Mapping[str, Sequence[str]]) -> Iterator[Reading
 
 
 def _table(typed: str, spoken: str) -> Iterator[Reading]:
+    """What stands in the table: letters as a word or two of them ("f/u"), Chinese wherever it stands."""
     rows: Mapping[str, str] = table("ward")[spoken]
+    words = [*_WORD.finditer(typed)]
+    pairs = [(one, other) for one, other in pairwise(words) if typed[one.end() : other.start()] in _JOINTS]
+    found = [typed[one.start() : other.end()] for one, other in (*pairs, *((word, word) for word in words))]
+    read = [(one, rows.get(one) or rows.get(one.lower(), "")) for one in found]
     if spoken == "zh":
-        longest = sorted((name for name in rows if name in typed), key=len, reverse=True)
-        kept = [name for at, name in enumerate(longest) if not any(name in other for other in longest[:at])]
-        yield from (Reading(name, rows[name]) for name in kept if not any(m in typed for m in rows[name].split()))
-        return
-    for match in _WORD.finditer(typed):
-        means = rows.get(match[0]) or rows.get(match[0].lower(), "")
-        if means:
-            yield Reading(match[0], means)
+        longest = sorted((name for name in rows if not name.isalnum() or not name.isascii()), key=len, reverse=True)
+        longest = [name for name in longest if name in typed]
+        read += [(name, rows[name]) for at, name in enumerate(longest) if not any(name in it for it in longest[:at])]
+        read = [(one, means) for one, means in read if not any(part in typed for part in means.split())]
+    yield from (Reading(one, means) for one, means in read if means)
 
 
 def _brands(typed: str, spoken: str) -> Iterator[Reading]:

@@ -20,6 +20,9 @@ from localmed.text.spelling import is_near
         ("does librium need halving", "librium", "chlordiazepoxide"),
         ("pt on AF ward", "AF", "atrial fibrillation"),
         ("房颤怎么处理", "房颤", "心房颤动"),
+        ("C diff on the ward", "C diff", "Clostridioides difficile"),  # two words
+        ("when is the f/u", "f/u", "follow-up"),
+        ("今天FFP输多少", "FFP", "新鲜冰冻血浆"),  # letters in either case
     ],
 )
 def test_what_is_written_short_is_searched_for_in_full(typed: str, written: str, means: str) -> None:
@@ -38,6 +41,8 @@ def test_what_is_written_short_is_searched_for_in_full(typed: str, written: str,
         ("as if she mi", "infarction"),  # in capitals only
         ("K 500", "potassium"),  # no such value
         ("心房颤动怎么处理", "心房颤动 "),  # written out already
+        ("输尿管结石怎么处理", "导尿管"),  # within another word
+        ("hba1c多少算高", "血红蛋白"),
     ],
 )
 def test_what_is_something_else_is_left_alone(typed: str, not_meant: str) -> None:
