@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from argon2 import PasswordHasher
 
 from localmed.config import NONE, PROFILES, LibrarySettings, Settings
 from localmed.models import choice
 from localmed.models.e5 import E5
+from localmed.people import accounts
 from tests.fakes import HashedWords
 from tests.strict import CI, needs
 
@@ -40,6 +42,9 @@ os.environ["LOCALMED_LANGUAGE"] = "en"  # whatever the locale of whoever runs th
 # Every encoder of this process shares its weights: each command that a test runs makes one anew.
 _load = cache(partial(E5._load, E5()))
 E5._load = lambda self: _load()  # type: ignore[method-assign]
+
+# Passwords are hashed with a thousandth of the work: every account and sign-in of a test makes or checks one.
+accounts._hasher = cache(partial(PasswordHasher, time_cost=1, memory_cost=64, parallelism=1))
 
 
 EXTRAS = {
