@@ -35,7 +35,7 @@ from localmed.cli.options import (
 )
 from localmed.cli.speaking import say
 from localmed.domain import Answer, SearchFilter, message
-from localmed.domain.codec import answer_json
+from localmed.domain.answers import answer_json
 from localmed.domain.errors import InputError, UsageError
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view

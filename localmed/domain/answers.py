@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
+from typing import Any
 
+from localmed.domain.codec import Codec, reachable
 from localmed.domain.findings import Closeness, Reading
 from localmed.domain.messages import Message
 from localmed.domain.parts import Part
-from localmed.domain.sources import Citation, Evidence, Statement
+from localmed.domain.sources import Citation, Evidence, Statement, digest
 
 
 class Badge(StrEnum):
@@ -261,3 +266,48 @@ class Answer:
     def all_statements(self) -> tuple[Statement, ...]:
         """Its statements, then those of its parts."""
         return (*self.statements, *(statement for part in self.parts for statement in part.statements))
+
+
+# --- as JSON ----------------------------------------------------------------------------------------------------------
+
+FORMAT = "localmed answer 4"  # 4: receipts
+BEFORE = "localmed answer 3"
+LARGEST = 64 * 2**20  # bytes of an answer as JSON; one over three tiers has about 0.2 MiB
+
+
+@cache
+def answers() -> Codec:
+    """The codec of answers."""
+    return Codec(reachable(Answer))
+
+
+def answer_json(answer: Answer, language: str = "") -> dict[str, Any]:
+    """``answer`` as JSON with its format and a digest; words in ``language`` stand beside each message."""
+    values = {"format": FORMAT, **answers().encode(answer, Answer, language)}
+    return {**values, "digest": _digest(values)}
+
+
+class AlteredAnswer(ValueError):
+    """A kept answer that is not as it was written."""
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    return digest(json.dumps(values, sort_keys=True))
+
+
+def answer_of(value: Any, *, authentic: bool = False) -> Answer:
+    """The answer that ``answer_json`` wrote; raise ``AlteredAnswer`` where its digest is wrong or missing.
+
+    Of an ``authentic`` one (it was sealed, or made a moment ago) the digest is not asked for: what was sealed by an
+    earlier version has none. Raise ``ValueError`` for anything else, another version's included.
+    """
+    if not isinstance(value, dict) or value.get("format") not in (FORMAT, BEFORE):
+        raise ValueError(f"it is not of the format {FORMAT!r}")
+    values = {name: item for name, item in value.items() if name != "digest"}
+    if not authentic and value.get("digest") != _digest(values):
+        raise AlteredAnswer
+    try:
+        answer: Answer = answers().decode({name: item for name, item in values.items() if name != "format"}, Answer)
+    except (TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise ValueError("no answer") from error
+    return answer

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Right
-from localmed.domain.codec import answer_json, answer_of
+from localmed.domain.answers import answer_json, answer_of
 from localmed.domain.errors import UnknownName, UsageError
 from localmed.library.state import rows
 from localmed.people.history import DAY, Kept, of_patient

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, Evidence, Message, Origin, Status
 from localmed.domain.accounts import Right
-from localmed.domain.codec import answer_json, answer_of
+from localmed.domain.answers import answer_json, answer_of
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
 from localmed.domain.findings import ALL
 from localmed.domain.parts import RecordPart

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Kind, Message, SearchFilter, Status, message
 from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
-from localmed.domain.codec import FORMAT, LARGEST, AlteredAnswer, answer_of
+from localmed.domain.answers import FORMAT, LARGEST, AlteredAnswer, answer_of
 from localmed.domain.errors import Busy, Damaged, InputError, NoLibrary, NotAllowed, UnknownName, UsageError
 from localmed.library import in_force
 from localmed.library.access import Groups, groups_of, hidden_from, narrowed

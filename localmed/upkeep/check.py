@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Message, message
-from localmed.domain.codec import FORMAT, AlteredAnswer, answer_of
+from localmed.domain.answers import FORMAT, AlteredAnswer, answer_of
 from localmed.domain.errors import Damaged, LibraryError, LocalmedError, OriginalChanged, UnknownName
 from localmed.ingest import manifest as manifests
 from localmed.library import generations, layout, originals, vectors

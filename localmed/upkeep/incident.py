@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from localmed import __version__
 from localmed.domain import Answer, Message, Origin, Statement
 from localmed.domain.accounts import Right
-from localmed.domain.codec import answer_json
+from localmed.domain.answers import answer_json
 from localmed.domain.errors import LocalmedError, UnknownName
 from localmed.people import feedback, history
 from localmed.people.feedback import Report

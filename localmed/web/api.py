@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from localmed import __version__
 from localmed.domain import Answer, SearchFilter
-from localmed.domain.codec import answer_json
+from localmed.domain.answers import answer_json
 from localmed.domain.errors import LocalmedError, NoToken, UsageError
 from localmed.domain.findings import ALL
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry

@@ -18,7 +18,8 @@ from typing import Any
 
 from localmed import __version__
 from localmed.domain import Answer, digest
-from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reachable
+from localmed.domain.answers import LARGEST, answer_json, answer_of
+from localmed.domain.codec import Codec, reachable
 from localmed.domain.errors import InputError, Rejected, as_json, from_json
 from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request, Shown, flow_named, traced
 

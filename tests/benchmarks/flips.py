@@ -35,7 +35,7 @@ from typing import Any
 from localmed.config import NONE, LibrarySettings, Settings
 from localmed.domain import Answer, Kind, SearchFilter, Status, message
 from localmed.domain.accounts import Account, SessionRole
-from localmed.domain.codec import answer_json
+from localmed.domain.answers import answer_json
 from localmed.domain.errors import LocalmedError, UnknownName, UsageError
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import load

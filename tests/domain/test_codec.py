@@ -14,17 +14,8 @@ from hypothesis import strategies as st
 
 from localmed.domain import Answer, AnswerStatus, Message, message
 from localmed.domain import parts as part_types
-from localmed.domain.codec import (
-    BEFORE,
-    FORMAT,
-    AlteredAnswer,
-    Codec,
-    answer_json,
-    answer_of,
-    answers,
-    field_types,
-    reachable,
-)
+from localmed.domain.answers import BEFORE, FORMAT, AlteredAnswer, answer_json, answer_of, answers
+from localmed.domain.codec import Codec, field_types, reachable
 from tests.values import PROVENANCE, evidence, quotation
 
 TEXT = st.text(max_size=8)

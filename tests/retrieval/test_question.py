@@ -88,9 +88,7 @@ def test_a_medicine_is_read_by_its_likely_name_and_never_as_another_one(typed: s
     assert question.further == means
 
 
-@pytest.mark.parametrize(
-    "typed", ["he is starving", "patent ductus", "ext", "an hr ago", "1 hr 30 min", "said extra"]
-)
+@pytest.mark.parametrize("typed", ["he is starving", "patent ductus", "ext", "an hr ago", "1 hr 30 min", "said extra"])
 def test_an_english_word_is_no_misspelt_other_one(typed: str) -> None:
     library = {"starving": "starting", "patent": "patient"}
     assert read(typed, near=lambda word: library.get(word, "")).readings == ()

@@ -21,7 +21,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Collection, Kind, SearchFilter, message
 from localmed.domain.accounts import SessionRole
-from localmed.domain.codec import answer_json
+from localmed.domain.answers import answer_json
 from localmed.domain.errors import ModelError
 from localmed.domain.findings import Closeness
 from localmed.ingest.manifest import Manifest

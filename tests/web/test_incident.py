@@ -14,7 +14,7 @@ import pytest
 
 from localmed.domain import Message, Origin, SearchFilter, Statement
 from localmed.domain.accounts import SessionRole
-from localmed.domain.codec import answer_of
+from localmed.domain.answers import answer_of
 from localmed.domain.errors import UnknownName, UsageError
 from localmed.domain.findings import Reading
 from localmed.people import history
