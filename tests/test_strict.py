@@ -19,6 +19,7 @@ def test_ended(): cannot("it is not there")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ci", "outcome"), [("true", "2 failed"), ("", "2 skipped")])
 def test_in_ci_they_fail_in_place_of_being_skipped(tmp_path: Path, ci: str, outcome: str) -> None:
     (tmp_path / "test_example.py").write_text(EXAMPLE)

@@ -19,6 +19,7 @@ UNANSWERED = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def listed(file: Path, times: int = 4) -> Path:
     rows = [f'"{one}",yes' for one in ANSWERED * times] + [f'"{one}",否' for one in UNANSWERED * times]
     file.write_text("\ufeffquestion,answered\n" + "\n".join(rows) + "\n", "utf-8")

@@ -121,6 +121,7 @@ def test_a_recording_holds_a_record_only_with_keep(starter: Localmed, tmp_path: 
     assert starter("replay", str(file)).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("record", "says"),
     [

@@ -138,6 +138,7 @@ def test_a_library_of_starter_is_its_own(copied: Localmed) -> None:
     assert (found["dense"], found["sections"][0]["title"]) == (True, "探视指南")
 
 
+@pytest.mark.slow
 def test_a_library_of_an_encoder_that_is_gone_says_so(copied: Localmed) -> None:
     stored = copied.data / "generations" / "0001" / MANIFEST
     before = replace(read_manifest(stored.parent), encoder="all-MiniLM-L6-v2-0.1.0-384-sentences")

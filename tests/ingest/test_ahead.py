@@ -76,6 +76,7 @@ def test_the_order_is_that_of_the_tasks_whichever_child_is_faster(tmp_path: Path
     assert {name: error for name, _, error in results if error} == {"raise-2": "InputError"}
 
 
+@pytest.mark.slow
 def test_what_has_no_task_keeps_its_place(tmp_path: Path) -> None:
     waiting: list[Task | str] = ["before", *tasks(tmp_path, "nothing-0"), "after"]
     with parsers() as pool:

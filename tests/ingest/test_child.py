@@ -103,6 +103,7 @@ def test_each_way_to_fail_ends_in_one_clear_error(
     assert (len(items), error) == (1, None)
 
 
+@pytest.mark.slow
 def test_records_stream_and_a_slow_consumer_is_not_a_slow_file(parser: Parser, file: Path) -> None:
     bounds = dataclasses.replace(SMALL, file_seconds=2.0)
     items = parser.parse(file, "hostile", FieldMapping(options={"do": "nothing", "good": 5_000}), bounds)

@@ -69,6 +69,7 @@ def test_each_by_its_library(filled: Registry) -> None:
     assert judge.name == f"{NLI} {filled.model(NLI).fingerprint}"
 
 
+@pytest.mark.slow
 def test_what_is_built_in_needs_no_registry(tmp_path: Path) -> None:
     empty = Registry(tmp_path / "models")
     assert isinstance(choice.encoder({"encoder": "e5"}, empty), E5)

@@ -16,6 +16,7 @@ UNFIT = ["yes", "{}", '{"label": NaN}', "[" * 100_000, "<think>endless", "```\n{
          '{"label": "yes"', '{"label": "perhaps"}', "Sure! {}", '{"label": "yes"} {"label": "no"}']  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_stands_around_an_object_is_taken_off_and_what_is_none_is_not_mended() -> None:
     for text in FITS:
         assert structured.finished(Reply(text, 1, 1, "stop"), SCHEMA).value == {"label": "yes"}

@@ -365,7 +365,7 @@ def test_a_line_that_a_power_cut_tore_is_left_out(filled: Settings) -> None:
     assert len([entry for entry in entries(filled) if entry.entered]) == 1
 
 
-@pytest.mark.parametrize("trouble", [locked, full])
+@pytest.mark.parametrize("trouble", [pytest.param(locked, marks=pytest.mark.slow), full])
 def test_a_change_that_cannot_be_noted_is_refused_before_it_takes_effect(filled: Settings, trouble: Trouble) -> None:
     document = documents(filled)["a.txt"]
     with opened(filled, HashedWords()) as session:
