@@ -2,8 +2,9 @@
 
 After LINS (Methods, "Workflow of LINS assisting in evidence-based medicine practice"): the question becomes a PICO
 question, unless it is one already; it is searched for in each tier of the hierarchical evidence database (preset
-``ebm``). Sections on a medicine that the question names stand first; within them, and after them, the tiers' order
-holds: guidelines, literature, books. With a chat model an answer is written from them for this patient and checked; no
+``ebm``). Sections on a medicine that the question names stand first; within them, and after them, a tier that is nearer
+to the question stands before one that is further away, and equally near ones in their order: guidelines, literature,
+books. With a chat model an answer is written from them for this patient and checked; no
 sentence of it can rest on the record. Beside it: the PICO elements, what was read from the record, allergies and
 interactions by name, the rows of tables that give a range of a value, and each source with its type, date and level.
 
@@ -53,14 +54,14 @@ from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Step, asked
-from localmed.workflows.receipts import best_of, merged, own, receipts, renumbered
+from localmed.workflows.receipts import NEAREST, best_of, merged, own, receipts, renumbered
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # of the record, searched with a question that names little itself
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
-SHORT = 4  # content words; a question of fewer is understood with what the record says
+SHORT = 2  # content words beside medicines; a question of fewer is understood with what the record says
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,10 @@ class Case:
     @property
     def searched(self) -> str:
         """What is searched for: the question, and of a short one what the record names first."""
-        if self.record is None or len(content_words(self.question)) >= SHORT:
+        others = self.question
+        for one in medicines.mentions(self.question):
+            others = others.replace(one.written, " ")
+        if self.record is None or len(content_words(others)) >= SHORT:
             return self.question
         return " ".join((self.question, *self.record.problems[:SEARCHED_PROBLEMS]))
 
@@ -122,7 +126,7 @@ def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan
 
 
 def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
-    """The sections of every tier, in the tiers' order (LINS, HERD), as one answer."""
+    """The sections of every tier as one answer: nearer tiers first, equally near ones in their order (LINS, HERD)."""
     found: list[Answer] = []
     for tier in [tier for tier in plan.tiers if tier.collections] or [Tier(())]:
         one: Answer = yield from receipts(
@@ -134,7 +138,7 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
         searched=plan.searched,
         notes=(*dict.fromkeys(note for one in found for note in one.notes), *plan.lacking),
     )
-    of_tiers = [one.receipts for one in found if one.receipts]
+    of_tiers = sorted((it.receipts for it in found if it.receipts), key=lambda it: NEAREST.index(it.closeness))
     if not of_tiers:
         return whole
     every, evidence = merged(of_tiers), tuple(piece for one in found for piece in one.evidence)

@@ -111,7 +111,7 @@ def renumbered(answer: Answer, before: int) -> Answer:
     )
 
 
-_NEAREST = (Closeness.CLOSE, Closeness.SOME_WAY, Closeness.UNKNOWN, Closeness.NOTHING_NEAR)
+NEAREST = (Closeness.CLOSE, Closeness.SOME_WAY, Closeness.UNKNOWN, Closeness.NOTHING_NEAR)
 
 
 def merged(found: Sequence[Receipts]) -> Receipts:
@@ -121,7 +121,7 @@ def merged(found: Sequence[Receipts]) -> Receipts:
         sections=tuple(section for one in found for section in one.sections),
         others=tuple(section for one in found for section in one.others),
         dense=all(one.dense for one in found),
-        closeness=min((one.closeness for one in found), key=_NEAREST.index),
+        closeness=min((one.closeness for one in found), key=NEAREST.index),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -95,6 +96,7 @@ def run(
     question: str = QUESTION,
     record: PatientRecord | None = RECORD,
     tiers: Mapping[str, Passage] = TIERS,
+    near: Mapping[str, Closeness] = MappingProxyType({}),
     plan: Plan = PLAN,
     card: Card | None = None,
     mint: Callable[..., tuple[Evidence, ...]] = cited,
@@ -103,7 +105,9 @@ def run(
     says = says or {}
 
     def find(question: str, filters: SearchFilter, *_: Any) -> Finding:
-        return finding(*(tiers[name] for name in filters.collections if name in tiers), question=question)
+        made = finding(*(tiers[name] for name in filters.collections if name in tiers), question=question)
+        said = next((near[name] for name in filters.collections if name in near), made.found.closeness)
+        return replace(made, found=replace(made.found, closeness=said))
 
     plan = replace(plan, roles=frozenset(says), chat=frozenset(says))
     served = role_table(ROLES, "chat", {}, {}, Model(says) if says else None)
@@ -420,3 +424,21 @@ def test_the_tiers_together_are_as_near_as_the_nearest_and_search_as_the_poorest
     near, far = Receipts(closeness=Closeness.CLOSE), Receipts(closeness=Closeness.NOTHING_NEAR, dense=False)
     for found in ((near, far), (far, near)):
         assert (merged(found).closeness, merged(found).dense) == (Closeness.CLOSE, False)
+
+
+@pytest.mark.parametrize(
+    ("guidelines", "literature", "first"),
+    [
+        (Closeness.CLOSE, Closeness.CLOSE, GUIDELINE),
+        (Closeness.SOME_WAY, Closeness.SOME_WAY, GUIDELINE),
+        (Closeness.SOME_WAY, Closeness.CLOSE, STUDY),
+        (Closeness.NOTHING_NEAR, Closeness.SOME_WAY, STUDY),
+    ],
+)
+def test_a_nearer_tier_stands_first_equally_near_ones_in_their_order(
+    guidelines: Closeness, literature: Closeness, first: Passage
+) -> None:
+    near = {"guidelines": guidelines, "literature": literature}
+    answer, _ = run(near=near, question="What lowers mortality in heart failure?", record=None)
+    assert answer.receipts
+    assert answer.by_marker[answer.receipts.sections[0].best].passage == first
