@@ -5,6 +5,7 @@ A section longer than ``OPEN`` characters is open around its marks; the rest of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,8 +16,10 @@ from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.tables import grids
+from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
+_SUMMARY = re.compile(r"\b(?:summary|review|overview|meta-analysis)\b|综述|摘要|小结|荟萃|系统评价", re.IGNORECASE)
 OPEN = 1_200  # characters of a section that stand open
 CLOSENESS = {
     Closeness.SOME_WAY: message("finding.some_way"),
@@ -175,7 +178,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
     near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
     whole, elsewhere = WHOLE if near else 0, 0 if near or lacking else WHOLE
-    title = "finding.only" if answer.found_nothing else "finding.also"
+    title = "finding.only" if far or not own else "finding.also"
     titles = (words(message(title, language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
     follows = next((one_line(one.means) for one in found.readings if not one.written), "")
@@ -226,6 +229,8 @@ def _section(
     least = min((one.ocr for one in passages if one.ocr is not None), default=None)
     if least is not None:
         details.append(message("answer.ocr", confidence=least))
+    if section.study and not section.population and not _is_summary(piece):
+        details.append(message("finding.no_population"))
     headings = [one for one in piece.passage.headings if one != piece.passage.title]
     before, shown, after = _folded(section.lines)
     held = section.marks or section.lines[:1]
@@ -237,7 +242,7 @@ def _section(
             words(one, language)
             for one in (
                 *_lacks(section),
-                *_study(section, known),
+                *_population(section, known),
                 *warnings(piece, day, [known[marker] for marker in section.markers]),
             )
         ),
@@ -268,13 +273,16 @@ def _lacks(section: ShownSection) -> tuple[Message, ...]:
     return (message("finding.lacks", names=tuple(map(one_line, section.lacks))),) if section.lacks else ()
 
 
-def _study(section: ShownSection, known: dict[str, Evidence]) -> tuple[Message, ...]:
-    """Whom a study is about, in its own words; that it was not read where it does not say so under a heading."""
-    if not section.study:
-        return ()
+def _is_summary(piece: Evidence) -> bool:
+    """Whether a document of the literature sums up studies, by its type or its title."""
+    return level(piece)[1] in (1, 5) or bool(_SUMMARY.search(piece.document_title))
+
+
+def _population(section: ShownSection, known: dict[str, Evidence]) -> tuple[Message, ...]:
+    """Whom a study is about, in its own words."""
     said = (known[one.marker].passage.text[one.start : one.end] for one in section.population)
     text = " ".join(map(one_line, said))
-    return (message("finding.population", words=text) if text else message("finding.no_population"),)
+    return (message("finding.population", words=text),) if text else ()
 
 
 def _folded(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:

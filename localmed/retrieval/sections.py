@@ -3,11 +3,14 @@
 A section is the passages of one heading of one document in reading order; its place is that of its best passage. What
 only stands around the text (running heads, foot lines) is left out. The sentences nearest to the question are marked,
 by meaning and by the question's rare words; the marks may be wrong and hide nothing. Never marked: what states nothing
-by itself (a number, a bullet, a lone heading); a row of a table that was not read with certainty, or of a range without
-a number of the question; what is about another medicine than the one asked about; and what does not name the child or
-the pregnancy asked about. Where the library lacks something of the question, only lines that name a medicine asked
-about are marked. A section tells what of the question neither it nor its headings name. A section of a study has the
-sentences that say whom the study is about, where a heading of the document says that they do.
+by itself (a number, a bullet, a lone heading); a row of a table that was not read with certainty, of a range without a
+number of the question, or of a degree ("Severity: High") that neither the question names nor a row for its number has;
+what is about normal kidneys where those of the question are not; what is about another medicine than the one asked
+about, or a medicine's row without all that is asked; and what does not name the child, the pregnancy or the overdose
+asked about. Of rows of a table that are equally near all are marked, or none. Where the library lacks something of the
+question, only lines that name a medicine asked about are marked. A section tells what of the question neither it nor
+its headings name. A section of a study has the sentences that say whom the study is about, where a heading of the
+document says that they do.
 """
 
 from __future__ import annotations
@@ -23,18 +26,23 @@ from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import subjects
 from localmed.retrieval.weights import of_terms
-from localmed.text import measures, medicines
+from localmed.text import measures, medicines, synonyms
 from localmed.text.furniture import line_spans, states_nothing
-from localmed.text.tables import cues
+from localmed.text.language import fold
+from localmed.text.tables import Names, cues
 
 LONGEST = 6_000  # characters of a section; of a longer one, what stands around its best passage
 MARKS = 3  # in one section
 WORDS = 0.2  # of a line's share of the question's rare words, beside its similarity; 0.1 to 0.3 are alike
 FEWER = 0.6  # by words alone: of the most that a line holds
 POPULATION = 300  # characters of what says whom a study is about; its first sentence is always whole
+ALIKE = 0.02  # between the scores of two rows of a table that are equally near
 NEAR = 0.15  # below the nearest line of all: what is further away is not marked beside its section's own nearest
 
-_FIRST_CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)[;；]")  # of a table's row, see ingest/readers/tables.py
+_CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
+_DEGREE = re.compile(
+    r"(?:very )?(?:low|high|mild|moderate|medium|intermediate|severe|critical)|极?[低中高轻重][危度]|[低中高轻重]"
+)
 
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
@@ -69,38 +77,48 @@ def sections(
     near = similar(list(dict.fromkeys(line.passage.id for one in taken for line in one.lines)))
     weights = of_terms(f"{read.typed} {read.further}", index)
     asked = [one for one in subjects(read) if one.written not in lacking]
+    text = f"{read.typed} {read.further}"
+    things = _things(read)
+    other_kidneys = measures.of_other_kidneys(text)
     named = [one for one in asked if one.ingredients]
-
-    def scored(lines: tuple[Line, ...]) -> list[float]:
-        counts = Counter(line.passage.id for line in lines)  # lines cut otherwise than when they were encoded: no marks
-        of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
-        nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in lines]
-        held = [weights.coverage(index.analyse(line.text)) for line in lines]
-        return [one + WORDS * share for one, share in zip(nearest, held, strict=True)]
 
     def judged(one: Section) -> tuple[Section, list[float]]:
         above = " ".join((one.best.passage.title, *one.best.passage.headings))
+        of_words = [weights.coverage(index.analyse(line.text)) for line in one.lines]
         of_lines = [medicines.names(line.text) if named else frozenset[str]() for line in one.lines]
         held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
         on = [any(it.is_among(names) for it in named) for names in of_lines]
+        rows = [begins_with_a_medicine(line.text) for line in one.lines]
         if any(it.is_among(held) for it in named):  # a table's row on another medicine is not on the one asked about
-            others = [not its and begins_with_a_medicine(line.text) for line, its in zip(one.lines, on, strict=True)]
-        else:  # nor is any line that names another, or stands below one
+            others = [not its and row for row, its in zip(rows, on, strict=True)]
+        else:  # nor is any line that names another, or stands below one, or a medicine's row without what is asked
             below = bool(named) and bool(medicines.ingredients(above))
             others = [
-                below or bool(names and medicines.ingredients(line.text))
-                for line, names in zip(one.lines, of_lines, strict=True)
+                below
+                or bool(names and medicines.ingredients(line.text))
+                or (row and not (_names_all(things, line.text) if things else share))
+                for line, names, row, share in zip(one.lines, of_lines, rows, of_words, strict=True)
             ]
         own = " ".join((above, *(line.text for line, other in zip(one.lines, others, strict=True) if not other)))
         lacks = tuple(it.written for it in asked if not (it.is_among(held) if it.ingredients else it.is_in(own)))
         other_people = any(it.written in lacks for it in asked if not it.ingredients)
+        values = _of_other_values(one.lines, read.typed)
+        degrees = _of_other_degrees(one.lines, read.typed, document)
         unmarked = [
-            other_people or other or (not its if lacking else row) or _states_nothing(line)
-            for line, other, row, its in zip(
-                one.lines, others, _of_other_values(one.lines, read.typed), on, strict=True
-            )
+            other_people
+            or other
+            or (not its if lacking else value or degree)
+            or (other_kidneys and measures.for_normal_kidneys(line.text))
+            or _states_nothing(line)
+            for line, other, value, degree, its in zip(one.lines, others, values, degrees, on, strict=True)
         ]
-        scores = [0.0 if other else score for score, other in zip(scored(one.lines), unmarked, strict=True)]
+        counts = Counter(line.passage.id for line in one.lines)  # lines cut otherwise than when encoded: no marks
+        of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
+        nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in one.lines]
+        scores = [
+            0.0 if other else score + WORDS * share
+            for score, share, other in zip(nearest, of_words, unmarked, strict=True)
+        ]
         return replace(one, lacks=lacks), scores
 
     made = [judged(one) for one in taken]
@@ -151,32 +169,98 @@ def _population(document: Iterable[Passage]) -> Iterator[Line]:
 
 
 def _marked(lines: tuple[Line, ...], scores: Sequence[float], least: float) -> tuple[Line, ...]:
-    """``lines`` with the best marked, if it has a score, and the next ones that reach ``least``."""
-    order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
-    chosen = {place for place in order if scores[place] > 0 and (place == order[0] or scores[place] >= least)}
+    """``lines`` with the best marked, if it has a score, and the next ones that reach ``least``.
+
+    Rows of tables that are as near as one that is left out are left out too.
+    """
+    order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))
+    near = [place for place in order[:MARKS] if place == order[0] or scores[place] >= least]
+    chosen = [place for place in near if scores[place] > 0]
+    left = [scores[place] for place in order if place not in chosen and scores[place] and lines[place].passage.table]
+    if left:
+        chosen = [place for place in chosen if not lines[place].passage.table or scores[place] - left[0] > ALIKE]
     return tuple(
         Line(line.passage, line.start, line.end, place in chosen, line.breaks) for place, line in enumerate(lines)
     )
 
 
+def _things(read: Question) -> list[Names]:
+    """What a question names but populations, as typed; else what it is read as but medicines."""
+    typed, further = (
+        [one for one in synonyms.named(text) if not one.asking and not synonyms.population(one.written)]
+        for text in (read.typed, read.further)
+    )
+    return [Names(one.names) for one in typed or further if typed or not medicines.ingredients(one.written)]
+
+
+def _names_all(things: Iterable[Names], text: str) -> bool:
+    folded = fold(text)
+    return all(one.matches(folded) for one in things)
+
+
 def begins_with_a_medicine(line: str) -> bool:
     """Whether ``line`` is the row of a medicine in a table."""
-    row = _FIRST_CELL.match(line)
-    return bool(row and medicines.ingredients(row[2]))
+    row = _CELL.match(line)
+    return bool(row and row.end() < len(line) and medicines.ingredients(row[2]))
+
+
+def _cells(line: Line) -> list[tuple[str, str]]:
+    """The cells of a table's row, each with its header."""
+    found = _CELL.findall(line.text) if line.passage.table else []
+    return [(header.strip(), cell.strip()) for header, cell in found] if len(found) > 1 else []
 
 
 def _of_other_values(lines: Sequence[Line], question: str) -> list[bool]:
     """Which lines are rows of tables for ranges that hold no number of the ``question`` of that kind.
 
-    A lone number is such a range where others of its table are ranges.
+    A lone number is such a range where others of its table are ranges. Cells behind the first count where the question
+    gives a value of their measure; of the two blood pressures one is enough, but where an "and" stands in a cell.
     """
-    rows = [_FIRST_CELL.match(line.text) if line.passage.table else None for line in lines]
-    held = [measures.falls_in(question, row[1], row[2].strip()) if row else None for row in rows]
+    rows = [_cells(line) for line in lines]
+    held = [measures.falls_in(question, *row[0]) if row else None for row in rows]
     banded = {line.passage.id for line, one in zip(lines, held, strict=True) if one is not None}
     for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
         if row and held[place] is None and line.passage.id in banded:
-            held[place] = measures.falls_in(question, row[1], row[2].strip(), lone=True)
-    return [one is False for one in held]
+            held[place] = measures.falls_in(question, *row[0], lone=True)
+    return [one is False or _is_of_others(row, question) for one, row in zip(held, rows, strict=True)]
+
+
+def _is_of_others(row: Sequence[tuple[str, str]], question: str) -> bool:
+    held: dict[str, bool] = {}
+    both = any(cell in ("and", "和", "且") for _, cell in row)
+    for header, cell in row:
+        measure = measures.named(header)
+        if measure and measure.name != "age" and measures.values(question, measure):
+            falls = measures.falls_in(question, header, cell)
+            kind = "" if "blood pressure" in measure.name and not both else measure.name
+            if falls is not None:
+                held[kind] = held.get(kind, False) or falls
+    return not all(held.values())
+
+
+def _of_other_degrees(lines: Sequence[Line], question: str, document: Callable[[str], Sequence[Passage]]) -> list[bool]:
+    """Which lines are rows of tables for a degree that the ``question`` does not name beside a word of their header,
+    title or headings, and that no row of the document has into which a number of the question falls."""
+    made, said = [], dict[str, set[tuple[str, str]]]()
+    for line in lines:
+        row, of = _cells(line), line.passage.document_id
+        other = bool(row) and bool(_DEGREE.fullmatch(fold(row[0][1])))
+        if other and of not in said:
+            rows = [_cells(one) for one in _lines(passage for passage in document(of) if passage.table)]
+            falling = [one for one in rows if one and measures.falls_in(question, *one[0])]
+            said[of] = {cell for one in falling for cell in one[1:]}
+        made.append(other and row[0] not in said[of] and not _is_named(row[0], line.passage, question))
+    return made
+
+
+def _is_named(cell: tuple[str, str], passage: Passage, question: str) -> bool:
+    """Whether ``question`` names the degree of ``cell``: "high severity", "moderate pneumonia", 中度."""
+    degree, folded = fold(cell[1]), fold(question)
+    if not degree.isascii():
+        return len(degree) > 1 and degree in folded
+    words = re.findall(r"[a-z]{4,}", fold(" ".join((cell[0], passage.title, *passage.headings))))
+    beside = "|".join(dict.fromkeys(words)) or "(?!)"
+    return bool(re.search(rf"(?<!very )\b{degree}[ -](?:{beside})|\b(?:{beside})(?: is|:| =)? {degree}\b", folded))
 
 
 def _states_nothing(line: Line) -> bool:

@@ -1,5 +1,8 @@
 """What a question names that a section must name too: medicines, substances and names nobody lists, and populations.
 
+A condition that only some have says whom the question is about ("pre-eclampsia"); an overdose counts as a population.
+A medicine is named as it is read. What an abbreviation is written out with beside a medicine ("inr") is none asked for.
+
 By words alone. A medicine is held by any of its listed names. What nobody lists counts where it is written as a name
 ("Erdheim-Chester") or ends as substances do ("penicillamine") and no document has it. Of 680 questions of twelve
 authors that their documents answer 2 have such a word, a name and a medicine; of 423 others 9, of them 6 such.
@@ -47,16 +50,18 @@ class Subject:
 def subjects(read: Question) -> tuple[Subject, ...]:
     """The medicines and the populations that a question names, as it was read, each once."""
     found: dict[object, Subject] = {}
-    text = f"{read.typed} {read.further}"
-    folded, spelt = fold(text), {fold(one.written) for one in read.readings if one.written and not one.left_out}
+    means = {fold(one.written): one.means for one in read.readings if one.written and not one.left_out}
+    spelt = {name: one for name, one in means.items() if {*fold(one).split()} <= medicines.words(one)}
+    text = " ".join((read.typed, *spelt.values()))
+    folded = fold(text)
     for one in medicines.mentions(text):
         asked = one.ingredients != (one.written,) or one.written not in spelt  # "gentamycin" is read as gentamicin
         asked = asked and not (_BEFORE.search(folded[: one.start]) or _AFTER.match(folded[one.end :]))
         if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
-            found.setdefault(one.ingredients, Subject(one.written, one.ingredients))
-    for named in synonyms.named(text):
-        if synonyms.is_in("populations", named.written):
-            found.setdefault(named.names, Subject(named.written, names=Names(named.names)))
+            found.setdefault(one.ingredients, Subject(spelt.get(one.written, one.written), one.ingredients))
+    for named in synonyms.named(f"{read.typed} {read.further}"):
+        if names := synonyms.population(named.written):
+            found.setdefault(names, Subject(named.written, names=Names(names)))
     return tuple(found.values())
 
 

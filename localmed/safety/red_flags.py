@@ -258,11 +258,17 @@ def flagged(text: str) -> Mapping[str, tuple[str, ...]]:
     present = signs(text)
     made: dict[str, tuple[str, ...]] = {}
     for name, combinations in _table().flags.items():
-        whole = next((one for one in combinations if all(sign in present for sign in one)), ())
+        whole = next((one for one in combinations if all(_stands(sign, present) for sign in one)), ())
         if whole:
-            said = dict.fromkeys(filter(None, (present[sign] for sign in whole)))
+            said = dict.fromkeys(filter(None, (present.get(sign) for sign in whole)))
             made[name] = tuple(one for one in said if not any(one in other for other in said if other != one))
     return made
+
+
+def _stands(sign: str, present: Mapping[str, str]) -> bool:
+    """Whether a sign of a combination is there, or with "!" is not."""
+    name = sign.removeprefix("!")
+    return (name in present) is (name == sign)
 
 
 def specialties(flags: Sequence[str], language: str) -> tuple[str, ...]:

@@ -200,6 +200,21 @@ _ANY_UNIT = r"%|[^\W\d_][^\s–—~～-]{0,24}?(?: ?m[²2])?"
 _ANY = Measure("", "", "", "", (0, 0), ((_ANY_UNIT, 1.0, 0.0),), bare=True)  # a number as it stands, whatever its unit
 
 
+KIDNEYS = ("eGFR", "creatinine clearance")  # either stands for the other in a table's ranges
+REDUCED = 60  # mL/min; below it kidneys do not work as they should
+_KIDNEYS = re.compile(r"\b(?:kidneys?|renal|nephr\w+|(?:haemo|hemo)?dialysis|creatinine)\b|肾(?!上腺)|肌酐|透析")
+_NORMAL_KIDNEYS = re.compile(
+    r"\b(?:normal|good|healthy|unimpaired) (?:kidneys?|renal|creatinine)"
+    r"|\b(?:kidney|renal) function:? (?:is |was )?normal\b|肾功能?(?:均|都|为|是|：)?正常|正常肾功能?"
+)
+_BARE_PRESSURE = re.compile(r"(?<![\d./])(\d{2,3})\s?/\s?(\d{2,3})(?![\d./])")
+_GRADED = re.compile(r"^[^\W\d][^\d()（）]{0,20}[(（]([^()（）]*\d[^()（）]*)[)）]$")  # "Low (0 to 1)"
+_SCORE = re.compile(r"\bscore\b|\bpoints?\b|评分|得分")
+_SCORED = re.compile(
+    r"\bscored?s?(?: (?:of|is|was))? ?[=:：]? ?(\d+)(?![\d.])|(?:评|得)分(?:为|是)?[=:：]? ?(\d+)(?![\d.])"
+)
+
+
 @cache
 def _numbers() -> re.Pattern[str]:
     names = "|".join(f"(?P<u{place}>{names})" for place, (_, names) in enumerate(units.in_orders()))
@@ -217,8 +232,10 @@ def falls_in(question: str, header: str, cell: str, lone: bool = False) -> bool 
     """Whether a number of ``question`` falls into the range that ``cell`` of a table is; None for what is no range.
 
     It does if it is of the measure that ``header`` names; where the header names none, or an age, if both have the same
-    unit, or none. With ``lone`` a number by itself is a range too.
+    unit, or none; of a score only what the question calls so, if it does. With ``lone`` a number by itself is a range
+    too. "Low (0 to 1)" is the range in its brackets.
     """
+    cell = _GRADED.sub(r"\1", cell)
     holds = within(_ANY, "", cell)
     if lone and not holds and cell.isdecimal():
         holds = float(cell).__eq__
@@ -227,9 +244,35 @@ def falls_in(question: str, header: str, cell: str, lone: bool = False) -> bool 
     measure = named(header)
     if measure and measure.name != "age":
         holds = within(measure, header, cell) or holds
-        return any(holds(one.value) for one in measured(question) if one.name == measure.name)
+        return any(holds(value) for value in values(question, measure))
+    if _SCORE.search(fold(header)) and (scored := _SCORED.findall(fold(question))):
+        return any(holds(float(number or other)) for number, other in scored)
     own = {unit for _, unit in numbers(cell) if unit} or {unit for _, unit in numbers(f"0 {_in_brackets(header)}")}
     return len(own) == 1 and any(unit in own and holds(value) for value, unit in numbers(question))
+
+
+def values(question: str, measure: Measure) -> list[float]:
+    """The values of ``measure`` that a ``question`` gives: any of kidney function is one, and "165/95" a pressure."""
+    alike = KIDNEYS if measure.name in KIDNEYS else (measure.name,)
+    found = [one.value for one in measured(question) if one.name in alike]
+    if measure.name in (SYSTOLIC, DIASTOLIC) and not found:
+        pairs = [(float(high), float(low)) for high, low in _BARE_PRESSURE.findall(question)]
+        found = [pair[measure.name == DIASTOLIC] for pair in pairs if pair[0] >= 70 and 30 <= pair[1] < pair[0]]
+    return found
+
+
+def of_other_kidneys(question: str) -> bool:
+    """Whether ``question`` speaks of kidneys, and not of such that work as they should."""
+    found = [one.value for one in measured(question) if one.name in KIDNEYS]
+    return bool(
+        any(value < REDUCED for value in found)
+        or (not found and _KIDNEYS.search(fold(question)) and not for_normal_kidneys(question))
+    )
+
+
+def for_normal_kidneys(text: str) -> bool:
+    """Whether ``text`` is about people whose kidneys work as they should."""
+    return bool(_NORMAL_KIDNEYS.search(fold(text)))
 
 
 def _in_brackets(header: str) -> str:

@@ -68,6 +68,22 @@ def is_in(section: str, written: str) -> bool:
     return key(fold(written)) in _in_section(section)
 
 
+def population(written: str) -> tuple[str, ...]:
+    """The names of the population that a name says, its own and those of the conditions that only it has; else none."""
+    return _populations().get(key(fold(written)), ())
+
+
+@cache
+def _populations() -> Mapping[str, tuple[str, ...]]:
+    made: dict[str, tuple[str, ...]] = {}
+    for line in filter(None, map(str.strip, table("synonyms")["same"]["populations"].splitlines())):
+        own = [name for part in fold(line).split("|") for name in listed(part)]
+        theirs = [key(name) for name in listed(table("synonyms")["theirs"].get(own[0], ""))]
+        names = (*own, *(name for one in theirs for name in _groups()[1][one]))
+        made |= dict.fromkeys(map(key, names), names)
+    return made
+
+
 @cache
 def _in_section(name: str) -> frozenset[str]:
     lines = table("synonyms")["same"][name].splitlines()

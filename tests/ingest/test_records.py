@@ -452,7 +452,7 @@ def test_lists_under_headings_are_read_and_the_rest_is_quoted() -> None:
 )
 def test_a_medicine_outside_a_clear_list_is_named_with_its_words(written: str) -> None:
     record = text(written)
-    assert {entry.kind for entry in record.entries} == {EntryKind.NAMED}
+    assert {entry.kind for entry in record.entries} - {EntryKind.UNREAD} == {EntryKind.NAMED}
     assert record.medications == ()
     assert record.none_of == frozenset()
 
@@ -513,7 +513,7 @@ def test_a_list_of_problems(written: str, problems: tuple[str, ...], quoted: lis
 def test_what_follows_an_allergy_on_its_line_is_quoted() -> None:
     record = text("Allergies: penicillin. Sulfa. Latex. PMH: gout.\nLives alone.")
     assert (record.allergies, record.problems) == (("penicillin",), ("gout",))
-    assert of_kind(record, EntryKind.UNREAD) == ["Sulfa", "Latex"]
+    assert of_kind(record, EntryKind.UNREAD) == ["Sulfa", "Latex", "Lives alone"]
 
 
 def test_a_list_is_quoted_with_its_heading() -> None:
@@ -669,3 +669,15 @@ def test_a_picture_is_no_record_and_nothing_is_said_of_importing() -> None:
     with pytest.raises(InputError) as refused:
         read(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40)
     assert refused.value.message.code == "record.no_text"
+
+
+def test_nothing_of_a_record_is_dropped_silently() -> None:
+    record = text(
+        "Mrs Edith Brown, DOB 04/03/1948\nPMH: T2DM since 2009, HTN, no stroke\nEx-smoker 20 py\n"
+        "Meds: metformin 1 g bd; ibuprofen 400 mg prn OTC\nBloods 26/11: Na 134, K 5.4, creat 132\n"
+        "denies chest pain\nPlan: ?start apixaban, stop ibuprofen"
+    )
+    quoted = of_kind(record, EntryKind.UNREAD)
+    assert {"Ex-smoker 20 py", "Na 134", "creat 132", "denies chest pain", "stop ibuprofen"} <= {*quoted}
+    assert "Brown" not in " ".join(entry.words for entry in record.entries)
+    assert of_kind(record, EntryKind.NAMED).count("ibuprofen") == 1, "that it is stopped is quoted, not named again"

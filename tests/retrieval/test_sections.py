@@ -115,9 +115,10 @@ ANTIDOTES = ("Poison: Opioid; Antidote: Naloxone", "Poison: Paracetamol; Antidot
     ("rows", "typed", "marked"),
     [
         (ROWS, "she took 20 paracetamol", ROWS[1:]),
-        (ROWS, "she took 20 tablets", ROWS),
+        (ROWS, "she took 20 tablets", ()),  # a medicine's row names what is asked, or is not marked
+        (ROWS, "what is four times", ROWS[1:]),
         (ROWS, "codeine dose", ()),
-        (ROWS, "allergic to codeine", ROWS),
+        (ROWS, "allergic to codeine", ()),
         (ROWS, "co-amoxiclav", ()),
         (ANTIDOTES, "acetylcysteine or naloxone", ANTIDOTES),
     ],
@@ -329,9 +330,69 @@ def test_a_study_that_does_not_say_whom_it_is_about_is_said_not_to() -> None:
                         receipts=Receipts(sections=(section,)))  # fmt: skip
         view = shown.view(answer, "en")
         assert view is not None
-        assert told in " ".join(view.sections[0].warnings)
+        place = view.sections[0].warnings if section is whole else view.sections[0].details
+        assert told in " ".join(place)
         value = shown.section_value(section, answer.by_marker)
         assert (value["study"], bool(value["population"])) == (True, section is whole)
+
+
+def test_a_summary_of_studies_is_not_asked_whom_it_includes() -> None:
+    said = replace(of_study("RESULTS", "Median survival was 10.8 months."), title="Evidence summary: survival")
+    (piece,) = cited((Hit(said, 1.0),))
+    section = ShownSection("1", (ShownLine("1", 0, len(said.text), marked=True),), study=True)
+    answer = Answer(AnswerStatus.SECTIONS, "q", "en", (), (piece,), (), PROVENANCE,
+                    receipts=Receipts(sections=(section,)))  # fmt: skip
+    view = shown.view(answer, "en")
+    assert view is not None
+    assert phrase("finding.no_population") not in " ".join((*view.sections[0].details, *view.sections[0].warnings))
+
+
+KIDNEYS = (
+    "Dose: 40 mg with normal kidney function; Of: enoxaparin",
+    "Creatinine clearance: 30 mL/min or more; Dose: Enoxaparin 40 mg",
+    "Creatinine clearance: 15 to 29 mL/min; Dose: Enoxaparin 20 mg",
+)
+GRADES = (
+    "分级：1级；收缩压（mmHg）：140至159；关系：和（或）；舒张压（mmHg）：90至99",
+    "分级：2级；收缩压（mmHg）：160至179；关系：和（或）；舒张压（mmHg）：100至109",
+    "分级：3级；收缩压（mmHg）：≥180；关系：和（或）；舒张压（mmHg）：≥110",
+    "分级：单纯收缩期；收缩压（mmHg）：≥140；关系：和；舒张压（mmHg）：<90",
+)
+SEVERITIES = ("Severity: Low; Give: Amoxicillin by mouth", "Severity: High; Give: Co-amoxiclav")
+SCORES = ("CURB-65 score: 0 to 1; Severity: Low", "CURB-65 score: 3 to 5; Severity: High")
+FORMULARY = ("Medicine: Ramipril; Notes: not in pregnancy", "Medicine: Apixaban; Notes: bleeding")
+SAME = tuple(f"Colour: {name}; Replace: within 96 hours" for name in ("Blue", "Green", "Pink", "Grey"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "typed", "marked"),
+    [
+        (KIDNEYS, "enoxaparin egfr 20", KIDNEYS[2:]),
+        (KIDNEYS, "enoxaparin egfr 45", KIDNEYS[1:2]),
+        (KIDNEYS, "enoxaparin in chronic kidney disease", ()),
+        (KIDNEYS, "enoxaparin normal kidney function", KIDNEYS[:1]),
+        (GRADES, "血压165/95算几级", GRADES[:2]),
+        (GRADES, "165/85 grade", (GRADES[1], GRADES[3])),
+        (SCORES + SEVERITIES, "curb 65 score 3 what abx", (SCORES[1], SEVERITIES[1])),
+        (SEVERITIES, "score 3 what abx", ()),
+        (SEVERITIES, "high fever, what to give", ()),
+        (SEVERITIES, "low severity", SEVERITIES[:1]),
+        (FORMULARY, "what abx for curb 3", ()),
+        (FORMULARY, "pre-eclampsia magnesium dose", ()),
+        (FORMULARY, "no bleeding", FORMULARY[1:]),
+        (ROWS, "paracetamol overdose protocol", ()),
+        (ROWS, "对乙酰氨基酚中毒", ()),
+        ((ROWS[1], "Overdose: any; Do: call"), "paracetamol overdose", (ROWS[1], "Overdose: any; Do: call")),
+        (SAME, "cannula 96 hours", ()),
+        (SAME[:3], "cannula 96 hours", SAME[:3]),
+    ],
+)
+def test_a_row_that_may_not_be_for_this_patient_is_not_marked(
+    index: LexicalIndex, rows: tuple[str, ...], typed: str, marked: tuple[str, ...]
+) -> None:
+    table = replace(of_section("\n".join(rows), "Care", "0-"), table=True)
+    (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9,) * len(rows)})
+    assert {line.text for line in section.marks} == {*marked}
 
 
 def test_a_torn_table_is_shown_with_its_picture_and_without_marks(index: LexicalIndex) -> None:

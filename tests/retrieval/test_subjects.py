@@ -9,6 +9,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain.findings import Closeness, Question
 from localmed.library.library import Library
+from localmed.retrieval.question import read as as_read
 from localmed.retrieval.subjects import absent, closeness, subjects
 from tests.fakes import described, import_into, write
 
@@ -73,3 +74,31 @@ def test_a_population_is_a_subject_in_both_languages(typed: str) -> None:
     assert one.is_in("children, babies, pregnancy, lactation")
     assert one.is_in("儿童、新生儿、妊娠、哺乳")
     assert not one.is_in("adults 成人")
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        ("inr 8.5 no bleeding", ()),  # warfarin only stands in what it is written out with
+        ("clexane 40 mg", ("enoxaparin",)),
+        ("nac protocol", ("acetylcysteine",)),
+        ("pre-eclampsia magnesium dose", ("pre-eclampsia",)),
+        ("pph", ("pph",)),
+        ("妊娠期糖尿病", ("妊娠期糖尿病",)),
+        ("pregnant with pre-eclampsia", ("pregnant",)),
+        ("neonatal jaundice", ("neonatal",)),
+        ("opioid overdose", ("overdose",)),
+        ("一氧化碳中毒", ("一氧化碳中毒",)),
+        ("food poisoning", ()),
+        ("low dose", ()),
+    ],
+)
+def test_a_subject_is_what_was_typed_by_the_name_that_it_is_read_as(typed: str, named: tuple[str, ...]) -> None:
+    assert tuple(one.written for one in subjects(as_read(typed))) == named
+
+
+def test_a_section_on_pregnancy_is_about_a_condition_of_pregnancy() -> None:
+    (one,) = subjects(Question("pre-eclampsia"))
+    assert one.is_in("in pregnancy")
+    assert one.is_in("eclampsia")
+    assert not one.is_in("adults with hypertension")

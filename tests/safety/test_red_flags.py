@@ -188,10 +188,33 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
     assert not red_flags("I take 500 mg of paracetamol twice a day")
 
 
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("INR 8.5 no bleeding", ()),
+        ("INR 8.5. No bleeding", ()),
+        ("INR 8.5 无出血", ()),
+        ("INR 8.5", ("bleeding",)),
+        ("INR 8.5 and bleeding", ("bleeding",)),
+        ("INR 9, no bleeding but black stools", ("bleeding",)),
+        ("no vitamin K given, INR 9, bleeding", ("bleeding",)),
+        ("when can anaphylaxis pt go home", ()),
+        ("how long to observe after anaphylaxis", ()),
+        ("过敏性休克后多久可以出院", ()),
+        ("anaphylaxis", ("allergy",)),
+        ("anaphylaxis, when can he be discharged? he is wheezing", ("allergy",)),
+        ("when they sent him home he had anaphylaxis", ("allergy",)),
+    ],
+)
+def test_what_is_denied_or_over_elsewhere_in_the_text_is_no_flag(text: str, flags: tuple[str, ...]) -> None:
+    assert red_flags(text) == flags
+
+
 def test_the_table_is_whole() -> None:
     data = table("red_flags")
     known = set(data["signs"])
-    used = {sign.strip() for combinations in data["flags"].values() for one in combinations for sign in one.split("+")}
+    combined = (one for combinations in data["flags"].values() for one in combinations)
+    used = {sign.strip(" !") for one in combined for sign in one.split("+")}
     context = {entry["unless"] for entry in data["signs"].values() if "unless" in entry}
     assert used | context <= known
     assert not known - used - context, "signs that no flag uses"

@@ -21,7 +21,13 @@ from localmed.text.measures import falls_in
         ("64岁", "组别", "65岁以上", False),
         ("66岁", "组别", "65岁以上", True),
         ("82 year old, CrCl 22", "CrCl", "> 50", False),  # an age is no clearance
-        ("eGFR 22", "CrCl", "15 to 29 mL/min", False),
+        ("eGFR 22", "CrCl", "15 to 29 mL/min", True),  # one kind, kidney function
+        ("eGFR 22", "CrCl", "30 mL/min or more", False),
+        ("CURB 65 score 3", "CURB-65 score", "3 to 5", True),
+        ("NEWS 2 score 6", "NEWS2 score", "0 to 4", False),  # a name's number is no score
+        ("score 1", "Severity", "Low (0 to 1)", True),
+        ("165/95", "舒张压（mmHg）", "90至99", True),
+        ("12/11", "舒张压（mmHg）", "≤ 99", False),  # a date
         ("3 yr old weighing 14kg", "Age", "12–18 years", False),
         ("3 yr old weighing 14kg", "Weight group", "10–15 kg", True),
         ("3 yr old", "Age (years)", "1–5", True),

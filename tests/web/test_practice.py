@@ -35,8 +35,8 @@ def read_record(client: Client, record: str = RECORD, **files: bytes) -> str:
 def entries(page: str) -> dict[str, list[str]]:
     """The fields that the page of a record sends back as it is."""
     kinds = re.findall(r'<option value="(\w+)" selected>', page)
-    hidden = {name: re.findall(rf'name="{name}" value="([^"]*)"', page) for name in ("entry", "before", "words")}
-    return {"kind": kinds, **hidden}
+    hidden = {name: re.findall(rf'name="{name}" value="([^"]*)"', page) for name in ("before", "words")}
+    return {"kind": kinds, "entry": re.findall(r'<textarea name="entry"[^>]*>([^<]*)<', page), **hidden}
 
 
 def ask(client: Client, fields: dict[str, list[str]], **others: str) -> str:

@@ -4,7 +4,8 @@
   something, or speak of somebody else, is not read: its lines are quoted.
 - *Results* are the values under a heading of results, in a line that holds nothing but values; others are quoted.
 - *Age* and *sex* are what the record labels so, else what its first sentence with an age says.
-- Any other medicine is *named*, with its sentence. Sentences on reactions and pregnancy are quoted (*unread*).
+- Any other medicine is *named*, with its sentence; one that is named already and stopped elsewhere is not named again.
+- All else is quoted (*unread*), so that nothing is dropped silently; but sentences that hold what names the patient.
 
 Nothing is concluded from a sentence: who takes what, and since when, is for whoever reads it, or for a model. Not
 covered: headings that ``text/records.toml`` does not have. Time is linear in the text.
@@ -22,9 +23,9 @@ from itertools import chain
 
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest, one_patient, struck
+from localmed.ingest.records.parts import ENTRY_CHARACTERS, STRUCK, entries, measure_name, newest, one_patient, struck
 from localmed.text import measures, medicines, units
-from localmed.text.language import aligned, clean, detect, fold
+from localmed.text.language import HAN, aligned, clean, detect, fold
 from localmed.text.tables import cues, in_characters, in_words, table
 
 TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
@@ -33,6 +34,7 @@ OPENING = 300  # characters that may say whom the record is about
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
 ITEM_CHARACTERS = 24  # of a Chinese one
 UNLISTED_WORDS = 3  # of a medicine that no table names
+MOST = 300  # entries with what nothing was read of; more of that is not quoted
 RESULTS = 2_000  # of a record; of one with more no value is read
 
 _KINDS = {
@@ -58,6 +60,7 @@ _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
 _ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
+_SAYS = re.compile(rf"[{HAN}]|(?:[^\W\d_]\W*){{3}}|[^\W\d_]\W*\d")  # more than a mark or a title
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
 _DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -130,6 +133,7 @@ def from_prose(text: str) -> PatientRecord:
         *(_result(prose, EntryKind.UNREAD, one) for one in prose.measured if one not in results),
     )  # fmt: skip
     once = tuple({(entry.kind, fold(entry.text), entry.words): entry for entry in reversed(read)}.values())[::-1]
+    rest = tuple(_rest(prose, once))[: max(0, MOST - len(once))] if once else ()
     lists = {name: entries((entry.text for entry in once if entry.kind is kind), name) for name, kind in _KINDS.items()}
     empty = {one.name for one in prose.lists if _SAYS_NONE.fullmatch(text, one.start, one.end)}
     empty -= {one.name for one in prose.lists if medicines.mentions(_behind(prose, one))}  # "Allergies: no\npenicillin"
@@ -150,7 +154,7 @@ def from_prose(text: str) -> PatientRecord:
         none_of=frozenset(empty - filled),
         results=results,
         text=text[:TEXT_CHARACTERS],
-        entries=once,
+        entries=(*once, *rest),
         notes=(*notes, *remarks),
     )
 
@@ -396,8 +400,11 @@ def _named(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry
     read = [(entry.start, entry.end) for entry in listed if entry.kind is not EntryKind.UNREAD]
     read += [(result.start, result.end) for result in prose.measured]  # potassium is both
     covered = {place for start, end in read for place in range(start, end)}
+    told = set[tuple[str, ...]]()
     for mention in prose.mentions:
-        if mention.start not in covered:
+        again = mention.ingredients in told and _NOT_NOW.search(prose.text, *prose.sentence(mention.start))
+        if mention.start not in covered and not again:
+            told.add(mention.ingredients)
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
 
 
@@ -416,3 +423,17 @@ def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntr
             for rest in _ON_ITS_LINE.finditer(prose.text, one.end, prose.line_end(one.end)):
                 if rest[0].strip() and rest.start() not in covered and _is_short(rest[0].strip()):
                     yield prose.entry(EntryKind.UNREAD, *rest.span())
+
+
+def _rest(prose: _Prose, read: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
+    """What nothing was read of: sentences, and of those that something was read of what stands between commas."""
+    covered = {place for entry in read for place in range(entry.start, entry.end)}
+    for start, end in prose.sentences:
+        if STRUCK in prose.text[start:end]:
+            continue
+        items = [item for item in _items(prose, start, end) if _SAYS.search(prose.text, *item)]
+        if items and covered.isdisjoint(range(start, end)):
+            yield prose.entry(EntryKind.UNREAD, items[0][0], items[-1][1])
+        else:
+            left = (item for item in items if covered.isdisjoint(range(*item)))
+            yield from (prose.entry(EntryKind.UNREAD, *item) for item in left)
