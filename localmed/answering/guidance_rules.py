@@ -45,14 +45,17 @@ class Group:
         return any(not denied(complaint.lower(), one.start()) for one in self.people.finditer(complaint))
 
 
-PREGNANT = re.compile(
+_PREGNANT = (  # not what is wished for or prevented
     r"(?<!get )(?<!getting )(?<!fall )(?<!become )(?<!becoming )\bpregnan(?:t|cy)\b"
-    r"(?! test (?:is|was|came back)? ?negative)"
-    r"|\b(?:weeks?|wks?|months?|mths?) (?:gone|along)\b|\b\d{1,2}/40\b|\bexpecting (?:a baby|twins|our|my)\b"
-    r"|(?<!想)(?<!备)(?<!算)(?<!法)(?<!以)怀孕|怀上(?!不)|(?<![避不备怀])孕(?!酮|前|不)|肚子里的(?:宝宝|孩子)|胎动|产检|两条杠",
+    r"(?! test (?:is|was|came back)? ?negative)|\bexpecting a baby\b|\b(?:weeks|months) along\b"
+    r"|(?<![想备算法以])怀孕|怀上(?!不)|(?<![避不备怀])孕(?!酮|前|不)|肚子里的(?:宝宝|孩子)|胎动|产检|两条杠"
+)
+PREGNANT = re.compile(
+    rf"{_PREGNANT}|\b(?:\d{{1,2}}|four|five|six|seven|eight|nine) ?(?:weeks?|wks?|months?|mths?) gone\b"
+    r"(?! by| now| away)"
+    r"|\bexpecting (?:twins|our|my)\b",
     re.IGNORECASE,
 )
-
 
 GROUPS = (
     Group(
@@ -71,7 +74,7 @@ GROUPS = (
     ),
     Group(
         re.compile(
-            rf"{PREGNANT.pattern}|\b(positive (pregnancy )?test|test was positive|breast-?feed\w*|gave birth"
+            rf"{_PREGNANT}|\b(positive (pregnancy )?test|test was positive|breast-?feed\w*|gave birth"
             r"|contractions|waters broke|nursing|in my belly)\b|宫缩|破水|喂奶|哺乳|坐月子|产后",
             re.IGNORECASE,
         ),

@@ -45,6 +45,7 @@ _OF_TIME = re.compile(
     r"|(?:for |x ?)?\d+ ?(?:h|hrs?|hours?|d|days?|weeks?|/7|/52)\b)",
     re.IGNORECASE,
 )
+_LATER = re.compile(r"\b(?:then|after|before|from|on)\b|后|前|再", re.IGNORECASE)
 _FOLLOWED = re.compile(r"[\s:：]*(?:(?:the|all|your|his|her|any|taking|giving)\s+)*", re.IGNORECASE)
 _ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
 
@@ -94,7 +95,8 @@ def _undone(rest: str, one: Abbreviation, opened: bool) -> bool:
     before = _CLAUSES.split(rest[max(0, one.start - REACH) : one.start])[-1]
     if _key(one.written) not in _set("directs"):
         return "not" in _senses_of(before)
-    if one.written.lower() in table("abbreviations")["with_medicine"] and not _stops(rest[one.end :]):
+    said = one.written.lower() in table("abbreviations")["with_medicine"]
+    if said and (_LATER.search(rest) or not _stops(rest[one.end :])):
         return True
     after = _CLAUSES.split(rest[one.end : one.end + REACH])[0]
     return opened or bool({"stop", "hold"} & _senses_of(f"{before} {after}"))
