@@ -252,7 +252,9 @@ def test_a_line_of_two_medicines_is_not_explained_as_one(order: str) -> None:
 @pytest.mark.parametrize(("order", "word"), [
     ("Apixaban 5 mg BD - do not stop", "stop"), ("Do not hold warfarin", "hold"), ("Don’t stop warfarin", "stop"),
     ("Never stop prednisolone", "stop"), ("Patient is not NBM", "NBM"), ("No longer NBM", "NBM"),
-    ("NBM cancelled", "NBM"), ("NBM?", "NBM"), ("NBM if surgery goes ahead", "NBM"), ("Not NWB left leg", "NWB"),
+    ("NBM cancelled", "NBM"),
+    ("Patient can eat, NBM order withdrawn", "NBM"), ("非禁食状态", "禁食"),
+    ("NBM?", "NBM"), ("NBM if surgery goes ahead", "NBM"), ("Not NWB left leg", "NWB"),
     ("Hold metformin if eGFR < 30", "Hold"), ("Hold warfarin until INR < 2", "Hold"),
     ("Hold ramipril unless BP > 140", "Hold"), ("Metformin - hold - no", "hold"), ("Stop warfarin?", "Stop"),
     ("Prednisolone 30 mg 5/7 then stop", "stop"), ("Apixaban 5 mg OD not BD", "BD"), ("Never give aspirin PO", "PO"),
