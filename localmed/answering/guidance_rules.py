@@ -3,7 +3,8 @@
 A score adds up: the share of the complaint's weight (inverse document frequency; its own words, and with less weight
 those that ``lay_words`` adds) that the section holds; where the encoder knows the language, the similarity of complaint
 and section, and of complaint and nearest sentence; and whether the department is for such a person: a child, somebody
-pregnant. The weights and thresholds were chosen on the development cases (tests/workflows/cases).
+pregnant. A department whose sections share nothing with the complaint but words that tell no complaint ("lost") is not
+named. The weights and thresholds were chosen on the development cases (tests/workflows/cases).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import is_emergency
 from localmed.retrieval.weights import Question, searched_text, weigh
 from localmed.text import language
-from localmed.text.lay_words import added, characters
+from localmed.text.lay_words import added, characters, silent
+from localmed.text.negation import denied
 
 WEIGHTS = (1.0, 1.0, 1.0)  # of the coverage of the complaint's own words, of the added ones, of its Chinese characters
 SIMILARITY, NEAREST = 1.0, 1.0  # of the best section and of its nearest sentence; both lie between about 0 and 0.7
@@ -38,6 +40,22 @@ class Group:
     people: re.Pattern[str]
     departments: re.Pattern[str]
 
+    def is_in(self, complaint: str) -> bool:
+        """Whether ``complaint`` tells of such people."""
+        return any(not denied(complaint.lower(), one.start()) for one in self.people.finditer(complaint))
+
+
+_PREGNANT = (  # not what is wished for or prevented
+    r"(?<!get )(?<!getting )(?<!fall )(?<!become )(?<!becoming )\bpregnan(?:t|cy)\b"
+    r"(?! test (?:is|was|came back)? ?negative)|\bexpecting a baby\b|\b(?:weeks|months) along\b"
+    r"|(?<![想备算法以])怀孕|怀上(?!不)|(?<![避不备怀])孕(?!酮|前|不)|肚子里的(?:宝宝|孩子)|胎动|产检|两条杠"
+)
+PREGNANT = re.compile(
+    rf"{_PREGNANT}|\b(?:\d{{1,2}}|four|five|six|seven|eight|nine) ?(?:weeks?|wks?|months?|mths?) gone\b"
+    r"(?! by| now| away)"
+    r"|\bexpecting (?:twins|our|my)\b",
+    re.IGNORECASE,
+)
 
 GROUPS = (
     Group(
@@ -56,10 +74,8 @@ GROUPS = (
     ),
     Group(
         re.compile(
-            r"\b(pregnan\w+|weeks along|months along|expecting a baby|positive (pregnancy )?test"
-            r"|test was positive|breast-?feed\w*"
-            r"|gave birth|contractions|waters broke|nursing|in my belly)\b|怀孕|怀上|孕(?!酮)|肚子里的(宝宝"
-            r"|孩子)|胎动|宫缩|破水|产检|喂奶|哺乳|坐月子|产后|两条杠",
+            rf"{_PREGNANT}|\b(positive (pregnancy )?test|test was positive|breast-?feed\w*|gave birth"
+            r"|contractions|waters broke|nursing|in my belly)\b|宫缩|破水|喂奶|哺乳|坐月子|产后",
             re.IGNORECASE,
         ),
         re.compile(r"\b(maternity|obstetric\w*|midwi\w+|antenatal)\b|产科|妇产|助产", re.IGNORECASE),
@@ -77,7 +93,10 @@ def advise(index: LexicalIndex, task: guidance.GuidanceInput) -> tuple[guidance.
     single_words = characters(task.question).split()
     single = Question(dict(zip(single_words, index.rarity(single_words), strict=True)))
     least = SIMILAR if task.dense else WORDS[task.language]
-    scored = [(score(index, department, task, (own, more, single)), department) for department in task.departments]
+    untold = silent(task.language)
+    telling = {*own.weights, *more.weights, *single.weights} - {*index.analyse(untold), *untold.split()}
+    shared = [one for one in task.departments if telling & _held(index, one)]
+    scored = [(score(index, department, task, (own, more, single)), department) for department in shared]
     scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
     close = [department for fits, department in scored[: guidance.SHOWN] if fits >= CLOSE * scored[0][0]]
 
@@ -86,6 +105,16 @@ def advise(index: LexicalIndex, task: guidance.GuidanceInput) -> tuple[guidance.
         return own.coverage(terms) + more.coverage(terms)
 
     return tuple(guidance.Advised(department.name, (_best(department, held),)) for department in close)
+
+
+def pregnancy(complaint: str) -> str:
+    """The words of ``complaint`` that tell of a pregnancy, "" where none do."""
+    told = (one for one in PREGNANT.finditer(complaint) if not denied(complaint.lower(), one.start()))
+    return next((one[0] for one in told), "")
+
+
+def _held(index: LexicalIndex, department: guidance.Department) -> set[str]:
+    return {term for hit in department.hits for term in index.analyse(searched_text(hit.passage))}
 
 
 def score(
@@ -101,7 +130,7 @@ def score(
         total += NEAREST * max(hit.nearest or 0.0 for hit in department.hits)
     for group in GROUPS:
         if group.departments.search(department.name):
-            total += RIGHT_PERSON if group.people.search(task.question) else -WRONG_PERSON
+            total += RIGHT_PERSON if group.is_in(task.question) else -WRONG_PERSON
     return total - (EMERGENCY if is_emergency(department.name) else 0.0)
 
 

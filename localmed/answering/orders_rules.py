@@ -2,8 +2,8 @@
 
 A term (LINS, medical term extraction agent) is a medicine of our table, or a name of the concept graph or of the
 library (a document's title, a heading, a row of a table), exactly as written, the longest at each place. Nothing is
-said of it; a medicine on a line that may stop it is not explained, which would tell the patient to take it. Not
-covered: terms that neither
+said of it; a term on a line that may deny or stop it is not explained: a medicine's use would tell the patient to take
+it. Not covered: terms that neither
 table, graph nor library holds. ``WORDS`` and ``NAMED`` bound what is looked up; time is linear in the text.
 
 A term is explained by a sentence that begins with that very name and says what it is ("is a", "means", "lowers"), the
@@ -23,7 +23,7 @@ from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
 from localmed.text import language, medicines, units
-from localmed.text.abbreviations import meaning
+from localmed.text.abbreviations import is_open, meaning
 from localmed.text.language import HAN, aligned, detect, fold
 from localmed.text.medicines import Mention
 
@@ -163,8 +163,12 @@ _OWN_DOSE = re.compile(r"\s*\d[\d.,]*\s*m?g\b")  # of a salt that is given itsel
 _TAKES = re.compile(r"(?:注射液)?\s*\d[\d.,]*\s*ml\s*[+加]")
 _NEAR = 40  # characters before the fluid that say so
 _STOPPED = re.compile(
-    r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|not|no)\b|停|禁用|不用|勿", re.IGNORECASE
+    r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|not|no|never|without|avoid\w*|neither|nor|dont"
+    r"|cannot|contraindicat\w+|forbid\w*|cancel\w*)\b|n['’]t\b|停|禁(?!食|饮)|不(?!适|良|超过|规则|断|同|足|明)|勿|忌|避免|别(?=[吃喝用停给打])|取消|无需",
+    re.IGNORECASE,
 )
+_LAST = 2  # Chinese characters at the end of a line that may break off
+_BLANK = re.compile(r"\n[ \t]*\n")
 _REPLACED = re.compile(r"\b(?:chang|switch|replac|swap|instead)\w*|改|换|替", re.IGNORECASE)
 _JOINED = re.compile(r"\s*[/+-]\s*")
 
@@ -203,10 +207,25 @@ def medicines_of(line: str) -> tuple[str, ...]:
 
 
 def is_stopped(order: str, term: orders.OrderTerm) -> bool:
-    """Whether the line of a medicine may say that it is not taken: what it is for would tell the patient to take it."""
+    """Whether the line of a term may say that it is not done or not taken."""
     start = order.rfind("\n", 0, term.start) + 1
     line = order[start:].partition("\n")[0]
-    return bool(_STOPPED.search(line) or (_REPLACED.search(line) and len(medicines_of(line)) > 1))
+    apart = f"{line[: term.start - start]} {line[term.end - start :]}"
+    return bool(
+        _STOPPED.search(f"{above(order, start)} {apart}") or (_REPLACED.search(line) and len(medicines_of(line)) > 1)
+    )
+
+
+def above(order: str, start: int) -> str:
+    """What may reach into the line at ``start`` of ``order``: the heading over it, which ends with a colon, and the end
+    of the line before it where that breaks off at a denial or a condition ("Do not").
+    """
+    lines = [line.strip() for line in _BLANK.split(order[:start])[-1].splitlines()]
+    heading = next((line for line in reversed(lines) if line.endswith((":", "："))), "")
+    last = (lines[-1].split() or [""])[-1] if lines else ""
+    broken = last[-_LAST:] if _HAN.search(last) else last
+    reaches = is_open(broken) and not broken.endswith(("?", "？", ".", "。")) and not meaning(broken, "en")
+    return f"{heading} {broken}" if reaches else heading
 
 
 def _dosed(text: str, one: Mention, other: Mention) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -266,6 +266,30 @@ class Answer:
     def all_statements(self) -> tuple[Statement, ...]:
         """Its statements, then those of its parts."""
         return (*self.statements, *(statement for part in self.parts for statement in part.statements))
+
+
+def from_one(answer: Answer) -> Answer:
+    """``answer`` with the sources alone that its sentences cite, numbered from one; its sections are left out."""
+    cited = {citation.marker for statement in answer.all_statements for citation in statement.citations}
+    kept = [piece for piece in answer.evidence if piece.marker in cited]
+    names = {piece.marker: str(number) for number, piece in enumerate(kept, 1)}
+
+    def moved(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        return tuple(
+            replace(one, citations=tuple(replace(it, marker=names.get(it.marker, it.marker)) for it in one.citations))
+            for one in statements
+        )
+
+    def moved_part(part: Any) -> Any:
+        return replace(part, statements=moved(part.statements)) if part.statements else part
+
+    return replace(
+        answer,
+        statements=moved(answer.statements),
+        parts=tuple(moved_part(part) for part in answer.parts),
+        evidence=tuple(replace(piece, marker=names[piece.marker]) for piece in kept),
+        receipts=None,
+    )
 
 
 # --- as JSON ----------------------------------------------------------------------------------------------------------

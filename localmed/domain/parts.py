@@ -97,7 +97,7 @@ class TermPart:
 
 @dataclass(frozen=True, slots=True)
 class UnexplainedPart(_NoStatements):
-    """Terms of the order that no source of the library defines."""
+    """Medicines, terms and short forms of the order that nothing here explains."""
 
     terms: tuple[str, ...]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from localmed.domain import Answer, Message, Part, message
+from localmed.domain.answers import from_one
 from localmed.domain.parts import (
     Expansion,
     LinePart,
@@ -16,6 +17,7 @@ from localmed.domain.parts import (
     TermPart,
     UnexplainedPart,
 )
+from localmed.library.terms import folded, singular
 from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
@@ -36,17 +38,20 @@ def line(part: LinePart, language: str) -> PartView:
     known = {abbreviation.written: abbreviation.meanings for abbreviation in abbreviations(part.text, language)}
     rows = [Row(words(message("explain.plain"), language), one_line(part.plain))] if part.plain else []
     rows += [Row("", words(message("explain.rejected"), language))] if part.restated is Restated.REJECTED else []
+    told: set[tuple[str, ...]] = set()
     for expansion in part.expansions:
         meanings = known.get(expansion.written, expansion.meanings)
-        rows.append(_expansion(replace(expansion, meanings=meanings), language))
+        same = tuple(singular(text) for text in (folded(expansion.written), *meanings))  # "tabs ... 1 tab"
+        if same not in told:
+            rows.append(_expansion(replace(expansion, meanings=meanings), language))
+        told.add(same)
     return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
 
 
 def _expansion(expansion: Expansion, language: str) -> Row:
-    code = "means" if len(expansion.meanings) == 1 else "may_mean"
-    return Row(
-        one_line(expansion.written), words(message(f"explain.{code}", meanings=_alternatives(expansion)), language)
-    )
+    alternatives = _alternatives(expansion)
+    shown = message("explain.may_mean", meanings=alternatives) if len(expansion.meanings) > 1 else alternatives
+    return Row(one_line(expansion.written), words(shown, language))
 
 
 def _alternatives(expansion: Expansion) -> Message:
@@ -72,20 +77,21 @@ def term(part: TermPart, language: str) -> PartView:
 
 
 def in_language(answer: Answer, language: str) -> Answer:
-    """``answer`` for a leaflet in ``language``: what no source explains in it is among what is not explained."""
+    """``answer`` for a leaflet in ``language``: what no source explains in it is among what is not explained; its
+    sources are numbered from one.
+    """
     of_term: dict[tuple[str, int], list[TermPart]] = {}
+    lines = [replace(part, medicines=()) for part in answer.parts if isinstance(part, LinePart)]  # told to staff
     for part in answer.parts:
         if isinstance(part, TermPart):
             of_term.setdefault((part.term, part.start), []).append(part)
     chosen = [one for same in of_term.values() for one in [it for it in same if _is_in(it, language)][:1]]
-    without = tuple(name for (name, _), same in of_term.items() if not any(it in chosen for it in same))
-    unexplained = (*without, *(it for part in answer.parts if isinstance(part, UnexplainedPart) for it in part.terms))
-    lines = (replace(part, medicines=()) for part in answer.parts if isinstance(part, LinePart))  # told to staff
-    listed = (UnexplainedPart(unexplained),) if unexplained else ()
+    told = {expansion.written for line in lines for expansion in line.expansions} | {one.term for one in chosen}
+    listed = (name for part in answer.parts if isinstance(part, UnexplainedPart) for name in part.terms)
+    unexplained = tuple(dict.fromkeys(name for name in (*(name for name, _ in of_term), *listed) if name not in told))
+    left = (UnexplainedPart(unexplained),) if unexplained else ()
     others = (part for part in answer.parts if not isinstance(part, LinePart | TermPart | UnexplainedPart))
-    needed = replace(answer, parts=(*lines, *chosen, *listed, *others))
-    markers = {marker for marker, _, _ in needed.links}
-    return replace(needed, evidence=tuple(piece for piece in answer.evidence if piece.marker in markers))
+    return from_one(replace(answer, parts=(*lines, *chosen, *left, *others)))
 
 
 def in_other_words(answer: Answer, language: str) -> tuple[str, ...]:

@@ -51,6 +51,13 @@ _FLOOR = re.compile(
     r"|(?<![A-Za-z0-9])B?\d{1,2} ?F(?![A-Za-z])",
     re.IGNORECASE,
 )
+_REACHED = re.compile(  # when it is open and how it is called
+    r"\b(?:ext(?:ension)?|phone|tel(?:ephone)?|bleep|hours|open|opens|opening|monday|weekdays?|24 ?h)\b"
+    r"|\d{1,2}[:.]\d{2}"
+    r"|分机|电话|开放|时间|周一|昼夜|全天|24小时",
+    re.IGNORECASE,
+)
+_MATERNITY = re.compile(r"\b(maternity|obstetric\w*|midwi\w+|antenatal)\b|产科|妇产|助产", re.IGNORECASE)
 _EMERGENCY = re.compile(r"\b(emergency|a ?& ?e|casualty)\b|急诊|急救", re.IGNORECASE)
 _ROW = re.compile(r"[^\n]+")
 
@@ -107,21 +114,29 @@ def floor(name: str, passages: Sequence[Passage]) -> Floor | None:
         headings = [heading for heading in (passage.title, *passage.headings) if named(heading) == name]
         if match := _FLOOR.search(" ".join(headings)):
             return Floor(match[0], passage)
+    return row(name, passages)
+
+
+def row(name: str, passages: Sequence[Passage]) -> Floor | None:
+    """The row of a table whose first cell is ``name``; rows are "Header: cell; Header: cell" (``ingest``)."""
     for passage in passages:
-        if passage.table and (row := _row(name, passage)):
-            return row
+        for line in _ROW.finditer(passage.text) if passage.table else ():
+            first = re.split(r"[;；|]", line[0], maxsplit=1)[0]
+            cell = re.split(r"[:：]", first, maxsplit=1)[-1].strip()
+            match = _FLOOR.search(line[0]) if named(cell) == name or cell == name else None
+            if match:
+                return Floor(match[0], passage, line.start(), line.end())
     return None
 
 
-def _row(name: str, passage: Passage) -> Floor | None:
-    """The floor in the row whose first cell is ``name``; rows are "Header: cell; Header: cell" (``ingest``)."""
-    for row in _ROW.finditer(passage.text):
-        first = re.split(r"[;；|]", row[0], maxsplit=1)[0]
-        cell = re.split(r"[:：]", first, maxsplit=1)[-1].strip()
-        match = _FLOOR.search(row[0]) if named(cell) == name or cell == name else None
-        if match:
-            return Floor(match[0], passage, row.start(), row.end())
-    return None
+def says_where(sentence: str) -> bool:
+    """Whether a sentence of a department's section says where it is, when it is open or how it is called."""
+    return bool(_FLOOR.search(sentence) or _REACHED.search(sentence))
+
+
+def is_maternity(name: str) -> bool:
+    """Whether a department of that name sees the pregnant."""
+    return bool(_MATERNITY.search(name))
 
 
 def is_emergency(name: str) -> bool:

@@ -4,13 +4,11 @@ A section is the passages of one heading of one document in reading order; its p
 only stands around the text (running heads, foot lines) is left out. The sentences nearest to the question are marked,
 by meaning and by the question's rare words; the marks may be wrong and hide nothing. Never marked: what states nothing
 by itself (a number, a bullet, a lone heading); a row of a table that was not read with certainty, of a range without a
-number of the question, or of a degree ("Severity: High") that neither the question names nor a row for its number has;
-what is about normal kidneys where those of the question are not; what is about another medicine than the one asked
-about, or a medicine's row without all that is asked; and what does not name the child, the pregnancy or the overdose
-asked about. Of rows of a table that are equally near all are marked, or none. Where the library lacks something of the
-question, only lines that name a medicine asked about are marked. A section tells what of the question neither it nor
-its headings name. A section of a study has the sentences that say whom the study is about, where a heading of the
-document says that they do.
+number of the question, or without a word of it in its cells ("High" is none); what is about normal kidneys where those
+of the question are not; what is about another medicine than the one asked about; and what does not name the child, the
+pregnancy or the overdose asked about. Where the library lacks something of the question, only lines that name a
+medicine asked about are marked. A section tells what of the question neither it nor its headings name. A section of a
+study has the sentences that say whom the study is about, where a heading of the document says that they do.
 """
 
 from __future__ import annotations
@@ -26,23 +24,19 @@ from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import subjects
 from localmed.retrieval.weights import of_terms
-from localmed.text import measures, medicines, synonyms
+from localmed.text import measures, medicines
 from localmed.text.furniture import line_spans, states_nothing
-from localmed.text.language import fold
-from localmed.text.tables import Names, cues
+from localmed.text.tables import cues
 
 LONGEST = 6_000  # characters of a section; of a longer one, what stands around its best passage
 MARKS = 3  # in one section
 WORDS = 0.2  # of a line's share of the question's rare words, beside its similarity; 0.1 to 0.3 are alike
 FEWER = 0.6  # by words alone: of the most that a line holds
 POPULATION = 300  # characters of what says whom a study is about; its first sentence is always whole
-ALIKE = 0.02  # between the scores of two rows of a table that are equally near
 NEAR = 0.15  # below the nearest line of all: what is further away is not marked beside its section's own nearest
 
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
-_DEGREE = re.compile(
-    r"(?:very )?(?:low|high|mild|moderate|medium|intermediate|severe|critical)|极?[低中高轻重][危度]|[低中高轻重]"
-)
+_DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a whole cell
 
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
@@ -77,47 +71,46 @@ def sections(
     near = similar(list(dict.fromkeys(line.passage.id for one in taken for line in one.lines)))
     weights = of_terms(f"{read.typed} {read.further}", index)
     asked = [one for one in subjects(read) if one.written not in lacking]
-    text = f"{read.typed} {read.further}"
-    things = _things(read)
-    other_kidneys = measures.of_other_kidneys(text)
+    other_kidneys = measures.of_other_kidneys(f"{read.typed} {read.further}")
     named = [one for one in asked if one.ingredients]
+
+    def share(text: str) -> float:
+        return weights.coverage(index.analyse(text))
 
     def judged(one: Section) -> tuple[Section, list[float]]:
         above = " ".join((one.best.passage.title, *one.best.passage.headings))
-        of_words = [weights.coverage(index.analyse(line.text)) for line in one.lines]
         of_lines = [medicines.names(line.text) if named else frozenset[str]() for line in one.lines]
         held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
         on = [any(it.is_among(names) for it in named) for names in of_lines]
-        rows = [begins_with_a_medicine(line.text) for line in one.lines]
         if any(it.is_among(held) for it in named):  # a table's row on another medicine is not on the one asked about
-            others = [not its and row for row, its in zip(rows, on, strict=True)]
-        else:  # nor is any line that names another, or stands below one, or a medicine's row without what is asked
+            others = [not its and begins_with_a_medicine(line.text) for line, its in zip(one.lines, on, strict=True)]
+        else:  # nor is any line that names another, or stands below one
             below = bool(named) and bool(medicines.ingredients(above))
             others = [
-                below
-                or bool(names and medicines.ingredients(line.text))
-                or (row and not (_names_all(things, line.text) if things else share))
-                for line, names, row, share in zip(one.lines, of_lines, rows, of_words, strict=True)
+                below or bool(names and medicines.ingredients(line.text))
+                for line, names in zip(one.lines, of_lines, strict=True)
             ]
         own = " ".join((above, *(line.text for line, other in zip(one.lines, others, strict=True) if not other)))
         lacks = tuple(it.written for it in asked if not (it.is_among(held) if it.ingredients else it.is_in(own)))
         other_people = any(it.written in lacks for it in asked if not it.ingredients)
-        values = _of_other_values(one.lines, read.typed)
-        degrees = _of_other_degrees(one.lines, read.typed, document)
+        rows = [_cells(line) for line in one.lines]
         unmarked = [
             other_people
             or other
-            or (not its if lacking else value or degree)
+            or (not its if lacking else fits is False)
+            or (fits is None and bool(row) and not share(" ".join(it for _, it in row if not _DEGREE.fullmatch(it))))
             or (other_kidneys and measures.for_normal_kidneys(line.text))
             or _states_nothing(line)
-            for line, other, value, degree, its in zip(one.lines, others, values, degrees, on, strict=True)
+            for line, row, other, fits, its in zip(
+                one.lines, rows, others, _fitting(one.lines, rows, read.typed), on, strict=True
+            )
         ]
         counts = Counter(line.passage.id for line in one.lines)  # lines cut otherwise than when encoded: no marks
         of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
         nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in one.lines]
         scores = [
-            0.0 if other else score + WORDS * share
-            for score, share, other in zip(nearest, of_words, unmarked, strict=True)
+            0.0 if other else score + WORDS * share(line.text)
+            for line, score, other in zip(one.lines, nearest, unmarked, strict=True)
         ]
         return replace(one, lacks=lacks), scores
 
@@ -169,33 +162,12 @@ def _population(document: Iterable[Passage]) -> Iterator[Line]:
 
 
 def _marked(lines: tuple[Line, ...], scores: Sequence[float], least: float) -> tuple[Line, ...]:
-    """``lines`` with the best marked, if it has a score, and the next ones that reach ``least``.
-
-    Rows of tables that are as near as one that is left out are left out too.
-    """
-    order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))
-    near = [place for place in order[:MARKS] if place == order[0] or scores[place] >= least]
-    chosen = [place for place in near if scores[place] > 0]
-    left = [scores[place] for place in order if place not in chosen and scores[place] and lines[place].passage.table]
-    if left:
-        chosen = [place for place in chosen if not lines[place].passage.table or scores[place] - left[0] > ALIKE]
+    """``lines`` with the best marked, if it has a score, and the next ones that reach ``least``."""
+    order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
+    chosen = {place for place in order if scores[place] > 0 and (place == order[0] or scores[place] >= least)}
     return tuple(
         Line(line.passage, line.start, line.end, place in chosen, line.breaks) for place, line in enumerate(lines)
     )
-
-
-def _things(read: Question) -> list[Names]:
-    """What a question names but populations, as typed; else what it is read as but medicines."""
-    typed, further = (
-        [one for one in synonyms.named(text) if not one.asking and not synonyms.population(one.written)]
-        for text in (read.typed, read.further)
-    )
-    return [Names(one.names) for one in typed or further if typed or not medicines.ingredients(one.written)]
-
-
-def _names_all(things: Iterable[Names], text: str) -> bool:
-    folded = fold(text)
-    return all(one.matches(folded) for one in things)
 
 
 def begins_with_a_medicine(line: str) -> bool:
@@ -210,22 +182,24 @@ def _cells(line: Line) -> list[tuple[str, str]]:
     return [(header.strip(), cell.strip()) for header, cell in found] if len(found) > 1 else []
 
 
-def _of_other_values(lines: Sequence[Line], question: str) -> list[bool]:
-    """Which lines are rows of tables for ranges that hold no number of the ``question`` of that kind.
+def _fitting(lines: Sequence[Line], rows: Sequence[Sequence[tuple[str, str]]], question: str) -> list[bool | None]:
+    """Whether each line is the row of a range that holds a number of the ``question`` of that kind; None for no range.
 
     A lone number is such a range where others of its table are ranges. Cells behind the first count where the question
     gives a value of their measure; of the two blood pressures one is enough, but where an "and" stands in a cell.
     """
-    rows = [_cells(line) for line in lines]
     held = [measures.falls_in(question, *row[0]) if row else None for row in rows]
     banded = {line.passage.id for line, one in zip(lines, held, strict=True) if one is not None}
     for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
         if row and held[place] is None and line.passage.id in banded:
             held[place] = measures.falls_in(question, *row[0], lone=True)
-    return [one is False or _is_of_others(row, question) for one, row in zip(held, rows, strict=True)]
+        further = _holds_values(row, question)
+        held[place] = held[place] if further is None else held[place] is not False and further
+    return held
 
 
-def _is_of_others(row: Sequence[tuple[str, str]], question: str) -> bool:
+def _holds_values(row: Sequence[tuple[str, str]], question: str) -> bool | None:
+    """Whether the cells of ``row`` hold the values of their measures that ``question`` gives; None where none does."""
     held: dict[str, bool] = {}
     both = any(cell in ("and", "和", "且") for _, cell in row)
     for header, cell in row:
@@ -235,32 +209,7 @@ def _is_of_others(row: Sequence[tuple[str, str]], question: str) -> bool:
             kind = "" if "blood pressure" in measure.name and not both else measure.name
             if falls is not None:
                 held[kind] = held.get(kind, False) or falls
-    return not all(held.values())
-
-
-def _of_other_degrees(lines: Sequence[Line], question: str, document: Callable[[str], Sequence[Passage]]) -> list[bool]:
-    """Which lines are rows of tables for a degree that the ``question`` does not name beside a word of their header,
-    title or headings, and that no row of the document has into which a number of the question falls."""
-    made, said = [], dict[str, set[tuple[str, str]]]()
-    for line in lines:
-        row, of = _cells(line), line.passage.document_id
-        other = bool(row) and bool(_DEGREE.fullmatch(fold(row[0][1])))
-        if other and of not in said:
-            rows = [_cells(one) for one in _lines(passage for passage in document(of) if passage.table)]
-            falling = [one for one in rows if one and measures.falls_in(question, *one[0])]
-            said[of] = {cell for one in falling for cell in one[1:]}
-        made.append(other and row[0] not in said[of] and not _is_named(row[0], line.passage, question))
-    return made
-
-
-def _is_named(cell: tuple[str, str], passage: Passage, question: str) -> bool:
-    """Whether ``question`` names the degree of ``cell``: "high severity", "moderate pneumonia", 中度."""
-    degree, folded = fold(cell[1]), fold(question)
-    if not degree.isascii():
-        return len(degree) > 1 and degree in folded
-    words = re.findall(r"[a-z]{4,}", fold(" ".join((cell[0], passage.title, *passage.headings))))
-    beside = "|".join(dict.fromkeys(words)) or "(?!)"
-    return bool(re.search(rf"(?<!very )\b{degree}[ -](?:{beside})|\b(?:{beside})(?: is|:| =)? {degree}\b", folded))
+    return all(held.values()) if held else None
 
 
 def _states_nothing(line: Line) -> bool:

@@ -3,7 +3,7 @@
 An abbreviation with several usual meanings comes with all of them, and nothing here chooses: which one the writer meant
 is not in the letters. "x5/7", "x2/52" and "x3/12" are days, weeks and months. Not covered: such marks without the "x",
 which may be a date or a part, and whatever the table does not list. "STOP", "hold" and "max" are read in a line that
-names a medicine.
+names a medicine. ``holding`` leaves out what a line denies: beside "do not stop" no reader may find what "stop" means.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from localmed.text import medicines, units
-from localmed.text.tables import listed, table
+from localmed.text import faithfulness, medicines, units
+from localmed.text.language import fold
+from localmed.text.tables import cues, listed, table
 
 LONGEST = 12  # characters of an abbreviation as written, points included
+REACH = 80  # characters of a clause that are read for a denial
 NEAR = 14  # characters before one that may say that it is none: "stage IV"
 
 _LATIN = re.compile(rf"(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])")
@@ -36,6 +38,15 @@ _SHORTHAND = re.compile(
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
 _AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2}$")
 _WORD = re.compile(r"(?<![A-Za-z-])[A-Za-z]{3,4}(?![A-Za-z-])")
+_SMALL = re.compile(r"(?<![A-Za-z0-9/&-])[a-z]{2,3}(?![A-Za-z0-9/&-])")
+_CLAUSES = re.compile(r"[,;，；。、]|[.!](?=\s|$)| [-–—] ")
+_OF_TIME = re.compile(
+    r"\s*(?:[,;.，；。)]|$)|\s*[-–—]|\s+(?:today|tonight|now|tomorrow"
+    r"|(?:for |x ?)?\d+ ?(?:h|hrs?|hours?|d|days?|weeks?|/7|/52)\b)",
+    re.IGNORECASE,
+)
+_LATER = re.compile(r"\b(?:then|after|before|from|on)\b|后|前|再", re.IGNORECASE)
+_FOLLOWED = re.compile(r"[\s:：]*(?:(?:the|all|your|his|her|any|taking|giving)\s+)*", re.IGNORECASE)
 _ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
 
 Meaning = tuple[str, str]  # English, Chinese
@@ -63,10 +74,50 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
     return tuple(apart)
 
 
+def holding(line: str, language: str, above: str = "") -> tuple[Abbreviation, ...]:
+    """The abbreviations of a ``line`` of an order that it neither denies nor, where they tell somebody to stop or to go
+    without, makes depend on something; ``above`` is what stands above it and may reach into it. Those of several
+    meanings stay: it is asked which is meant.
+    """
+    found, blanked = abbreviations(line, language), list(line)
+    for one in found:  # "NBM" is itself a denial
+        if one.written.lower() not in table("abbreviations")["with_medicine"]:
+            blanked[one.start : one.end] = " " * (one.end - one.start)
+    rest = "".join(blanked)
+    opened = is_open(f"{above} {rest}")
+    return tuple(one for one in found if len(one.meanings) > 1 or not _undone(rest, one, opened))
+
+
+def _undone(rest: str, one: Abbreviation, opened: bool) -> bool:
+    """Whether the ``rest`` of the line undoes an abbreviation: a word before it in its clause, or, of what tells
+    somebody to stop or to go without, any word.
+    """
+    before = _CLAUSES.split(rest[max(0, one.start - REACH) : one.start])[-1]
+    if _key(one.written) not in _set("directs"):
+        return "not" in _senses_of(before)
+    said = one.written.lower() in table("abbreviations")["with_medicine"]
+    if said and (_LATER.search(rest) or not _stops(rest[one.end :])):
+        return True
+    after = _CLAUSES.split(rest[one.end : one.end + REACH])[0]
+    return opened or bool({"stop", "hold"} & _senses_of(f"{before} {after}"))
+
+
+def is_open(text: str) -> bool:
+    """Whether ``text`` denies, asks, or makes depend on something."""
+    return bool({"not", "unless", "below", "above"} & _senses_of(text) or cues("negation", "open").search(fold(text)))
+
+
+def _senses_of(text: str) -> set[str]:
+    return {name for kind, name in faithfulness.facts(text.replace("’", "'")) if kind == "sense"}
+
+
 def unknown(text: str) -> tuple[str, ...]:
-    """What in ``text``, a line of an order, is written as an abbreviation is, and the table lacks: "1/52", "U&E"."""
+    """What in ``text``, a line of an order, is written as an abbreviation is, and the table lacks or does not read so:
+    "1/52", "U&E", "inh" far from an amount.
+    """
     known = abbreviations(text, "en")
-    found = (PERIOD if text.isupper() else _SHORTHAND).finditer(text)
+    found = [*(PERIOD if text.isupper() else _SHORTHAND).finditer(text)]
+    found += [one for one in _SMALL.finditer(text) if one[0] in _set("small")]
     apart = (one for one in found if not any(it.start < one.end() and one.start() < it.end for it in known))
     return tuple(one[0] for one in apart if not _unit_names().fullmatch(one[0]))
 
@@ -151,6 +202,15 @@ def _senses(text: str, language: str) -> Iterator[Abbreviation]:
     if found and medicines.names(text):
         for match in found:
             yield Abbreviation(match[0], *match.span(), (senses[match[0].lower()][language == "zh"],))
+
+
+def _stops(after: str) -> bool:
+    """Whether "stop" or "hold" is said of a medicine, by what comes after it: not "stop date" or "hold your breath"."""
+    if _OF_TIME.match(after):
+        return True
+    begun = _FOLLOWED.match(after)
+    named = medicines.mentions(after[begun.end() :]) if begun else []
+    return bool(named and named[0].start == 0)
 
 
 def _chinese(text: str, language: str) -> Iterator[Abbreviation]:

@@ -23,6 +23,12 @@ def added(complaint: str, spoken: str) -> str:
     return " ".join(dict.fromkeys(words for pattern, words in _patterns(spoken) if pattern.search(complaint)))
 
 
+def silent(spoken: str) -> str:
+    """The words of the language ``spoken`` that tell no complaint by themselves."""
+    words: str = table("lay_words")["silent"][spoken]
+    return words
+
+
 def characters(complaint: str) -> str:
     """The Chinese characters of the content words of ``complaint``, each once and apart, "" if there are none.
 

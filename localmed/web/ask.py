@@ -20,7 +20,7 @@ from localmed.config import NONE
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import LimitExceeded, UnknownName, UsageError
-from localmed.messages import LANGUAGES
+from localmed.messages import COLON, LANGUAGES, joined
 from localmed.nightly import nights
 from localmed.people import accounts, feedback, history
 from localmed.people.feedback import Opinion
@@ -266,6 +266,7 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
         "view": shown,
         "parts": parts,
         "order_lines": order_lines,
+        "colon": joined(("", ""), visit.language, COLON),
         "unclear": orders.unclear(answer),
         "several": orders.several_medicines(answer),
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},

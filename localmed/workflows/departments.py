@@ -8,7 +8,9 @@ Department and nothing else; red flags, read by
 rule, put the Emergency Department before all else, and so does a complaint that is only worded like an emergency, which
 is told as not sure; floors are quoted from the guide, never known otherwise.
 
-One place is named, and a second only where the guide's own section on the first names it. It points the way and never
+One place is named, and a second only where the guide's own section on the first names it; where the complaint tells of
+a pregnancy, the department for the pregnant besides. Of each the guide's row or section is quoted: floor, hours,
+extension. It points the way and never
 says what somebody has. The guide is whatever the collections of kind ``local`` hold (``retrieval.guide``). It is
 searched in the complaint's language, and in any where that finds no department.
 """
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -33,7 +35,7 @@ from localmed.answering.guidance import (
     GuidanceInput,
     check_by_rule,
 )
-from localmed.answering.guidance_rules import reason
+from localmed.answering.guidance_rules import pregnancy, reason
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -46,6 +48,7 @@ from localmed.domain import (
     Verification,
     message,
 )
+from localmed.domain.answers import from_one
 from localmed.domain.findings import Found
 from localmed.domain.parts import DepartmentPart
 from localmed.retrieval import guide
@@ -59,6 +62,7 @@ from localmed.workflows.receipts import NO_WORDS
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
 SECTIONS = 20  # of the guide are read
+WHERE = 3  # sentences of a section that say where and when
 FLOOR_SECTIONS = 5  # are read for a floor that a department's own section does not say
 READABLE = 0.5  # least share of the letters that are Latin or Chinese
 
@@ -72,6 +76,7 @@ SUICIDE = "suicide"  # the flag that the site's safety message itself answers
 LIKENED = ("likened",)  # in the place of flags: no sign that is known, but worded like an emergency
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
+MATERNITY_WORDS = {"en": "Maternity Obstetrics", "zh": "产科"}
 FLOOR_WORDS = {"en": "{name} floor", "zh": "{name} 楼层"}
 
 Checked = tuple[tuple[Advised, ...], Verification, Notes]  # what stands, the account of the gate, and notes
@@ -79,16 +84,17 @@ Checked = tuple[tuple[Advised, ...], Verification, Notes]  # what stands, the ac
 
 @dataclass(frozen=True, slots=True)
 class GuideResult:
-    """What was found of the guide: its departments, best first, and the one for emergencies."""
+    """What was found of the guide: its departments, best first, those for emergencies and for the pregnant."""
 
     departments: tuple[Department, ...] = ()
     emergency: Department | None = None
+    maternity: Department | None = None
     dense: bool = False
 
     @property
     def every(self) -> tuple[Department, ...]:
         """All departments."""
-        return (*self.departments, self.emergency) if self.emergency else self.departments
+        return (*self.departments, *(one for one in (self.emergency, self.maternity) if one))
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -108,34 +114,45 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     )
     if concern:
         begun = refused(complaint, plan, provenance, "departments")
-        if not set(flags) - {SUICIDE}:
-            return begun
     if problem := _unusable(complaint, filters):
         return replace(begun, notes=(*begun.notes, problem, ALWAYS))
-    if not flags and EMERGENCY.name in plan.roles and (yield Perform(EMERGENCY, QuestionInput(complaint))):
+    if (
+        not flags
+        and not concern
+        and EMERGENCY.name in plan.roles
+        and (yield Perform(EMERGENCY, QuestionInput(complaint)))
+    ):
         flags, signs = LIKENED, (Message("departments.flag.likened"),)
     searched = complaint[:CHARACTERS]
-    result: GuideResult = yield from _search_guide(searched, filters, language, flags)
-    result = replace(result, departments=()) if concern else result  # of harm to oneself nothing is looked up
-    begun = replace(begun, notes=(*begun.notes, *_notes(complaint, language, result, flags, signs)))
+    apart = concern and not set(flags) - {SUICIDE}  # the message says it all; below it stands the way there
+    result: GuideResult = yield from _search_guide(searched, filters, language, flags or ((SUICIDE,) if apart else ()))
+    result = replace(result, departments=(), maternity=None) if concern else result
+    told = () if apart else _notes(complaint, language, result, flags, signs)
+    begun = replace(begun, notes=(*begun.notes, *told))
     if flags and plan.chat:
         yield Shown(begun)  # nobody waits for a model with an emergency
-    advised, account, notes = yield from _advised(searched, result, plan, flags)
+    advised, account, notes = yield from _advised(searched, result, plan, (SUICIDE,) if apart else flags)
+    begun = replace(begun, notes=(*_pregnancy_note(searched, advised, flags, begun.notes),))
     parts = []
     evidence = result.evidence
     for advice in advised:
         part, more = yield from _part(advice, evidence, filters, language)
         evidence += more
-        parts.append(replace(part, signs=signs) if flags and guide.is_emergency(part.name) else part)
-    shown = check.cited((statement for part in parts for statement in part.statements), evidence)
-    return replace(
-        begun,
-        status=begun.status if concern else AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED,
-        parts=tuple(parts),
-        evidence=shown,
-        verification=account,
-        notes=(*begun.notes, *notes, *(() if parts or concern else (NO_DEPARTMENT,)), *overdue(shown), ALWAYS),
-    )
+        parts.append(replace(part, signs=signs) if flags and not apart and guide.is_emergency(part.name) else part)
+    status = begun.status if concern else AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED
+    made = from_one(replace(begun, status=status, parts=tuple(parts), evidence=evidence, verification=account))
+    nothing = () if parts or concern else (NO_DEPARTMENT,)
+    return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), ALWAYS))
+
+
+def _pregnancy_note(complaint: str, advised: tuple[Advised, ...], flags: Sequence[str], notes: Notes) -> Notes:
+    """``notes`` with why the department for the pregnant is named, before all but an emergency."""
+    place = next((one.department for one in advised if guide.is_maternity(one.department)), "")
+    words_ = pregnancy(complaint)
+    if not (place and words_):
+        return notes
+    note = message("departments.pregnancy", words=words_, name=place)
+    return (*notes[:1], note, *notes[1:]) if flags else (note, *notes)
 
 
 def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
@@ -177,29 +194,36 @@ def _signs(said: Mapping[str, Sequence[str]]) -> tuple[Message, ...]:
 
 def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: Sequence[str]) -> Step[GuideResult]:
     """What the guide holds for ``complaint``, and for emergencies if there are red flags."""
-    is_urgent = bool(flags)
+    is_urgent, is_pregnant = bool(flags), bool(pregnancy(complaint))
     question = f"{complaint} {added(complaint, language)} {' '.join(specialties(flags, language))}".strip()
     for limit in (replace(filters, language=language), filters):
         requests = [Search(text, limit, SECTIONS) for text in (question, characters(complaint)) if text]
+        own = len(requests)
+        requests += [Search(MATERNITY_WORDS[language], limit, FLOOR_SECTIONS)] if is_pregnant else []
         requests += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if is_urgent else []
         results: tuple[Found, ...] = yield tuple(requests)
         urgent = guide.by_department(results[-1].hits if is_urgent else ())
+        births = guide.by_department(results[own].hits if is_pregnant else ())
         hits: dict[str, Hit] = {}
-        for hit in (hit for result in results[: len(requests) - is_urgent] for hit in result.hits):
+        for hit in (hit for result in results[:own] for hit in result.hits):
             hits.setdefault(hit.passage.id, hit)
         grouped = guide.by_department(hits.values())
         place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if is_urgent else ""
         if not grouped and not place:
             continue
         of_place = urgent.get(place, grouped.get(place, ()))
-        every = {hit.passage.id: hit for group in (*grouped.values(), of_place) for hit in group}
+        birth = next((name for name in (*grouped, *births) if guide.is_maternity(name)), "") if is_pregnant else ""
+        of_birth = grouped.get(birth, births.get(birth, ()))
+        every = {hit.passage.id: hit for group in (*grouped.values(), of_place, of_birth) for hit in group}
         known = {piece.passage.id: piece for piece in (yield from minted(tuple(every.values())))}
         made = {
             name: Department(name, group, tuple(known[hit.passage.id] for hit in group))
-            for name, group in {**grouped, **({place: of_place} if place else {})}.items()
+            for name, group in {**grouped, birth: of_birth, place: of_place}.items()
+            if group
         }
-        emergency = made.pop(place, None)
-        return GuideResult(tuple(made.values()), emergency, results[0].dense)
+        emergency, maternity = made.pop(place, None), made.get(birth)
+        found = tuple(one for name, one in made.items() if name in grouped)
+        return GuideResult(found, emergency, maternity, results[0].dense)
     return GuideResult()
 
 
@@ -222,7 +246,11 @@ def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[st
         notes += (message("departments.of_model", count=len(advised) - len(checked)),)
     if flags and result.emergency:
         checked = (Advised(result.emergency.name, (reason(result.emergency, complaint),)), *checked)
-    return _one_place(checked, result), account, notes
+    named, births = _one_place(checked, result), result.maternity
+    beside = births and (not flags or flags == LIKENED or fits(births.name, flags))
+    if births and beside and births.name not in {one.department for one in named}:
+        named = (*named, Advised(births.name, (reason(births, complaint),)))
+    return named, account, notes
 
 
 def _one_place(advised: tuple[Advised, ...], result: GuideResult) -> tuple[Advised, ...]:
@@ -268,26 +296,31 @@ def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, 
 def _part(
     advised: Advised, evidence: tuple[Evidence, ...], filters: SearchFilter, language: str
 ) -> Step[tuple[DepartmentPart, tuple[Evidence, ...]]]:
-    """The department with its floor, quoted from its section or else from the guide's table; and new evidence."""
+    """The department with its floor, and what the guide's table or else its section says of where and when, quoted; and
+    new evidence.
+    """
     name, more = advised.department, tuple[Evidence, ...]()
     floor = guide.floor(name, [piece.passage for piece in evidence])
+    searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), filters, FLOOR_SECTIONS)
+    row = guide.row(name, [hit.passage for hit in searched.hits])
     if floor is None:
-        searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), filters, FLOOR_SECTIONS)
         floor = guide.floor(name, [hit.passage for hit in searched.hits])
-        hits = [hit for hit in searched.hits if floor and hit.passage.id == floor.passage.id]
+    wanted = {one.passage.id for one in (floor, row) if one}
+    known = {piece.passage.id: piece for piece in evidence}
+    if hits := [hit for hit in searched.hits if hit.passage.id in wanted - known.keys()]:
         more = yield from minted(hits, evidence)
-    if floor is None:
-        return DepartmentPart(name, advised.why), ()
-    known = {piece.passage.id: piece for piece in (*evidence, *more)}
+        known |= {piece.passage.id: piece for piece in more}
+    quotations = [known[row.passage.id].quotation(row.start, row.end)] if row else []
+    if not row or (floor and floor.text.casefold() != row.text.casefold()):
+        own = [piece for piece in known.values() if guide.department(piece.passage) == name]
+        quotations += [one for piece in own for one in _where(piece)][:WHERE]
     said = {one.text for one in advised.why}
-    quotations = (one for one in _floor_quotation(floor, known[floor.passage.id]) if one.text not in said)
-    return DepartmentPart(name, (*advised.why, *quotations), floor.text), more
+    shown = tuple(check.verbatim(one) for one in quotations if one.text not in said)
+    return DepartmentPart(name, (*advised.why, *shown), floor.text if floor else ""), more
 
 
-def _floor_quotation(floor: guide.Floor, evidence: Evidence) -> tuple[Statement, ...]:
-    """The sentence or row that says the floor, quoted; none where the heading says it, which the source shows."""
-    if not floor.end:
-        return ()
-    spans = [(floor.start, floor.end)] if floor.passage.table else sentences(floor.passage.text)
-    start, end = next((span for span in spans if span[0] <= floor.start < span[1]), (floor.start, floor.end))
-    return (check.verbatim(evidence.quotation(start, end)),)
+def _where(piece: Evidence) -> Iterator[Statement]:
+    """The sentences of a section that say where the department is, when it is open and how it is called."""
+    for start, end in sentences(piece.passage.text):
+        if guide.says_where(piece.passage.text[start:end]):
+            yield piece.quotation(start, end)

@@ -32,7 +32,7 @@ from localmed.answering.orders import (
     RetrievalInput,
     without_identity,
 )
-from localmed.answering.orders_rules import definition_of, is_stopped, lines_of, medicines_of, names_for
+from localmed.answering.orders_rules import above, definition_of, is_stopped, lines_of, medicines_of, names_for
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
@@ -63,7 +63,7 @@ from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
 from localmed.text import faithfulness
-from localmed.text.abbreviations import abbreviations, unknown
+from localmed.text.abbreviations import abbreviations, holding, unknown
 from localmed.text.language import detect
 from localmed.text.readability import reading_level
 from localmed.workflows import finding
@@ -129,7 +129,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
-    taken = tuple(term for term in terms if term.kind != "medicine" or not is_stopped(order, term))
+    taken = tuple(term for term in terms if not is_stopped(order, term))
     looked_up = yield from _looked_up(_first_occurrences(taken), language, filters, plan, cited)
     of_terms = yield from _drafted_terms(looked_up, language, plan, task.known, cited)
     questions, cut = _questions(task)
@@ -140,12 +140,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     explained = tuple(_explained(looked_up, _standing(written), cited))
     translated = yield from _translated(looked_up, language, filters, plan, cited)
     answered = tuple(_answer(question, alone, next(checked) if draft else None) for question, alone, draft in asked)
-    named = {part.term for part in (*explained, *translated)}
-    unexplained = tuple(
-        term.text for term in _first_occurrences(taken) if term.text not in named and not _is_plain(term.text, language)
-    )
-    in_lines = (name for line in lines if isinstance(line, LinePart) for name in unknown(line.text))
-    unexplained = tuple(dict.fromkeys((*unexplained, *(name for name in in_lines if name not in named))))
+    unexplained = tuple(_unexplained(terms, explained, lines, language))
     own = (*lines, *explained)
     parts = (*own, *translated, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
@@ -208,7 +203,15 @@ def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...]
         if len(named) > 1:
             parts.append(LinePart(line, start=span[0], end=span[1], medicines=named))
             continue
-        parts.append(LinePart(line, _expansions(line, language), words, Restated.MODEL if words else restated, *span))
+        parts.append(
+            LinePart(
+                line,
+                _expansions(line, language, above(order, span[0])),
+                words,
+                Restated.MODEL if words else restated,
+                *span,
+            )
+        )
     return tuple(parts), notes
 
 
@@ -223,16 +226,30 @@ def _in_plain_words(lines: list[str]) -> Step[tuple[list[str], Notes]]:
     return list(plain), notes
 
 
-def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
-    """The abbreviations of a line, each once."""
-    first = {abbreviation.written: abbreviation for abbreviation in reversed(abbreviations(line, language))}
+def _expansions(line: str, language: str, over: str) -> tuple[Expansion, ...]:
+    """The abbreviations of a line that hold there, each once."""
+    first = {abbreviation.written: abbreviation for abbreviation in reversed(holding(line, language, over))}
     return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
 
 
-def _is_plain(term: str, language: str) -> bool:
-    """Whether the line of ``term`` says what it means, or it is an order's own word: how, when, hold, stop."""
-    if any(expansion.written == term for expansion in _expansions(term, language)):
-        return True
+def _unexplained(
+    terms: tuple[OrderTerm, ...], explained: Sequence[TermPart], lines: Sequence[Part], language: str
+) -> dict[str, None]:
+    """The terms and the abbreviations of the order that nothing explains in its own language, in its order."""
+    read = [line for line in lines if isinstance(line, LinePart)]
+    named = {folded(part.term) for part in explained}
+    told = {folded(expansion.written) for line in read for expansion in line.expansions}
+    left = [
+        term.text for term in _first_occurrences(terms) if folded(term.text) not in named and not _is_plain(term.text)
+    ]
+    for line in read:
+        left += [one.written for one in abbreviations(line.text, language)]
+        left += [name for name in unknown(line.text) if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
+    return dict.fromkeys(name for name in left if folded(name) not in told and folded(name) not in named)
+
+
+def _is_plain(term: str) -> bool:
+    """Whether ``term`` is an order's own word: how, when, hold, stop."""
     kinds = {kind for kind, _ in faithfulness.facts(term)}
     return bool(kinds) and kinds <= {"way", "time", "sense"}
 

@@ -115,7 +115,7 @@ ANTIDOTES = ("Poison: Opioid; Antidote: Naloxone", "Poison: Paracetamol; Antidot
     ("rows", "typed", "marked"),
     [
         (ROWS, "she took 20 paracetamol", ROWS[1:]),
-        (ROWS, "she took 20 tablets", ()),  # a medicine's row names what is asked, or is not marked
+        (ROWS, "she took 20 tablets", ()),  # no word of it in a cell
         (ROWS, "what is four times", ROWS[1:]),
         (ROWS, "codeine dose", ()),
         (ROWS, "allergic to codeine", ()),
@@ -126,7 +126,7 @@ ANTIDOTES = ("Poison: Opioid; Antidote: Naloxone", "Poison: Paracetamol; Antidot
 def test_the_row_of_another_medicine_is_not_marked(
     index: LexicalIndex, rows: tuple[str, ...], typed: str, marked: tuple[str, ...]
 ) -> None:
-    table = of_section("\n".join(rows), "Doses", "0-")
+    table = replace(of_section("\n".join(rows), "Doses", "0-"), table=True)
     (section,) = made(index, (table,), typed, 0, similar={table.id: (0.9, 0.8)})
     assert tuple(line.text for line in section.marks) == marked
 
@@ -161,11 +161,12 @@ BANDS = (
 @pytest.mark.parametrize(
     ("typed", "marked"),
     [
-        ("dose in bad kidneys", BANDS[3:]),
-        ("dose, clearance 20", BANDS[1::2]),
-        ("her clearance is 1,030", BANDS[::3]),
-        ("clearance 14", BANDS[2:]),
-        ("82 year old, clearance 20", BANDS[1::2]),  # an age is no clearance
+        ("dose in bad kidneys", ()),
+        ("dose, clearance 20", BANDS[1:2]),
+        ("her clearance is 1,030", BANDS[:1]),
+        ("clearance 14", BANDS[2:3]),
+        ("82 year old, clearance 20", BANDS[1:2]),  # an age is no clearance
+        ("what if it is not known", BANDS[3:]),
     ],
 )
 def test_of_rows_for_ranges_those_with_a_number_of_the_question_are_marked(
@@ -361,7 +362,6 @@ GRADES = (
 SEVERITIES = ("Severity: Low; Give: Amoxicillin by mouth", "Severity: High; Give: Co-amoxiclav")
 SCORES = ("CURB-65 score: 0 to 1; Severity: Low", "CURB-65 score: 3 to 5; Severity: High")
 FORMULARY = ("Medicine: Ramipril; Notes: not in pregnancy", "Medicine: Apixaban; Notes: bleeding")
-SAME = tuple(f"Colour: {name}; Replace: within 96 hours" for name in ("Blue", "Green", "Pink", "Grey"))
 
 
 @pytest.mark.parametrize(
@@ -373,18 +373,16 @@ SAME = tuple(f"Colour: {name}; Replace: within 96 hours" for name in ("Blue", "G
         (KIDNEYS, "enoxaparin normal kidney function", KIDNEYS[:1]),
         (GRADES, "血压165/95算几级", GRADES[:2]),
         (GRADES, "165/85 grade", (GRADES[1], GRADES[3])),
-        (SCORES + SEVERITIES, "curb 65 score 3 what abx", (SCORES[1], SEVERITIES[1])),
+        (SCORES + SEVERITIES, "curb 65 score 3 what abx", SCORES[1:]),
         (SEVERITIES, "score 3 what abx", ()),
         (SEVERITIES, "high fever, what to give", ()),
-        (SEVERITIES, "low severity", SEVERITIES[:1]),
+        (SEVERITIES, "amoxicillin by mouth", SEVERITIES[:1]),
         (FORMULARY, "what abx for curb 3", ()),
         (FORMULARY, "pre-eclampsia magnesium dose", ()),
         (FORMULARY, "no bleeding", FORMULARY[1:]),
         (ROWS, "paracetamol overdose protocol", ()),
         (ROWS, "对乙酰氨基酚中毒", ()),
-        ((ROWS[1], "Overdose: any; Do: call"), "paracetamol overdose", (ROWS[1], "Overdose: any; Do: call")),
-        (SAME, "cannula 96 hours", ()),
-        (SAME[:3], "cannula 96 hours", SAME[:3]),
+        ((ROWS[1], "After: an overdose; Do: call"), "paracetamol overdose", (ROWS[1], "After: an overdose; Do: call")),
     ],
 )
 def test_a_row_that_may_not_be_for_this_patient_is_not_marked(

@@ -249,6 +249,18 @@ def test_departments(client: Clients) -> None:
     assert said("departments.always") not in rest.partition("<textarea")[0], "told once, before everything else"
 
 
+def test_a_safety_message_for_a_complaint_has_no_empty_heading(client: Clients) -> None:
+    page = client("reader").form("/departments", question="I want to die")
+    assert page.status_code == 200
+    assert not re.search(r"<h2[^>]*data-focus", page.text)
+    assert "data-focus" in page.text
+
+
+def test_a_line_without_an_explanation_says_so(client: Clients) -> None:
+    page = client("reader").form("/orders", order="华法林 每晚一次 不要停用\n")
+    assert said("explain.line_unexplained") in page.text
+
+
 def test_an_abbreviation_with_two_meanings_reaches_no_patient(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
     page = reader.form("/orders", order="Prednisolone 30 mg PO OD, hold if SBP < 90\n")

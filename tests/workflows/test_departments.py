@@ -21,6 +21,7 @@ from localmed.answering.guidance import (
     GuidanceInput,
     check_by_rule,
 )
+from localmed.answering.guidance_rules import pregnancy
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Message, Origin, SearchFilter, message
 from localmed.domain.errors import Rejected, UsageError
@@ -65,8 +66,19 @@ def search_result(*sources: Evidence) -> Found:
 def replay(
     complaint: str, results: list[Any], plan: Plan = ON, filters: SearchFilter = LOCAL
 ) -> tuple[Answer, list[Any]]:
-    """The answer that the flow comes to when its requests get ``results``, and the requests."""
-    return fed(departments(complaint, filters, plan, PROVENANCE), results)
+    """The answer that the flow comes to when its requests get ``results``, and the requests.
+
+    A department's row is looked for in vain where ``results`` hold none.
+    """
+    waiting = list(results)
+
+    def served(request: Any) -> Any:
+        is_row = isinstance(request, Search) and not (waiting and isinstance(waiting[0], Found))
+        return search_result() if is_row else waiting.pop(0)
+
+    answer, requests = fed(departments(complaint, filters, plan, PROVENANCE), served)
+    assert not waiting, "the flow ended before its results were used up"
+    return answer, requests
 
 
 def advised(source: Evidence, text: str = "", name: str = "") -> Advised:
@@ -92,7 +104,7 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
     assert all(HEART[c.start : c.end] == c.quote for statement in part.statements for c in statement.citations)
     assert answer.evidence == (HEART_EVIDENCE,)
     names = [getattr(request, "name", "several") for request in requests]
-    assert names == ["several", "cite", "department", "final_check"]
+    assert names == ["several", "cite", "department", "final_check", "search"]
     assert answer.notes == (ALWAYS,)
     assert answer.verification.checks == (message("gate.departments_stand", standing=1, count=1),)
 
@@ -263,6 +275,69 @@ def test_one_place_is_named_and_a_second_only_where_the_guide_names_it() -> None
         assert [part.name for part in parts_of(answer)] == ["Emergency Department", *named]
 
 
+BIRTH = evidence("2", "Fifth floor, open day and night. Pregnancy, birth and the weeks after.", "Maternity")
+
+
+@pytest.mark.parametrize("complaint", [
+    "My heart races, 20 weeks gone", "my heart races and im pregnant", "我怀孕20周，心慌",
+])  # fmt: skip
+def test_somebody_pregnant_is_shown_the_department_for_the_pregnant_besides(complaint: str) -> None:
+    searches = [search_result(HEART_EVIDENCE), search_result(BIRTH)]
+    searches[1:1] = [search_result()] if "我" in complaint else []
+    answer, requests = replay(
+        complaint, [tuple(searches), (HEART_EVIDENCE, BIRTH), (advised(HEART_EVIDENCE),), (True,)]
+    )
+    assert [part.name for part in parts_of(answer)] == ["Cardiology", "Maternity"]
+    assert answer.notes[0].code == "departments.pregnancy"
+    assert len(requests[0]) == len(searches)
+
+
+@pytest.mark.parametrize("complaint", [
+    "I am not pregnant and my heart races", "My heart races, trying to get pregnant", "没怀孕，心慌", "备孕，心慌",
+    "The pregnancy test was negative and my heart races", "吃避孕药后心慌", "一直怀不上孕",
+])  # fmt: skip
+def test_a_pregnancy_that_is_denied_or_wished_for_names_nothing_besides(complaint: str) -> None:
+    assert pregnancy(complaint) == ""
+
+
+def test_beside_an_emergency_that_is_not_of_the_pregnancy_nothing_else_is_named() -> None:
+    searches = (search_result(HEART_EVIDENCE), search_result(BIRTH), search_result(EMERGENCY_EVIDENCE))
+    emergency = replace(EMERGENCY_EVIDENCE, marker="3")
+    results = [searches, (HEART_EVIDENCE, BIRTH, emergency), (advised(HEART_EVIDENCE),), (True,)]
+    answer, _ = replay("Crushing chest pain, I can't breathe, I am pregnant", results)
+    assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
+
+
+def test_below_the_safety_message_stands_the_way_to_the_emergency_department() -> None:
+    both = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
+    answer, _ = replay("I want to die", [both, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)])
+    (part,) = parts_of(answer)
+    assert (answer.status, part.name, part.floor) == (AnswerStatus.SAFETY, "Emergency Department", "Ground floor")
+    assert [note.code for note in answer.notes] == ["safety.message", "departments.always"]
+
+
+def test_the_row_of_the_guide_is_quoted_and_its_sources_are_numbered_from_one() -> None:
+    rows = "Department: Cardiology; Floor: Second floor; Opening hours: Monday, 08:30 to 17:00; Extension: 1210"
+    heart = replace(HEART_EVIDENCE, marker="4")
+    table = evidence("5", rows, "Where to go")
+    table = replace(table, passage=replace(table.passage, table=True))
+    results = [(search_result(heart),), (heart,), (advised(heart),), (True,), search_result(table), (table,)]
+    answer, _ = replay("My heart races", results)
+    assert parts_of(answer)[0].statements[-1].text == rows
+    assert [piece.marker for piece in answer.evidence] == ["1", "2"]
+    assert [one.citations[0].marker for one in parts_of(answer)[0].statements] == ["1", "2"]
+
+
+def test_a_section_that_says_hours_and_telephone_is_quoted_with_them() -> None:
+    section = evidence(
+        "1", "We see hearts that race. Second floor. Open Monday to Friday. Extension 1210.", "Cardiology"
+    )
+    why = Advised("Cardiology", (section.quotation(0, 24),))
+    answer, _ = replay("My heart races", [(search_result(section),), (section,), (why,), (True,)])
+    shown = [one.text for one in parts_of(answer)[0].statements]
+    assert shown == ["We see hearts that race.", "Second floor.", "Open Monday to Friday.", "Extension 1210."]
+
+
 # --- a chat model -----------------------------------------------------------------------------------------------------
 
 GIVEN = GuidanceInput(
@@ -346,7 +421,8 @@ def test_held_back_complaints_find_their_department(
     assert sum(bool(set(names) & set(case["departments"])) for case, names in pairs) / len(pairs) >= named
 
 
-@pytest.mark.parametrize("complaint", ["What is the capital of France?", "法国的首都是哪里？", "asdf qwer"])
+@pytest.mark.parametrize("complaint", ["What is the capital of France?", "法国的首都是哪里？", "asdf qwer",
+                                       "lost my appointment letter", "lost my card", "预约单丢了"])  # fmt: skip
 def test_what_is_no_complaint_gets_no_department(starter: Session, complaint: str) -> None:
     answer = starter.departments(complaint)
     assert answer.status is AnswerStatus.ABSTAINED
