@@ -9,15 +9,16 @@ was asked and with the questions before it, for a follow-up. What documents it c
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Answer, Evidence, Message, Origin, Status
+from localmed.domain import Answer, Evidence, Message, Origin, Status, message
 from localmed.domain.accounts import Right
 from localmed.domain.codec import answer_json, answer_of
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
@@ -105,6 +106,7 @@ PATIENT = ("explain", "record")  # what ``answers.workflow`` says of them
 LISTED = 200  # answers; more are there until their days are over
 LOOKED_AT = 500  # newest answers, among which those are that found nothing; half a second to open them
 EARLIER = 5  # questions kept for a follow-up
+MARK = 12  # characters of a ``standing_mark``
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,13 +336,46 @@ def count_citing(data: Path, documents: Sequence[str]) -> int:
 
 
 def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Message]:
-    """By its id each document of ``sources`` that is withdrawn now, when and why; nothing of what is hidden."""
-    hidden = session.hidden()
-    titles = {one.passage.document_id: one.document_title for one in sources if one.passage.collection not in hidden}
-    with suppress(NoLibrary), session.workspace() as workspace:
-        named = ((document, workspace.withdrawal(document, title)) for document, title in titles.items())
-        return {document: line for document, line in named if line}
+    """By its id each document of ``sources`` that is withdrawn or in a stopped collection now, and why.
+
+    Nothing of what the session's groups may not read.
+    """
+    restricted, stopped = session.restricted(), {one.name: one for one in stops.of_collections(session)}
+    titles = {it.passage.document_id: it for it in sources if it.passage.collection not in restricted}
+    with suppress(NoLibrary), session.stopped_too() as workspace:
+        named = ((name, workspace.withdrawal(name, it.document_title)) for name, it in titles.items())
+        return {
+            document: line
+            for document, withdrawn in named
+            if (line := withdrawn or _stopped(titles[document], stopped))
+        }
     return {}
+
+
+def _stopped(source: Evidence, stopped: Mapping[str, stops.StoppedCollection]) -> Message | None:
+    """That the collection of ``source`` is stopped, and why."""
+    if found := stopped.get(source.passage.collection):
+        return message("answer.collection_stopped", title=source.document_title, name=found.title, reason=found.reason)
+    return None
+
+
+def standing(session: Session, answer: Answer) -> Answer:
+    """``answer``, which ``holds``, with the status that each document it cites has now; a note of what was superseded
+    since.
+    """
+    now = session.standing(answer.evidence)
+    since = {
+        piece.passage.document_id: message("answer.superseded_since", title=piece.document_title)
+        for before, piece in zip(answer.evidence, now, strict=True)
+        if piece.status is Status.SUPERSEDED and before.status is not Status.SUPERSEDED
+    }
+    return replace(answer, evidence=now, notes=(*since.values(), *answer.notes))
+
+
+def standing_mark(answer: Answer) -> str:
+    """What tells whether the ``standing`` of ``answer`` has changed since."""
+    known = sorted({(it.passage.document_id, it.status.value, it.overdue) for it in answer.evidence})
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:MARK]
 
 
 def with_withdrawals(session: Session, answer: Answer) -> Answer:

@@ -174,7 +174,7 @@ def test_the_audit_log_is_read_in_both_languages(copied_clients: Clients) -> Non
 
 def test_where_nothing_is_near_a_stopped_collection_is_named_by_its_title(copied_clients: Clients) -> None:
     reader, asked = copied_clients("reader"), "zzyzx qwxv"
-    told = said("web.answer.stopped", name="Ward documents")
+    told = said("workflow.not_searched", name="Ward documents")
     assert told not in reader.form("/ask", question=asked).text
     stop(copied_clients("safety"), "collection ward")
     assert told in reader.form("/ask", question=asked).text
