@@ -13,7 +13,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -340,23 +340,15 @@ def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Mess
 
     Nothing of what the session's groups may not read.
     """
-    restricted, stopped = session.restricted(), {one.name: one for one in stops.of_collections(session)}
-    titles = {it.passage.document_id: it for it in sources if it.passage.collection not in restricted}
+    restricted, stopped = session.restricted(), {one.name: one.told for one in stops.of_collections(session)}
+    cited = {it.passage.document_id: it for it in sources if it.passage.collection not in restricted}
     with suppress(NoLibrary), session.stopped_too() as workspace:
-        named = ((name, workspace.withdrawal(name, it.document_title)) for name, it in titles.items())
-        return {
-            document: line
-            for document, withdrawn in named
-            if (line := withdrawn or _stopped(titles[document], stopped))
-        }
+        named = (
+            (name, workspace.withdrawal(name, it.document_title) or stopped.get(it.passage.collection))
+            for name, it in cited.items()
+        )
+        return {document: line for document, line in named if line}
     return {}
-
-
-def _stopped(source: Evidence, stopped: Mapping[str, stops.StoppedCollection]) -> Message | None:
-    """That the collection of ``source`` is stopped, and why."""
-    if found := stopped.get(source.passage.collection):
-        return message("answer.collection_stopped", title=source.document_title, name=found.title, reason=found.reason)
-    return None
 
 
 def standing(session: Session, answer: Answer) -> Answer:
@@ -381,7 +373,7 @@ def standing_mark(answer: Answer) -> str:
 def with_withdrawals(session: Session, answer: Answer) -> Answer:
     """``answer`` with a note of each document that it cites and that was withdrawn since."""
     since = withdrawals(session, _in_force_then(answer))
-    return replace(answer, notes=(*since.values(), *answer.notes)) if since else answer
+    return replace(answer, notes=(*dict.fromkeys(since.values()), *answer.notes)) if since else answer
 
 
 def _in_force_then(answer: Answer) -> list[Evidence]:
@@ -393,7 +385,7 @@ def require_held(session: Session, answer: Answer) -> None:
     if not holds(session, answer):
         since = withdrawals(session, _in_force_then(answer))
         if since:
-            raise UsageError("web.answer.gone_named", documents=tuple(since.values()))
+            raise UsageError("web.answer.gone_named", documents=tuple(dict.fromkeys(since.values())))
         raise UsageError("web.answer.gone")
 
 

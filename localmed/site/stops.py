@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localmed.domain import Message, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import NotAllowed, UnknownName, UsageError
 from localmed.library.in_force import in_force
@@ -45,6 +46,11 @@ class StoppedCollection:
     name: str
     title: str
     reason: str
+
+    @property
+    def told(self) -> Message:
+        """That it is stopped."""
+        return message("answer.collection_stopped", name=self.title, reason=self.reason)
 
 
 def seen_by(session: Session) -> list[Stop]:

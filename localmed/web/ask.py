@@ -278,7 +278,7 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
         "reads": visit.site.serving["chat"] != NONE,
         "holds": holds,
         "standing": history.standing_mark(answer),
-        "withdrawals": () if holds else history.withdrawals(visit.session, answer.evidence).values(),
+        "withdrawals": () if holds else dict.fromkeys(history.withdrawals(visit.session, answer.evidence).values()),
         "votes": verify.votes(answer.parts, visit.language),
     }
     is_shown = holds or not since
@@ -335,7 +335,7 @@ def listing(visit: Asking) -> Response:
     listed, unopened = history.listing(visit.session)
     since = history.withdrawals(visit.session, (piece for kept in listed for piece in kept.answer.evidence))
     cited = [dict.fromkeys(piece.passage.document_id for piece in kept.answer.evidence) for kept in listed]
-    gone = [[since[document] for document in documents if document in since] for documents in cited]
+    gone = [dict.fromkeys(since[document] for document in documents if document in since) for documents in cited]
     told = {"days": visit.site.settings.web.history_days, "hours": history.PATIENT_HOURS, "unopened": unopened}
     return pages.page(visit, "history.html", answers=list(zip(listed, gone, strict=True)), **told)
 
