@@ -77,7 +77,7 @@ def guide(visit: Asking) -> Response:
 def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked_with: AskedWith = ALONE) -> Response:
     """The page with the form to ask, with what was ``typed`` and chosen and not asked for ``fault``."""
     box = box_of(visit, typed, asked_with)
-    if not box["collections"]:
+    if not box["collections"] and not lookups.collection_names(visit.session):
         return pages.page(visit, "no_library.html")
     text = pages.texts(visit.language)
     starred, newest = lookups.first_documents(visit.session, visit.language)

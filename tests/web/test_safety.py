@@ -200,6 +200,7 @@ def test_a_stopped_collection_is_shown_to_no_reader(copied_clients: Clients) -> 
         assert reply.status_code == 403, address
         assert "doses under review" in reply.text
     assert f"/documents/{document.id}" not in reader.get("/").text
+    assert said("web.no_library.title") not in reader.get("/").text + reader.get("/search").text
     told = said("answer.collection_stopped", name="Ward documents", reason="doses under review")
     for address in (path, "/history"):
         page = reader.get(address)
