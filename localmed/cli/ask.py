@@ -74,7 +74,7 @@ def show(answer: Answer) -> None:
             if section:
                 echo_wrapped(f"== {section} ==", "\n", "", bold=True)
         _show_part(part, shown.language)
-    for note in shown.notes:
+    for note in (*shown.notices, *shown.notes):
         echo_wrapped(note, "* ", "  ")
     if answer.receipts is not None:
         from localmed.cli.search import show_finding

@@ -47,7 +47,7 @@ class Holding:
         return self._statuses
 
     def overdue(self, document: str) -> str:
-        """The date by which a document was to be reviewed, if that has passed; else ""."""
+        """The date by which a document was to be reviewed, if that has passed; else "", as of what is withdrawn."""
         self._look_up()
         return self._overdue.get(document, "")
 
@@ -87,7 +87,9 @@ class Holding:
         statuses = {name: status for name, (status, _) in stated.items() if not _waits(name, successors, pending)}
         statuses |= {name: Status.PENDING for name in pending if statuses.get(name) is not Status.WITHDRAWN}
         statuses |= dict.fromkeys(ids | self._catalogue.ids_with(contents), Status.WITHDRAWN)
-        self._statuses, self._overdue = statuses, self._catalogue.overdue(self.day)
+        late = self._catalogue.overdue(self.day).items()
+        self._overdue = {name: date for name, date in late if statuses.get(name) is not Status.WITHDRAWN}
+        self._statuses = statuses
         self._successors = successors
         self._read = now, self.day
 

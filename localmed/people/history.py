@@ -9,6 +9,7 @@ was asked and with the questions before it, for a follow-up. What documents it c
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
@@ -17,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Answer, Evidence, Message, Origin, Status
+from localmed.domain import Answer, Evidence, Message, Origin, Status, message
 from localmed.domain.accounts import Right
 from localmed.domain.answers import answer_json, answer_of
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
@@ -105,6 +106,7 @@ PATIENT = ("explain", "record")  # what ``answers.workflow`` says of them
 LISTED = 200  # answers; more are there until their days are over
 LOOKED_AT = 500  # newest answers, among which those are that found nothing; half a second to open them
 EARLIER = 5  # questions kept for a follow-up
+MARK = 12  # characters of a ``standing_mark``
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,19 +336,44 @@ def count_citing(data: Path, documents: Sequence[str]) -> int:
 
 
 def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Message]:
-    """By its id each document of ``sources`` that is withdrawn now, when and why; nothing of what is hidden."""
-    hidden = session.hidden()
-    titles = {one.passage.document_id: one.document_title for one in sources if one.passage.collection not in hidden}
-    with suppress(NoLibrary), session.workspace() as workspace:
-        named = ((document, workspace.withdrawal(document, title)) for document, title in titles.items())
+    """By its id each document of ``sources`` that is withdrawn or in a stopped collection now, and why.
+
+    Nothing of what the session's groups may not read.
+    """
+    restricted, stopped = session.restricted(), {one.name: one.told for one in stops.of_collections(session)}
+    cited = {it.passage.document_id: it for it in sources if it.passage.collection not in restricted}
+    with suppress(NoLibrary), session.stopped_too() as workspace:
+        named = (
+            (name, workspace.withdrawal(name, it.document_title) or stopped.get(it.passage.collection))
+            for name, it in cited.items()
+        )
         return {document: line for document, line in named if line}
     return {}
+
+
+def standing(session: Session, answer: Answer) -> Answer:
+    """``answer``, which ``holds``, with the status that each document it cites has now; a note of what was superseded
+    since.
+    """
+    now = session.standing(answer.evidence)
+    since = {
+        piece.passage.document_id: message("answer.superseded_since", title=piece.document_title)
+        for before, piece in zip(answer.evidence, now, strict=True)
+        if piece.status is Status.SUPERSEDED and before.status is not Status.SUPERSEDED
+    }
+    return replace(answer, evidence=now, notes=(*since.values(), *answer.notes))
+
+
+def standing_mark(answer: Answer) -> str:
+    """What tells whether the ``standing`` of ``answer`` has changed since."""
+    known = sorted({(it.passage.document_id, it.status.value, it.overdue) for it in answer.evidence})
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:MARK]
 
 
 def with_withdrawals(session: Session, answer: Answer) -> Answer:
     """``answer`` with a note of each document that it cites and that was withdrawn since."""
     since = withdrawals(session, _in_force_then(answer))
-    return replace(answer, notes=(*since.values(), *answer.notes)) if since else answer
+    return replace(answer, notes=(*dict.fromkeys(since.values()), *answer.notes)) if since else answer
 
 
 def _in_force_then(answer: Answer) -> list[Evidence]:
@@ -358,7 +385,7 @@ def require_held(session: Session, answer: Answer) -> None:
     if not holds(session, answer):
         since = withdrawals(session, _in_force_then(answer))
         if since:
-            raise UsageError("web.answer.gone_named", documents=tuple(since.values()))
+            raise UsageError("web.answer.gone_named", documents=tuple(dict.fromkeys(since.values())))
         raise UsageError("web.answer.gone")
 
 

@@ -27,6 +27,7 @@ from localmed.domain import (
 from localmed.domain.parts import ConceptPart, DepartmentPart, NearestPart, SourcePlanPart
 from localmed.messages import ASIDE, joined, known
 from localmed.presentation import order, practice, verify
+from localmed.presentation.finding import NOT_SEARCHED
 from localmed.presentation.finding import view as sections_view
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
@@ -36,6 +37,16 @@ from localmed.presentation.views import AnswerView, BadgeView, ConflictView, Jud
 Audience = Literal["staff", "patient"]
 
 RUN = 3  # characters: most of a short English word, a Chinese one with its neighbour
+
+
+NOTICES = {  # notes that nobody may miss
+    NOT_SEARCHED,
+    "workflow.withdrawn_lately",
+    "answer.collection_stopped",
+    "answer.superseded_since",
+    "answer.withdrawn_since",
+    "answer.withdrawn_by_source",
+}
 
 
 def view(answer: Answer, language: str = "", audience: Audience = "staff") -> AnswerView:
@@ -52,7 +63,7 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
         badge=badge_view(answer.verification, language) if answer.verification.badge is not Badge.NONE else None,
         parts=tuple(part_view(part, language) for part in answer.parts),
         conflicts=tuple(_conflict(conflict, answer.by_marker, language) for conflict in answer.conflicts),
-        notes=tuple(words(note, language) for note in answer.notes),
+        notes=tuple(words(note, language) for note in answer.notes if not NOTICES & {note.code}),
         checks=tuple(words(check, language) for check in answer.verification.checks) if staff else (),
         sources=tuple(_source(evidence, answer, language) for evidence in sources),
         sources_title=words(message("answer.sources"), language) if sources else "",
@@ -60,6 +71,7 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
         purpose=words(Message(f"answer.purpose.{purpose}"), language),
         banner=_banner(answer, language),
         finding=sections_view(answer, language),
+        notices=tuple(words(note, language) for note in answer.notes if NOTICES & {note.code}),
     )
 
 

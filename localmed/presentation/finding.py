@@ -26,6 +26,7 @@ CLOSENESS = {
     Closeness.NOTHING_NEAR: message("finding.nothing_near"),
 }
 PICTURES = 2  # pages of torn tables shown in one section
+NOT_SEARCHED = "workflow.not_searched"  # the note that a stopped collection may hold what is absent
 WHOLE = 3  # sections that are shown with their text; of the others a marked sentence
 
 
@@ -153,7 +154,7 @@ class FindingView:
     far: bool = (
         False  # nothing is near: the others stand first, or nothing is marked of what the library lacks: by titles
     )
-    absent: tuple[str, ...] = ()  # what the question names and no document does, a sentence each
+    absent: tuple[str, ...] = ()  # what it names and no document searched does, unless a stopped collection may
 
 
 def by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
@@ -202,8 +203,12 @@ def view(answer: Answer, language: str) -> FindingView | None:
         if found.flags
         else "",
         far,
-        tuple(words(message("finding.absent", name=one_line(one)), language) for one in found.absent),
+        () if NOT_SEARCHED in {note.code for note in answer.notes} else _absent(found, language),
     )
+
+
+def _absent(found: Receipts, language: str) -> tuple[str, ...]:
+    return tuple(words(message("finding.absent", name=one_line(one)), language) for one in found.absent)
 
 
 def _closeness(closeness: Closeness, searched: str) -> Message | None:

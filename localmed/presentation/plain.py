@@ -23,7 +23,7 @@ def stated(view: AnswerView, question: str, day: str) -> tuple[str, ...]:
 def copied(view: AnswerView, question: str, day: str) -> str:
     """``view`` to paste elsewhere, where nothing else tells what was asked, when, and whether anybody checked it."""
     asked, *badge = stated(view, question, day)
-    return "\n".join((asked, *(badge if view.badge else ()), *view.notes, "", plain(view)))
+    return "\n".join((asked, *(badge if view.badge else ()), *view.notices, *view.notes, "", plain(view)))
 
 
 def plain(view: AnswerView) -> str:

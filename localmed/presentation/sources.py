@@ -71,6 +71,7 @@ class SourcePageView:
     page: int
     own: tuple[int, ...]
     last: int
+    collection: str
 
 
 def source_page(
@@ -95,4 +96,5 @@ def source_page(
         at,
         own or passage.pages,
         last,
+        passage.collection,
     )

@@ -159,3 +159,4 @@ class AnswerView:
     purpose: str
     banner: str = ""
     finding: FindingView | None = None  # the sections that speak of the question
+    notices: tuple[str, ...] = ()  # those of the notes that nobody may miss

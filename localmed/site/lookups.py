@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Collection, Document, Evidence, Hit, Kind, Message, Passage, SearchFilter, Status, message
-from localmed.domain.errors import Damaged, NoLibrary, UnknownName
+from localmed.domain.errors import Damaged, UnknownName
 from localmed.library import generations, originals
 from localmed.library.catalogue import Pair, document_changes
 from localmed.library.governed import FIELDS, Heading, known
@@ -27,7 +27,7 @@ from localmed.library.remarks import Remark
 from localmed.library.sketches import ALIKE, likeness, sketch
 from localmed.library.state import Quarantined, quarantined, rows
 from localmed.messages import from_text
-from localmed.site import governing
+from localmed.site import governing, stops
 from localmed.site.importing import manifest_of
 from localmed.text.language import content_words
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FAVOURITE = "favourite"  # the tag of what stands on the first page
 FAVOURITES, NEWEST = 12, 4  # documents shown there; more would be a list to search
 GUIDING = (Kind.GUIDELINE, Kind.LOCAL)
-PASSAGES_SEARCHED = 5  # of a withdrawn document, for near copies of it
+PASSAGES_SEARCHED = 5  # of a document, for near copies of it
 NEAR_SEARCHED = 20  # passages found by each
 TERMS_SEARCHED = 64  # of each, the rarest
 
@@ -140,10 +140,11 @@ def successors(session: Session, old: Document) -> list[Document]:
 
 def to_review(session: Session, collection: str, within: int) -> tuple[list[Document], frozenset[str]]:
     """The documents whose review is late or due within so many days, the longest first, then those whose text is not
-    the one that was approved; and the ids of the latter.
+    the one that was approved; and the ids of the latter. Nobody reviews what is withdrawn.
     """
     with session.workspace() as workspace:
-        stored, holding = _documents(workspace, collection), workspace.library.holding
+        stored = [it for it in _documents(workspace, collection) if it.status is not Status.WITHDRAWN]
+        holding = workspace.library.holding
         last = (date.fromisoformat(holding.day) + timedelta(within)).isoformat()
         lapsed = workspace.library.catalogue.governed.lapsed()
     due = sorted(
@@ -175,8 +176,14 @@ def _document(workspace: Workspace, prefix: str) -> Document:
 def near_copies(session: Session, withdrawn: Document) -> list[Document]:
     """The documents that may answer and hold nearly the text of ``withdrawn``: those that its words find, compared."""
     with session.workspace() as workspace:
+        passages = workspace.library.lexical.of_document(withdrawn.id)
+    return [near for near in alike(session, passages) if near.id != withdrawn.id]
+
+
+def alike(session: Session, passages: Sequence[Passage]) -> list[Document]:
+    """The documents that may answer and hold nearly the text of ``passages``."""
+    with session.workspace() as workspace:
         library = workspace.library
-        passages = library.lexical.of_document(withdrawn.id)
         documents_near = {
             row[1]
             for passage in passages[:PASSAGES_SEARCHED]
@@ -185,7 +192,7 @@ def near_copies(session: Session, withdrawn: Document) -> list[Document]:
         text = sketch(passage.text for passage in passages)
         return [
             _document(workspace, near)
-            for near in sorted(documents_near - {withdrawn.id})
+            for near in sorted(documents_near)
             if likeness(text, sketch(passage.text for passage in library.lexical.of_document(near))) >= ALIKE
         ]
 
@@ -316,14 +323,7 @@ def collection(session: Session, name: str) -> Collection:
 
 def collection_names(session: Session) -> set[str]:
     """The names of the collections that the caller may read; none where there is no library yet."""
-    return set(collection_titles(session))
-
-
-def collection_titles(session: Session) -> dict[str, str]:
-    """The titles of the collections that the caller may read, by name; none where there is no library yet."""
-    with suppress(NoLibrary), session.workspace() as workspace:
-        return {collection.name: collection.title for collection in workspace.library.catalogue.collections()}
-    return {}
+    return set(session.collection_titles())
 
 
 # --- generations ---------------------------------------------------------------------------------------------------
@@ -420,7 +420,9 @@ def built_with(session: Session) -> str:
 
 
 def evidence_of(session: Session, prefix: str) -> Evidence:
-    """The passage whose id starts with ``prefix``, as evidence."""
+    """The passage whose id starts with ``prefix``, as evidence; raise ``NotAllowed`` where a reader's is stopped."""
+    with session.stopped_too() as workspace:
+        stops.require_running(session, workspace.library.passage(prefix).collection)
     with session.workspace() as workspace:
         return workspace.mint((Hit(workspace.library.passage(prefix), 0.0),))[0]
 
@@ -438,7 +440,7 @@ def first_documents(session: Session, language: str) -> tuple[list[Document], li
     in ``language``; their day must have come.
     """
     groups = session.caller.groups
-    with session.workspace() as workspace:
+    with session.answering() as workspace:
         guiding = {one.name for one in workspace.library.catalogue.collections() if one.kind in GUIDING}
         stored = [one for one in _documents(workspace, "") if one.status is Status.CURRENT]
         today = workspace.library.holding.day
@@ -469,7 +471,9 @@ def places_in(session: Session, document: str, words: str) -> list[tuple[Passage
 
 
 def first_passage(session: Session, document: str) -> Passage:
-    """What a document begins with; raise ``UnknownName`` for one that the caller does not know."""
+    """What a document begins with; raise ``UnknownName`` for one that the caller does not know, else as above."""
+    with session.stopped_too() as workspace:
+        stops.require_running(session, workspace.library.catalogue.document(document).collection)
     with session.workspace() as workspace:
         stored = workspace.library.catalogue.document(document)
         if passages := workspace.library.lexical.of_document(stored.id):

@@ -167,9 +167,15 @@ class Session:
         """The encoder, for work that waits for everybody else."""
         return self.site.patient_encoder
 
-    def hidden(self) -> frozenset[str]:
-        """The collections that the caller may not read."""
+    def restricted(self) -> frozenset[str]:
+        """The collections that the caller's groups may not read."""
         return hidden_from(self.caller.groups, self.data)
+
+    def hidden(self) -> frozenset[str]:
+        """The collections of which the caller is shown nothing: restricted ones, for readers also what is stopped."""
+        if self.may(Right.LIBRARY) or self.may(Right.SAFETY):
+            return self.restricted()
+        return self.restricted() | stops.stopped(self.data, stops.COLLECTION)
 
     def workspace(self) -> AbstractContextManager[Workspace]:
         """The generation being served now, as the caller may read it, leased for the length of the block."""
@@ -178,6 +184,16 @@ class Session:
     def answering(self) -> AbstractContextManager[Workspace]:
         """As ``workspace``, without the collections that a safety officer has stopped."""
         return self.site.workspace(self.hidden() | stops.stopped(self.data, stops.COLLECTION), self.day())
+
+    def stopped_too(self) -> AbstractContextManager[Workspace]:
+        """As ``workspace``, with the stopped collections that the caller's groups may read: to say that they are."""
+        return self.site.workspace(self.restricted(), self.day())
+
+    def collection_titles(self) -> dict[str, str]:
+        """The titles of the collections that the caller may read, stopped ones too, by name; none without a library."""
+        with suppress(NoLibrary), self.stopped_too() as workspace:
+            return {collection.name: collection.title for collection in workspace.library.catalogue.collections()}
+        return {}
 
     # --- the workflows -----------------------------------------------------------------------------------------------
 
@@ -316,11 +332,11 @@ class Session:
             return known, not (library.passages([passage]) or with_prefix(library.graph, passage))
         return evidence, True
 
-    def standing(self, evidence: Evidence) -> Evidence:
-        """``evidence`` of a kept answer, as it was cited, with its document's status now (``kept_standing``)."""
+    def standing(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+        """``evidence`` of a kept answer, as it was cited, with its documents' status now (``kept_standing``)."""
         with suppress(NoLibrary), self.workspace() as workspace:
-            return kept_standing(evidence, workspace.library)
-        return evidence
+            return tuple(kept_standing(piece, workspace.library) for piece in evidence)
+        return tuple(evidence)
 
     def replay(self, text: str) -> tuple[Answer, bool]:
         """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
@@ -366,8 +382,14 @@ class Session:
             raise
         ended = AnswerStatus.ABSTAINED if answer.found_nothing else answer.status
         self.note(answer.workflow, subject_of(answer, hooks.answer_id), ended.value, answer=answer)
-        remarks = self.remarks()
+        remarks = (*self._not_searched(answer), *self.remarks())
         return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
+
+    def _not_searched(self, answer: Answer) -> Iterator[Message]:
+        """That a collection is stopped and was not searched, where it may hold what ``answer`` lacks."""
+        if answer.found_nothing or (answer.receipts and answer.receipts.absent):
+            for stop in stops.of_collections(self):
+                yield message("workflow.not_searched", name=stop.title)
 
     def remarks(self) -> list[Message]:
         """What was done and is not in the audit log, told once."""

@@ -2,17 +2,19 @@
 
 Kept in the journal, outside the generations and the settings: neither a rollback nor a restart lifts one. What is
 stopped and why stands on every page until it is lifted; both are changes of the session that makes them, and audited. A
-stopped collection answers nobody and is found by no search; librarians see its documents still. The encoder cannot be
-stopped, since nothing is found without one.
+stopped collection answers nobody, is found by no search and shown to no reader; librarians and safety officers see its
+documents still. The encoder cannot be stopped, since nothing is found without one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localmed.domain import Message, message
 from localmed.domain.accounts import Right
-from localmed.domain.errors import UnknownName, UsageError
+from localmed.domain.errors import NotAllowed, UnknownName, UsageError
 from localmed.library.in_force import in_force
 from localmed.library.journal import Stop
 
@@ -37,12 +39,44 @@ def stopped(data: Path, kind: str) -> frozenset[str]:
     return frozenset(one.name for one in stops(data) if one.kind == kind)
 
 
+@dataclass(frozen=True, slots=True)
+class StoppedCollection:
+    """A stopped collection that the caller's groups may read, and why it is."""
+
+    name: str
+    title: str
+    reason: str
+
+    @property
+    def told(self) -> Message:
+        """That it is stopped."""
+        return message("answer.collection_stopped", name=self.title, reason=self.reason)
+
+
+def seen_by(session: Session) -> list[Stop]:
+    """What is stopped, but for collections that the caller's groups may not read."""
+    restricted = session.restricted()
+    return [one for one in stops(session.data) if one.kind != COLLECTION or one.name not in restricted]
+
+
+def of_collections(session: Session) -> list[StoppedCollection]:
+    """The stopped collections, as ``seen_by`` the caller."""
+    found = [one for one in seen_by(session) if one.kind == COLLECTION]
+    titles = session.collection_titles() if found else {}
+    return [StoppedCollection(one.name, titles.get(one.name, one.name), one.reason) for one in found]
+
+
+def require_running(session: Session, collection: str) -> None:
+    """Raise ``NotAllowed``, with the reason, for a reader and a collection that is stopped."""
+    for one in of_collections(session):
+        if one.name == collection and collection in session.hidden():
+            raise NotAllowed("workflow.collection_stopped", name=one.title, reason=one.reason)
+
+
 def stop(session: Session, kind: str, name: str, reason: str) -> None:
     """Stop it, from the next question on; raise ``UsageError`` without a reason or for what cannot be stopped."""
     session.require(Right.SAFETY)
-    from localmed.site.lookups import collection_titles
-
-    if name not in (collection_titles(session) if kind == COLLECTION else NAMES.get(kind, ())):
+    if name not in (session.collection_titles() if kind == COLLECTION else NAMES.get(kind, ())):
         raise UnknownName("choice.unknown")
     if not reason.strip() or len(reason) > LONGEST_REASON:
         raise UsageError("web.documents.reason", most=LONGEST_REASON)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -21,9 +22,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from localmed.domain import Document, Message, message
+from localmed.domain import Document, Message, Status, message
 from localmed.domain.accounts import Right
-from localmed.domain.errors import InputError, LimitExceeded, NotAllowed, UnknownName, UsageError
+from localmed.domain.errors import InputError, LimitExceeded, LocalmedError, NotAllowed, UnknownName, UsageError
 from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.state import rows
@@ -39,6 +40,7 @@ FOLDER, WAITING = layout.UPLOADS, "waiting"
 PREVIEW = ".preview."  # begins the names of what was read of it; no upload's begins with a dot
 BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
+NEAR = "near"  # of ``Upload.proposed``: the ids of documents that hold nearly its text
 ASKED = ("title", "edition", "owner", "review_by")  # before it is published
 TURN = 0.2  # seconds between two looks whether it is one's turn to publish
 PIECE = 2**20  # bytes copied at a time
@@ -48,7 +50,7 @@ PIECE = 2**20  # bytes copied at a time
 class Upload:
     """A file that waits. ``look`` says what reading it came to, None until it was read; ``reads`` whether it can be.
 
-    ``proposed`` is what the file says of a single document in it (title, edition); nothing of several.
+    ``proposed`` is what the file says of a single document in it (title, edition), and ``NEAR``; nothing of several.
     """
 
     id: str
@@ -156,6 +158,34 @@ def asked(session: Session, waiting: Upload) -> dict[str, str]:
     return {name: known.get(name, "") for name in ASKED if name != "title" or waiting.proposed}
 
 
+_APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # what editions of one title differ by: signs, a year
+
+
+def older(session: Session, waiting: Upload, title: str) -> list[tuple[Document, bool]]:
+    """The current documents of the collection that it may be a new edition of: of its title, or nearly of its text.
+
+    Each with whether the title is the same, those first. None where several documents are in the file.
+    """
+    if not waiting.proposed:
+        return []
+    own, near = {it.id for it in _documents(session, waiting)}, waiting.proposed.get(NEAR, "").split()
+    stored = lookups.documents(session, waiting.collection)
+    current = [one for one in stored if one.status is Status.CURRENT and one.id not in own]
+    same = [one for one in current if _plain(one.title) == _plain(title)]
+    return [(one, True) for one in same] + [(one, False) for one in current if one.id in near and one not in same]
+
+
+def _plain(title: str) -> str:
+    """``title`` without signs and the year of an edition."""
+    return _APART.sub("", title.casefold())
+
+
+def is_older(edition: str, other: str) -> bool:
+    """Whether ``edition`` is of an earlier day, month or year than the ``other``; never where one is not known."""
+    least = min(len(edition), len(other))
+    return edition[:least] < other[:least]
+
+
 def require_settable(session: Session, waiting: Upload, values: Mapping[str, str]) -> None:
     """Raise ``UsageError`` for what cannot be set of what is in it."""
     facts = importing.manifest_of(session, waiting.collection, None).facts(Source(_place(session, waiting), ""))
@@ -178,11 +208,16 @@ def may_publish(session: Session, waiting: Upload) -> bool:
 
 
 def publish(
-    session: Session, waiting: Sequence[Upload], hooks: Hooks, values: Mapping[str, Mapping[str, str]] | None = None
+    session: Session,
+    waiting: Sequence[Upload],
+    hooks: Hooks,
+    values: Mapping[str, Mapping[str, str]] | None = None,
+    replaces: Mapping[str, Sequence[Document]] | None = None,
 ) -> Message:
     """Import files of one collection together, with ``values`` of their documents by upload; return what came of it.
 
-    One that is publishing already is waited for. Raise ``UsageError`` for whom another has to.
+    What an upload ``replaces`` is superseded by it. One that is publishing already is waited for. Raise ``UsageError``
+    for whom another has to.
     """
     if not all(may_publish(session, one) for one in waiting):
         raise NotAllowed("upload.second_person")
@@ -199,7 +234,31 @@ def publish(
         changes.govern(session, planned)
     for one in waiting:
         _forget(session, one)
-    return message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
+    told = message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
+    for one in waiting:
+        told = _replaced(session, one, (replaces or {}).get(one.id, ()), told)
+    return told
+
+
+def _replaced(session: Session, published: Upload, olds: Sequence[Document], told: Message) -> Message:
+    """Let it supersede ``olds``; ``told``, with what it replaced, and what of its title is current beside it."""
+    made = _documents(session, published)
+    if len(made) != 1:
+        return told
+    for old in olds:
+        try:
+            changes.mark(session, old, Status.SUPERSEDED, made[0].id)
+            told = message("upload.replaced", published=told, old=dated(old), new=dated(made[0]))
+        except LocalmedError as error:  # a canary question would fail, say
+            told = message("upload.not_replaced", published=told, old=dated(old), reason=error.full_message)
+    if left := [one for one, same in older(session, published, made[0].title) if same]:
+        told = message("upload.also_current", published=told, titles=tuple(map(dated, left)))
+    return told
+
+
+def dated(document: Document) -> str:
+    """The title of ``document``, with its edition."""
+    return f"{document.title} ({document.edition})" if document.edition else document.title
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from localmed.library import generations, layout
 from localmed.library.access import groups_of
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
+from localmed.library.holding import Holding
 from localmed.library.in_force import in_force
 from localmed.library.state import FILE, quarantined, rows, selected
 from localmed.messages import known, parts, render
@@ -535,7 +536,8 @@ def governance(site: Site) -> Iterator[Check]:
     try:
         with generations.lease(site.settings.data) as served, closing(Catalogue(served / CATALOGUE)) as catalogue:
             documents, owned = catalogue.owned()
-            overdue, waiting = len(catalogue.overdue(day)), len(catalogue.pending(day))
+            holding = Holding(site.settings.data, catalogue, day)
+            overdue, waiting = len([*filter(holding.overdue, catalogue.overdue(day))]), len(catalogue.pending(day))
     except NoLibrary:
         return
     level = warning if overdue else ok

@@ -256,7 +256,8 @@ def answer(visit: Program, answer_id: str) -> Response:
     """One of them, unless something that it cites was withdrawn."""
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
-    return JSONResponse(answer_value(kept, visit.language))
+    now = replace(kept, answer=history.standing(visit.session, kept.answer))
+    return JSONResponse(answer_value(now, visit.language))
 
 
 @router.delete("/answers/{answer_id}")

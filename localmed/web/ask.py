@@ -77,7 +77,7 @@ def guide(visit: Asking) -> Response:
 def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked_with: AskedWith = ALONE) -> Response:
     """The page with the form to ask, with what was ``typed`` and chosen and not asked for ``fault``."""
     box = box_of(visit, typed, asked_with)
-    if not box["collections"]:
+    if not box["collections"] and not lookups.collection_names(visit.session):
         return pages.page(visit, "no_library.html")
     text = pages.texts(visit.language)
     starred, newest = lookups.first_documents(visit.session, visit.language)
@@ -118,7 +118,7 @@ def box_of_kept(visit: Visit, kept: Kept) -> dict[str, Any]:
 
 def _ways_beside(visit: Visit) -> list[pages.Place]:
     """The other ways to ask; concepts only where the library has any."""
-    with visit.session.workspace() as workspace:
+    with visit.session.answering() as workspace:
         graph = bool(workspace.library.graph.counts())
     return [place for place in pages.BESIDE if graph or place.path != "/concepts"]
 
@@ -163,7 +163,7 @@ def asking(session: Session, text: str, asked_with: AskedWith, thorough: bool = 
 @router.post("/ask/suggestions")
 def suggested(visit: Asking, question: Annotated[str, Form()] = "") -> list[str]:
     """Headings, titles and medicines of the library that begin as ``question`` does; nothing is kept."""
-    with visit.session.workspace() as workspace:
+    with visit.session.answering() as workspace:
         return list(suggestions(workspace.library, clean(question)[:TYPED]))
 
 
@@ -248,17 +248,20 @@ def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
     if first:
         piece, span = first
         path = f"{base}/sources/{quote(piece.marker)}" if base else f"/passages/{piece.passage.id}"
-        beside = sources.values_of(visit, visit.session.standing(piece), path, span, answer=answer if base else None)
+        (now,) = visit.session.standing((piece,))
+        beside = sources.values_of(visit, now, path, span, answer=answer if base else None)
     listed = (*shown.sections, *shown.others) if shown else ()
     known_documents = lookups.documents_of(visit.session, (one.document for one in listed))
     governed = {name: document.governance for name, document in known_documents.items()}
     return {"finding": shown, "governed": governed, "blocks": finding.blocks, "beside": beside}
 
 
-def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
-    """What ``answer_body.html`` is filled with."""
-    shown, answer = view(kept.answer, visit.language), kept.answer
-    holds = history.holds(visit.session, answer)
+def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
+    """What ``answer_body.html`` is filled with; sources as they stand now, or (not ``since``) as they stood then."""
+    holds, answer = history.holds(visit.session, kept.answer), kept.answer
+    if holds and since:
+        answer = history.standing(visit.session, answer)
+    shown = view(answer, visit.language)
     order_lines, parts = order.beside(answer.parts, shown.parts)
     basis = {
         "kept": kept,
@@ -275,10 +278,12 @@ def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
         "masked": MASK in kept.asked_text,
         "reads": visit.site.serving["chat"] != NONE,
         "holds": holds,
-        "withdrawals": () if holds else history.withdrawals(visit.session, answer.evidence).values(),
+        "standing": history.standing_mark(answer),
+        "withdrawals": () if holds else dict.fromkeys(history.withdrawals(visit.session, answer.evidence).values()),
         "votes": verify.votes(answer.parts, visit.language),
     }
-    found = found_in(visit, answer, path_of(kept))
+    is_shown = holds or not since
+    found = found_in(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
     return {**basis, **found, **({"beside": None} if order_lines else {})}  # beside an order stands what it means
 
 
@@ -299,10 +304,17 @@ def sheet(visit: Asking, answer_id: str) -> Response:
 
 
 @router.get("/answers/{answer_id}/holds")
-def still_holds(visit: Asking, answer_id: str) -> Response:
-    """204 while nothing that the answer cites was withdrawn, 410 once something was; its open page asks."""
-    kept = history.kept(visit.session, answer_id)
-    return Response(status_code=204 if history.holds(visit.session, kept.answer) else 410)
+def still_holds(visit: Asking, answer_id: str, standing: str = "") -> Response:
+    """204 while nothing that the answer cites was withdrawn, 410 once something was; its open page asks.
+
+    410 too once something stands otherwise (superseded, say) than where ``standing`` was shown.
+    """
+    answer = history.kept(visit.session, answer_id).answer
+    same = history.holds(visit.session, answer) and standing in (
+        "",
+        history.standing_mark(history.standing(visit.session, answer)),
+    )
+    return Response(status_code=204 if same else 410)
 
 
 @router.post("/answers/{answer_id}/report")
@@ -324,7 +336,7 @@ def listing(visit: Asking) -> Response:
     listed, unopened = history.listing(visit.session)
     since = history.withdrawals(visit.session, (piece for kept in listed for piece in kept.answer.evidence))
     cited = [dict.fromkeys(piece.passage.document_id for piece in kept.answer.evidence) for kept in listed]
-    gone = [[since[document] for document in documents if document in since] for documents in cited]
+    gone = [dict.fromkeys(since[document] for document in documents if document in since) for documents in cited]
     told = {"days": visit.site.settings.web.history_days, "hours": history.PATIENT_HOURS, "unopened": unopened}
     return pages.page(visit, "history.html", answers=list(zip(listed, gone, strict=True)), **told)
 

@@ -107,7 +107,7 @@ def content_of(kept: Kept, language: str) -> str:
     """What a question came to as text: badge with its reason, sentences, sources, sections, notes."""
     shown = view(kept.answer, language)
     lines = [shown.banner, "\n".join(filter(None, (shown.badge.title, shown.badge.reason))) if shown.badge else ""]
-    return "\n\n".join(filter(None, (*lines, plain(shown), *shown.notes)))
+    return "\n\n".join(filter(None, (*lines, plain(shown), *shown.notices, *shown.notes)))
 
 
 async def _pieces(visit: Visit, work: Work, id_: str, kept_of: Callable[[Answer], Kept]) -> AsyncGenerator[str, None]:

@@ -17,14 +17,16 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localmed.domain import Document, Message, SearchFilter, Status
+from localmed.domain import Document, Message, SearchFilter, Status, message
 from localmed.domain.errors import UsageError
 from localmed.people import history
+from localmed.process.hooks import Hooks
 from localmed.site import changes, lookups
 from localmed.site.governing import Change
+from localmed.site.session import Session
 from localmed.text.language import clean
 from localmed.web import pages
-from localmed.web.job_pages import change
+from localmed.web.job_pages import begin, change
 from localmed.web.visits import Librarian, Visit
 
 router = APIRouter(prefix="/library/documents")
@@ -238,14 +240,26 @@ def supersede(visit: Librarian, document_id: str, successor: Annotated[str, Form
     """Another document takes its place ("": one that is not named)."""
     document = lookups.document(visit.session, document_id)
     after = lookups.document(visit.session, successor.strip()).id if successor.strip() else ""
-    return change(visit, "mark", _page_of(document), changes.mark, document, Status.SUPERSEDED, after)
+    return _mark(visit, document, Status.SUPERSEDED, after)
 
 
 @router.post("/{document_id}/current")
 def current(visit: Librarian, document_id: str) -> Response:
     """It is not superseded."""
     document = lookups.document(visit.session, document_id)
-    return change(visit, "mark", _page_of(document), changes.mark, document, Status.CURRENT)
+    return _mark(visit, document, Status.CURRENT)
+
+
+def _mark(visit: Visit, document: Document, status: Status, after: str = "") -> Response:
+    visit.session.may_change()
+    return begin(visit, "mark", _page_of(document), _marked, document, status, after)
+
+
+def _marked(session: Session, document: Document, status: Status, after: str, hooks: Hooks) -> Message:  # noqa: ARG001
+    """Mark it; return how it stands now."""
+    changes.mark(session, document, status, after)
+    now = lookups.document(session, document.id).status
+    return message("documents.marked", title=document.title, status=Message(f"documents.status_{now.value}"))
 
 
 @router.post("/{document_id}/govern")

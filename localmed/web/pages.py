@@ -30,7 +30,7 @@ from localmed.messages import joined
 from localmed.people import sign_on
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
-from localmed.site import alerts, jobs, lookups, stops
+from localmed.site import alerts, jobs, stops
 from localmed.web.visits import SAFE, THEMES, Visit
 
 STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javascript; charset=utf-8"}
@@ -77,7 +77,7 @@ def page(visit: Visit, template: str, status: int = 0, **values: Any) -> Respons
 def fragment(visit: Visit, template: str, **values: Any) -> str:
     """What ``template`` makes of ``values``: a page, or a part of one for the script to put in its place."""
     request = visit.request
-    titles = cache(lambda: lookups.collection_titles(visit.session) if visit.own else {})
+    titles = cache(lambda: visit.session.collection_titles() if visit.own else {})
     notice = request.query_params.get("notice", "")
     return environment("localmed.web").get_template(template).render(
         visit=visit,
@@ -100,7 +100,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         idle_seconds=idle_seconds(visit),
         notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
         outcome=_outcome(visit),
-        stops=stops.stops(visit.site.data),
+        stops=stops.seen_by(visit.own) if visit.own else (),
         glass=_glass(visit),
         alerts=_alerts(visit),
         unaudited=visit.own.unaudited if visit.own else (),

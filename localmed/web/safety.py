@@ -6,6 +6,7 @@ Rates come from the audit log, which names no question: they outlast the history
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +27,7 @@ from localmed.site.audit import NEWEST, Audit, Entry, Head
 from localmed.site.session import DOCUMENT_CHARACTERS, Session
 from localmed.upkeep import incident
 from localmed.web import ask, pages
-from localmed.web.visits import Safety
+from localmed.web.visits import Safety, Visit
 
 router = APIRouter(prefix="/safety")
 _VERIFIED: dict[Path, Head] = {}  # up to where this process has verified the log of a data folder
@@ -36,8 +37,11 @@ _ANSWER = re.compile(r"(\d+) statements(?:, badge \w+)?(?:; answer (\w+))?(?:; d
 
 
 @router.get("")
-def overview(visit: Safety, action: str = "", day: str = "") -> Response:
-    """Stops, rates by week, reports; the newest entries of the audit log, those of an ``action`` or of a ``day``."""
+def overview(visit: Safety, action: str = "", day: str = "", done: str = "", what: str = "") -> Response:
+    """Stops, rates by week, reports; the newest entries of the audit log, those of an ``action`` or of a ``day``.
+
+    ``done`` says that ``what`` (its kind and its name) was just stopped or lifted.
+    """
     session = visit.session
     names = {
         stops.WORKFLOW: stops.WORKFLOWS,
@@ -55,6 +59,8 @@ def overview(visit: Safety, action: str = "", day: str = "") -> Response:
         visit,
         "safety.html",
         names=names,
+        done=done if _is_done(visit, names, done, what) else "",
+        changed=what.split(" ", 1),
         weeks=weekly.weeks(session),
         reports=feedback.reports(session),
         head=str(head or ""),
@@ -65,6 +71,12 @@ def overview(visit: Safety, action: str = "", day: str = "") -> Response:
         in_words=lambda entry: _in_words(entry, titles, visit.language),
         verified=min(NEWEST, head.number) if head else 0,
     )
+
+
+def _is_done(visit: Visit, names: Mapping[str, Collection[str]], done: str, what: str) -> bool:
+    kind, _, name = what.partition(" ")
+    is_stopped = name in stops.stopped(visit.session.data, kind)
+    return name in names.get(kind, ()) and done == ("stopped" if is_stopped else "lifted")
 
 
 def _chosen(entry: Entry, action: str, day: str) -> bool:
@@ -110,7 +122,7 @@ def export(visit: Safety, answer_id: Annotated[str, Form()] = "") -> Response:
 def reported_answer(visit: Safety, answer_id: str) -> Response:
     """An answer as it was shown to whoever reported it, also once something that it cites was withdrawn."""
     _, kept = history.reported(visit.session, answer_id)
-    values = ask.values_of(visit, kept) | {"holds": True, "sheet": True}
+    values = ask.values_of(visit, kept, since=False) | {"holds": True, "sheet": True}
     return pages.page(visit, "answer.html", **values, asks=True, back="/safety")
 
 
@@ -133,7 +145,7 @@ def stop(visit: Safety, what: Annotated[str, Form()] = "", reason: Annotated[str
     """Stop ``what``: its kind and its name."""
     kind, _, name = what.partition(" ")
     stops.stop(visit.session, kind, name, reason)
-    return pages.redirect("/safety", notice="stopped")
+    return pages.redirect("/safety", done="stopped", what=what)
 
 
 @router.post("/lift")
@@ -141,4 +153,4 @@ def lift(visit: Safety, what: Annotated[str, Form()] = "") -> Response:
     """Let it be used again."""
     kind, _, name = what.partition(" ")
     stops.lift(visit.session, kind, name)
-    return pages.redirect("/safety", notice="saved")
+    return pages.redirect("/safety", done="lifted", what=what)

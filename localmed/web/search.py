@@ -43,7 +43,7 @@ def search(
 
 def _search_page(visit: Visit, text: str, collection: str, answer: Answer | None) -> Response:
     names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
-    if not names:
+    if not names and not lookups.collection_names(visit.session):
         return pages.page(visit, "no_library.html")
     values: dict[str, Any] = {"asked_text": text, "collection": collection, "collections": names, "ended": []}
     if answer:

@@ -18,7 +18,7 @@ from localmed.messages import LANGUAGES
 from localmed.people import history
 from localmed.presentation import finding, reading
 from localmed.presentation.sources import source_page
-from localmed.site import lookups, page_images
+from localmed.site import lookups, page_images, stops
 from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.protection import DOCUMENT_POLICY
@@ -55,7 +55,8 @@ def cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
     """A source of a kept answer, as it was cited."""
     for evidence in kept_answer(visit, answer_id).evidence:
         if evidence.marker == marker:
-            return visit.session.standing(evidence)
+            stops.require_running(visit.session, evidence.passage.collection)
+            return visit.session.standing((evidence,))[0]
     raise UnknownName("kept.no_source", sources=())
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
@@ -16,7 +17,7 @@ from fastapi import APIRouter, File, Form, UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from localmed import __version__
-from localmed.domain import Message, message
+from localmed.domain import Document, Message, message
 from localmed.domain.errors import NotAllowed, UnknownName, UsageError
 from localmed.domain.previews import FilePreview
 from localmed.messages import LANGUAGES
@@ -79,7 +80,7 @@ def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
                 content = "".join(page.chunks()).encode(errors="replace")
                 replace(uploads.preview_of(session, upload, language), content)
         reads = file is not None and file.outcome in TAKEN
-        uploads.note_look(session, upload, _outcome(file), reads, _proposed(upload, file))
+        uploads.note_look(session, upload, _outcome(file), reads, _proposed(session, upload, file))
     return message("upload.looked", count=len(waiting))
 
 
@@ -89,13 +90,17 @@ def _outcome(file: FilePreview | None) -> Message:
     return message("upload.read", documents=len(file.documents), passages=file.passages, left=len(file.faults))
 
 
-def _proposed(waiting: Upload, file: FilePreview | None) -> dict[str, str]:
-    """Title and edition of the only document of ``file``; its first heading where its title is the file's name."""
+def _proposed(session: Session, waiting: Upload, file: FilePreview | None) -> dict[str, str]:
+    """Title and edition of the only document of ``file``, and the ids of those with nearly its text.
+
+    The title is its first heading where it is the file's name.
+    """
     if file is None or len(file.documents) != 1:
         return {}
     ((document, passages), _), name = file.documents[0], Path(waiting.name).stem
     titles = (document.title, *(heading for passage in passages for heading in passage.headings), name)
-    return {"title": next(filter(lambda title: title != name, titles), name), "edition": document.edition}
+    title, near = next(filter(lambda title: title != name, titles), name), lookups.alike(session, passages)
+    return {"title": title, "edition": document.edition, uploads.NEAR: " ".join(it.id for it in near)}
 
 
 @router.get("/{upload_id}")
@@ -105,15 +110,26 @@ def one(visit: Librarian, upload_id: str) -> Response:
 
 
 def _shown(
-    visit: Visit, waiting: Upload, typed: dict[str, str] | None = None, fault: Message | None = None
+    visit: Visit,
+    waiting: Upload,
+    typed: dict[str, str] | None = None,
+    fault: Message | None = None,
+    chosen: Sequence[str] = (),
 ) -> Response:
-    """One that waits; with what was ``typed``, and not published for ``fault``."""
+    """One that waits; with what was ``typed`` and ``chosen`` to be replaced, and not published for ``fault``.
+
+    What has its title is to be replaced unless somebody says otherwise, or it is the newer edition.
+    """
     allowed = uploads.may_publish(visit.session, waiting)
     there = uploads.preview_of(visit.session, waiting, visit.language).is_file()
     values = typed or uploads.asked(visit.session, waiting)
-    status = 400 if fault else 200
+    edition = values.get("edition", "")
+    olds = [
+        (old, same, old.id in chosen if typed else same and not uploads.is_older(edition, old.edition))
+        for old, same in uploads.older(visit.session, waiting, values.get("title", ""))
+    ]
     return pages.page(
-        visit, "uploaded.html", status, upload=waiting, allowed=allowed, there=there, values=values, fault=fault
+        visit, "uploaded.html", upload=waiting, allowed=allowed, there=there, values=values, fault=fault, olds=olds
     )
 
 
@@ -134,8 +150,9 @@ def publish(
     edition: Annotated[str, Form()] = "",
     owner: Annotated[str, Form()] = "",
     review_by: Annotated[str, Form()] = "",
+    replaces: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """Import it, under this title."""
+    """Import it, under this title; what it ``replaces`` is superseded by it."""
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
     if not uploads.may_publish(session, waiting):
         raise NotAllowed("upload.second_person")
@@ -144,11 +161,16 @@ def publish(
     values = {name: typed[name].strip() for name in known}
     # nothing typed clears what is known, and changes nothing of several documents
     given = {name: value for name, value in values.items() if value or known[name] or name == "title"}
+    offered = [old for old, _ in uploads.older(session, waiting, uploads.asked(session, waiting).get("title", ""))]
+    olds = [old for old in offered if old.id in replaces]
     try:
         uploads.require_settable(session, waiting, given)
+        if newer := next((old for old in olds if uploads.is_older(values.get("edition", ""), old.edition)), None):
+            raise UsageError("upload.newer", title=newer.title, edition=newer.edition)
     except UsageError as error:
-        return _shown(visit, waiting, values, error.full_message)
-    return begin(visit, "import", documents.address(waiting.collection), _published, [waiting], {upload_id: given})
+        return _shown(visit, waiting, values, error.full_message, replaces)
+    back, by_id = documents.address(waiting.collection), {upload_id: given}
+    return begin(visit, "import", back, _published, [waiting], by_id, {upload_id: olds})
 
 
 @router.post("/publish")
@@ -159,15 +181,21 @@ def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Respons
     if not ready:
         raise UsageError("upload.not_looked")
     values = {one.id: {name: value for name, value in uploads.asked(session, one).items() if value} for one in ready}
-    return begin(visit, "import", documents.address(collection), _published, ready, values)
+    return begin(visit, "import", documents.address(collection), _published, ready, values, {})
 
 
 def _ready(session: Session) -> list[Upload]:
     return [one for one in uploads.listing(session) if one.reads and uploads.may_publish(session, one)]
 
 
-def _published(session: Session, waiting: list[Upload], values: dict[str, dict[str, str]], hooks: Hooks) -> Message:
-    return uploads.publish(session, waiting, hooks, values)
+def _published(
+    session: Session,
+    waiting: list[Upload],
+    values: dict[str, dict[str, str]],
+    replaces: dict[str, list[Document]],
+    hooks: Hooks,
+) -> Message:
+    return uploads.publish(session, waiting, hooks, values, replaces)
 
 
 @router.post("/{upload_id}/discard")

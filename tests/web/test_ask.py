@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, Kind, SearchFilter, message
+from localmed.domain import Collection, Kind, SearchFilter, Status, message
 from localmed.domain.accounts import SessionRole
 from localmed.domain.answers import answer_json
 from localmed.domain.errors import ModelError
@@ -29,6 +29,7 @@ from localmed.people import feedback, history
 from localmed.people.feedback import Opinion
 from localmed.site import changes, importing, lookups, page_images
 from localmed.site.audit import Audit
+from localmed.site.governing import Change
 from localmed.site.session import Caller, Session, local_caller
 from localmed.site.site import Site
 from localmed.text.identifiers import MASK
@@ -403,6 +404,41 @@ def test_with_no_days_answers_go_with_the_login(web_data: Settings, copied_clien
         assert reader.get(path).status_code == 200
         reader.form("/logout")
         assert clients("reader").get(path).status_code == 404
+
+
+def test_what_was_superseded_since_carries_the_mark_wherever_it_is_shown(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    path = reader.form("/ask", question=PDF_QUESTION).url.path
+    asks = re.search(r'data-holds="([^"]+)"', reader.get(path).text)
+    assert asks
+    assert reader.get(asks[1]).status_code == 204
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    document = next(one for one in lookups.documents(session) if "ancomycin" in one.title)
+    changes.mark(session, document, Status.SUPERSEDED)
+    changes.govern(session, [Change((document,), {"review_by": "2020-01-01"})])
+    assert reader.get(asks[1]).status_code == 410, "an open page comes anew"
+    page = reader.get(path).text
+    cards = re.findall(r'data-cited="([^"]+)"', page)
+    card = next(one for one in cards if document.title in one)
+    marks = [said("answer.superseded"), said("answer.overdue", date="2020-01-01")]
+    copied = page.partition('<textarea id="copied"')[2].partition("</textarea>")[0]
+    for text in (card, copied, reader.get(f"{path}/sheet").text):
+        assert all(mark in text for mark in marks)
+    told = said("answer.superseded_since", title=document.title)
+    assert f'<p class="notice warning"><strong>{told}</strong></p>' in page
+    assert told in copied
+
+
+def test_that_a_document_on_this_was_withdrawn_is_a_notice(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    document = next(one for one in lookups.documents(session) if "ancomycin" in one.title)
+    changes.withdraw(session, document, True, "by the manufacturer")
+    page = reader.form("/ask", question=PDF_QUESTION).text
+    today = datetime.now(UTC).date().isoformat()
+    told = said("workflow.withdrawn_lately", title=document.title, date=today)
+    assert f'<p class="notice warning"><strong>{told}</strong></p>' in page
+    assert f"<li>{told}" not in page
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from localmed.domain import Status
 from localmed.people import accounts
 from localmed.process.hooks import Hooks
 from localmed.site import changes, lookups
@@ -58,6 +59,31 @@ def test_from_the_first_start_to_the_first_answer(
     page.wait_for_selector(f"text={phrase('job.imported')}", timeout=30_000)
     ask(window)
     assert SENTENCE in page.inner_text("[data-answer] mark")
+    window.was_quiet()
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_what_a_document_is_stays_in_sight_beside_its_mark(
+    copied_clients: Clients, browser: OpenWindow, width: int
+) -> None:
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    document = next(one for one in lookups.documents(session) if "ancomycin" in one.title)
+    changes.mark(session, document, Status.SUPERSEDED)
+    passage = next(it for it in lookups.document_details(session, document.id).passages if SENTENCE in it.text)
+    start = passage.text.index(SENTENCE)
+    window = browser(copied_clients, viewport={"width": width, "height": 450})
+    window.sign_in("reader", f"/passages/{passage.id}?start={start}&end={start + len(SENTENCE)}")
+    page = window.page
+    while not page.evaluate("document.querySelector('.sheet img').naturalWidth"):
+        page.wait_for_timeout(50)
+    page.wait_for_timeout(300)
+    assert page.evaluate("scrollY") > 50, "it is scrolled to the mark"
+    head = page.locator(".source .top")
+    box = head.bounding_box()
+    assert box
+    assert (box["y"], box["height"] < 450 / 3) == (0, True)
+    for text in (document.title, said("answer.superseded")):
+        assert text in head.inner_text()
     window.was_quiet()
 
 

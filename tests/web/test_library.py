@@ -17,7 +17,9 @@ from localmed.ingest.manifest import Manifest
 from localmed.library.governed import heading_field
 from localmed.process.hooks import Hooks
 from localmed.site import changes, importing, jobs, lookups
+from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
+from localmed.upkeep import doctor
 from tests.fakes import write
 from tests.web.conftest import Client, Clients
 from tests.words import phrase, said
@@ -121,6 +123,39 @@ def test_a_document_is_superseded_made_current_governed_and_removed(copied_clien
     assert librarian.get(base).status_code == 404
 
 
+def test_what_is_withdrawn_is_not_overdue_for_review(copied_clients: Clients) -> None:
+    session = session_of(copied_clients)
+    sepsis = lookups.document(session, document_id(copied_clients, "Sepsis"))
+    changes.govern(session, [Change((sepsis,), {"review_by": "2020-01-01"})])
+    assert _overdue(copied_clients) == 1
+    changes.withdraw(session, sepsis, True, "recalled")
+    assert _overdue(copied_clients) == 0
+    librarian = copied_clients("librarian")
+    assert sepsis.title not in librarian.get("/library/review").text
+    assert phrase("answer.overdue") not in librarian.get(f"/library/documents/{sepsis.id}").text
+
+
+def _overdue(clients: Clients) -> object:
+    """What Health says is overdue for review."""
+    (check,) = doctor.governance(doctor.Site.of(clients.site))
+    return dict(check.messages[0].parameters)["overdue"]
+
+
+def test_what_is_superseded_by_nothing_named_says_what_holds(copied_clients: Clients) -> None:
+    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    title = lookups.document(session_of(copied_clients), sepsis).title
+    page = librarian.form(f"/library/documents/{sepsis}/supersede", successor="").text
+    assert said("documents.marked", title=title, status=Message("documents.status_superseded")) in page
+    assert said("job.changed") not in page
+    assert said("web.documents.superseded_holds") in page
+    assert said("web.documents.superseded_unnamed") in page
+    page = librarian.form(f"/library/documents/{sepsis}/supersede", successor=document_id(copied_clients, "Para")).text
+    assert said("web.documents.superseded_holds") in page
+    assert said("web.documents.superseded_unnamed") not in page
+    page = librarian.form(f"/library/documents/{sepsis}/current").text
+    assert said("documents.marked", title=title, status=Message("documents.status_current")) in page
+
+
 def sheet_of(client: Client) -> dict[str, str]:
     """The fields of the table as a browser would send them back."""
     page = client.get("/library/governance/ward").text
@@ -222,7 +257,8 @@ def test_a_change_is_a_job_that_is_begun_once(copied_clients: Clients, monkeypat
     assert first.url == second.url
     go_on.set()
     ended = librarian.ended(first)
-    assert phrase("job.changed") in ended.text
+    outcome = Message("documents.status_superseded")
+    assert said("documents.marked", title="Sepsis: the first hour", status=outcome) in ended.text
     assert ended.url.path == path.removesuffix("/supersede")
     assert len(marked) == 1
     assert librarian.form(path.replace("supersede", "current")).url != first.url, "what has ended can be done again"

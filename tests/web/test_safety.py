@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
+from localmed.domain import Collection
 from localmed.domain.accounts import RIGHTS, Right, SessionRole
+from localmed.ingest.manifest import Manifest
 from localmed.library.journal import ERASED
+from localmed.messages import LANGUAGES
 from localmed.people import accounts
 from localmed.people.sign_on import SIGN_ON
-from localmed.site import stops
+from localmed.site import changes, importing, lookups, stops
+from localmed.site.governing import Change
 from localmed.web import application, pages
+from tests.fakes import write
 from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
 from tests.words import phrase, said
@@ -174,10 +179,80 @@ def test_the_audit_log_is_read_in_both_languages(copied_clients: Clients) -> Non
 
 def test_where_nothing_is_near_a_stopped_collection_is_named_by_its_title(copied_clients: Clients) -> None:
     reader, asked = copied_clients("reader"), "zzyzx qwxv"
-    told = said("web.answer.stopped", name="Ward documents")
+    told = said("workflow.not_searched", name="Ward documents")
     assert told not in reader.form("/ask", question=asked).text
     stop(copied_clients("safety"), "collection ward")
     assert told in reader.form("/ask", question=asked).text
+
+
+def test_a_stopped_collection_is_shown_to_no_reader(copied_clients: Clients) -> None:
+    reader, librarian, safety = (copied_clients(name) for name in ("reader", "librarian", "safety"))
+    session = session_of(copied_clients)
+    document = next(one for one in lookups.documents(session) if one.title.startswith("Sepsis"))
+    changes.govern(session, [Change((document,), {"tags": "favourite"})])
+    passage = lookups.first_passage(session, document.id).id
+    path = reader.form("/ask", question="When are antibiotics given in sepsis?").url.path
+    paths = (f"/documents/{document.id}", f"/passages/{passage}", f"{path}/sources/1", f"/passages/{passage}/image")
+    assert f"/documents/{document.id}" in reader.get("/").text
+    stop(safety, "collection ward")
+    for address in paths:
+        reply = reader.get(address)
+        assert reply.status_code == 403, address
+        assert "doses under review" in reply.text
+    assert f"/documents/{document.id}" not in reader.get("/").text
+    assert said("web.no_library.title") not in reader.get("/").text + reader.get("/search").text
+    told = said("answer.collection_stopped", name="Ward documents", reason="doses under review")
+    for address in (path, "/history"):
+        page = reader.get(address)
+        assert page.status_code == 200
+        assert page.text.count(told) == 1
+        assert said("web.answer.withdrawn") not in page.text
+    for officer in (librarian, safety):
+        page = officer.get(paths[1])
+        assert f'<strong class="tag">{said("web.stop.collection", name="Ward documents")}</strong>' in page.text
+    assert said("web.stop.collection", name="Ward documents") + "</span>" in librarian.get("/library/documents").text
+    safety.form("/safety/lift", what="collection ward")
+    assert reader.get(paths[0]).status_code == 200
+
+
+def test_what_a_stopped_collection_may_hold_is_not_called_absent(copied_clients: Clients, tmp_path: Path) -> None:
+    session, reader = session_of(copied_clients), copied_clients("reader")
+    folder = write(tmp_path / "other", {f"f{n}.md": f"# Falls {n}\n\nAsk about the dose of {n}.\n" for n in range(4)})
+    importing.import_paths(session, [folder], Manifest(Collection("other", "Other documents")))
+    stop(copied_clients("safety"), "collection ward")
+    page = reader.form("/ask", question="paracetamol dose").text
+    assert phrase("finding.absent") not in page
+    assert said("workflow.not_searched", name="Ward documents") in page
+    copied_clients("safety").form("/safety/lift", what="collection ward")
+    stop(copied_clients("safety"), "collection other")
+    changes.set_access(session, "other", ["icu"])
+    page = reader.form("/ask", question="azithromycin dose").text
+    assert said("finding.absent", name="azithromycin") in page
+    assert "Other documents" not in page, "what one may not read is not even stopped"
+    assert "doses under review" not in page
+
+
+def test_a_stop_is_asked_about_first_and_told_by_its_name(copied_clients: Clients) -> None:
+    safety = copied_clients("safety")
+    assert (
+        f'action="/safety/stop" class="card" data-confirm="{said("web.safety.stop_sure")}"'
+        in safety.get("/safety").text
+    )
+    page = safety.form("/safety/stop", what="collection ward", reason="doses under review").text
+    assert said("web.safety.done_stopped", name="Ward documents") in page
+    assert f'data-confirm="{said("web.safety.lift_sure", name="Ward documents")}"' in page
+    page = safety.form("/safety/lift", what="collection ward").text
+    assert said("web.safety.done_lifted", name="Ward documents") in page
+    lying = safety.get("/safety", params={"done": "stopped", "what": "collection ward"}).text
+    assert phrase("web.safety.done_stopped") not in lying
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_thing_to_stop_has_a_name_of_its_own(client: Clients, language: str) -> None:
+    safety = client("safety")
+    safety.http.cookies.set("localmed_language", language)
+    names = re.findall(r'<option value="(?:workflow|model) [^"]+">([^<]+)<', safety.get("/safety").text)
+    assert len(names) == len(set(names)) == len(stops.WORKFLOWS) + len(stops.MODELS)
 
 
 def test_the_machine_page_says_what_never_ran_and_what_was_changed(copied_clients: Clients) -> None:

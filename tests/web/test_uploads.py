@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 import time
 import zipfile
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from localmed.domain import message
+from localmed.domain import Status, message
 from localmed.domain.errors import Cancelled, UnknownName, UsageError
 from localmed.process.hooks import Cancel, Hooks
 from localmed.site import importing, jobs, lookups, uploads
@@ -21,7 +22,7 @@ from localmed.site.session import Session
 from localmed.site.uploads import Upload, safe_name
 from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
-from tests.words import phrase
+from tests.words import phrase, said
 
 HAND = b"# Hand rub\n\nRub your hands with alcohol gel for 20 seconds before each patient.\n<script>alert(1)</script>\n"
 
@@ -278,3 +279,74 @@ def test_what_was_read_takes_no_files_place_and_is_shown_in_each_language(copied
     for language, words in (("en", "Preview of an import"), ("zh", "导入预览")):
         librarian.http.cookies.set("localmed_language", language)
         assert words in librarian.get(f"/library/upload/{upload.id}/preview").text
+
+
+def published(clients: Clients, content: bytes, name: str, **fields: str) -> Response:
+    """Send a file and publish it; what came of it."""
+    librarian = clients("librarian")
+    send(librarian, content, name)
+    (upload,) = waiting(clients)
+    return librarian.form(f"/library/upload/{upload.id}/publish", **fields)
+
+
+def box(page: str, document: str) -> str:
+    """The box that lets a document be replaced; "" where none is offered."""
+    match = re.search(rf'<input type="checkbox" name="replaces" value="{document}"[^>]*>', page)
+    return match[0] if match else ""
+
+
+def test_a_new_edition_of_a_title_replaces_the_old_one(copied_clients: Clients) -> None:
+    session, librarian = session_of(copied_clients), copied_clients("librarian")
+    published(copied_clients, HAND, "hand.md", title="Hand rub (2023)", edition="2023-05")
+    old = next(one for one in lookups.documents(session) if one.title == "Hand rub (2023)")
+    send(librarian, b"# Hand rub\n\nWash for 40 seconds with soap when hands are dirty.\n", "hand-2.md")
+    (upload,) = waiting(copied_clients)
+    path = f"/library/upload/{upload.id}"
+    page = librarian.get(path).text
+    assert said("web.upload.same_title", title=old.title, edition=old.edition) in page
+    assert "checked" in box(page, old.id)
+    refused = librarian.form(f"{path}/publish", title="Hand rub", edition="2022", replaces=old.id)
+    assert refused.status_code == 400
+    assert said("upload.newer", title=old.title, edition=old.edition) in refused.text
+    assert "checked" in box(refused.text, old.id)
+    done = librarian.form(f"{path}/publish", title="Hand rub", edition="2026-11", replaces=old.id).text
+    new = next(one for one in lookups.documents(session) if one.title == "Hand rub")
+    assert (lookups.document(session, old.id).status, new.status) == (Status.SUPERSEDED, Status.CURRENT)
+    assert lookups.document(session, old.id).replaced_by == new.id
+    parts = {"old": uploads.dated(old), "new": uploads.dated(new)}
+    assert said("upload.replaced", published=message("upload.published", documents=1, refused=0), **parts) in done
+
+
+def test_what_is_left_current_beside_a_new_edition_is_named(copied_clients: Clients) -> None:
+    session = session_of(copied_clients)
+    published(copied_clients, HAND, "hand.md", title="Hand rub", edition="2023-05")
+    old = next(one for one in lookups.documents(session) if one.title == "Hand rub")
+    text = (
+        HAND.replace(b"20 seconds", b"30 seconds")
+        + b"Let your hands dry in the air, and put gloves on after that.\n" * 3
+    )
+    done = published(copied_clients, text, "hand-2.md", title="Hand rub", edition="2026-11").text
+    assert phrase("upload.also_current") in done
+    assert uploads.dated(old) in done
+    assert lookups.document(session, old.id).status is Status.CURRENT
+
+
+def test_what_holds_nearly_the_text_is_offered_but_not_chosen(copied_clients: Clients) -> None:
+    session, librarian = session_of(copied_clients), copied_clients("librarian")
+    lines = b"".join(b"Step %d: rub palm against palm for %d seconds.\n" % (n, 10 + n) for n in range(12))
+    published(copied_clients, b"# Hand rub\n\n" + lines, "hand.md", title="Hand rub")
+    old = next(one for one in lookups.documents(session) if one.title == "Hand rub")
+    send(librarian, b"# Hygiene\n\n" + lines.replace(b"21 seconds", b"25 seconds"), "hygiene.md")
+    (upload,) = waiting(copied_clients)
+    page = librarian.get(f"/library/upload/{upload.id}").text
+    assert said("web.upload.near_text", title="Hand rub", edition=old.edition or "–") in page
+    assert box(page, old.id)
+    assert "checked" not in box(page, old.id).replace("checkbox", "")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "older"),
+    [("2023", "2024-05", True), ("2024", "2024-05", False), ("", "2024", False), ("2025-01", "2024-12-31", False)],
+)
+def test_an_edition_is_older_only_where_both_are_known(one: str, other: str, older: bool) -> None:
+    assert uploads.is_older(one, other) is older

@@ -2,7 +2,7 @@
 //   <html data-idle="900">        after so many seconds without a key or a click in any tab the login ends and the screen is cleared
 //   <html data-user="wu">         whose page it is: cleared too when another tab signs out, or somebody else in
 //   <html data-form-page="/...">  where the form is that led to this page: what Back and loading again show
-//   <form data-confirm="...">     asks before it is sent
+//   <form data-confirm="...">     asks before it is sent, and names what is chosen in it
 // Text from the server enters a page through one Trusted Types policy, and only what this server rendered.
 "use strict";
 (() => {
@@ -42,7 +42,10 @@
 
   localmed.wirings.push((root) => {
     for (const form of root.querySelectorAll("form[data-confirm]"))
-      form.addEventListener("submit", (event) => { if (!window.confirm(form.dataset.confirm)) event.preventDefault(); });
+      form.addEventListener("submit", (event) => {
+        const chosen = form.querySelector("select")?.selectedOptions[0]?.text;
+        if (!window.confirm([form.dataset.confirm, chosen].filter(Boolean).join("\n"))) event.preventDefault();
+      });
   });
 
   // Another language or look: the page comes anew, and what was typed stays in its fields. It is kept nowhere else.
@@ -211,10 +214,10 @@
     }
   });
 
-  // An open answer disappears when something that it cites is withdrawn.
+  // An open answer disappears when something that it cites is withdrawn, and comes anew when something is superseded.
   setInterval(async () => {
     for (const article of document.querySelectorAll("[data-holds]")) {
-      const address = article.dataset.holds + (used ? "" : "?watch=1");
+      const address = article.dataset.holds + (used ? "" : "&watch=1");
       used = false;
       const reply = await fetch(address, { headers: { accept: "application/json" } }).catch(() => null);
       if (reply && (reply.status === 410 || reply.status === 401 || reply.status === 404)) window.location.replace(article.dataset.path);
