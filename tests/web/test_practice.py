@@ -35,7 +35,8 @@ def read_record(client: Client, record: str = RECORD, **files: bytes) -> str:
 def entries(page: str) -> dict[str, list[str]]:
     """The fields that the page of a record sends back as it is."""
     kinds = re.findall(r'<option value="(\w+)" selected>', page)
-    hidden = {name: re.findall(rf'name="{name}" value="([^"]*)"', page) for name in ("entry", "before", "words")}
+    hidden = {name: re.findall(rf'name="{name}" value="([^"]*)"', page) for name in ("before", "words")}
+    hidden["entry"] = re.findall(r'<textarea name="entry"[^>]*>([^<]*)<', page)
     return {"kind": kinds, **hidden}
 
 
