@@ -184,9 +184,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     by_words = bool(found.sections) and not found.dense
     follows = next((one_line(one.means) for one in found.readings if not one.written), "")
     readings = tuple(
-        ReadingView(one.written, f"{one_line(one.written)} = {one_line(one.means)}", one.left_out)
-        for one in found.readings
-        if one.written
+        ReadingView(one.written, words(_reading(one), language), one.left_out) for one in found.readings if one.written
     )
     return FindingView(
         readings,
@@ -209,6 +207,10 @@ def view(answer: Answer, language: str) -> FindingView | None:
 
 def _absent(found: Receipts, language: str) -> tuple[str, ...]:
     return tuple(words(message("finding.absent", name=one_line(one)), language) for one in found.absent)
+
+
+def _reading(one: Reading) -> Message:
+    return message("finding.reading", written=one_line(one.written), means=one_line(one.means))
 
 
 def _closeness(closeness: Closeness, searched: str) -> Message | None:

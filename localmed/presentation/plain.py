@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 from localmed.domain import message
 from localmed.messages import COLON, joined
-from localmed.presentation.finding import FindingView, SectionView
+from localmed.presentation.finding import FindingView, SectionView, blocks
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.views import AnswerView, StatementView
 
 FOLDED = "[...]"  # more of a section, left out
+CELLS = " | "  # between the cells of a row
 
 
 def stated(view: AnswerView, question: str, day: str) -> tuple[str, ...]:
@@ -23,11 +25,16 @@ def stated(view: AnswerView, question: str, day: str) -> tuple[str, ...]:
 def copied(view: AnswerView, question: str, day: str) -> str:
     """``view`` to paste elsewhere, where nothing else tells what was asked, when, and whether anybody checked it."""
     asked, *badge = stated(view, question, day)
-    return "\n".join((asked, *(badge if view.badge else ()), *view.notices, *view.notes, "", plain(view)))
+    return "\n".join(
+        (asked, *(badge if view.badge else ()), *view.notices, *view.notes, "", plain(view, counted=not view.sources))
+    )
 
 
-def plain(view: AnswerView) -> str:
-    """``view`` as text to paste elsewhere: sentences and conflicts with their markers, sources, then the sections."""
+def plain(view: AnswerView, counted: bool = False) -> str:
+    """``view`` as text to paste elsewhere: sentences and conflicts with their markers, sources, then the sections.
+
+    Sections have the markers by which sources are opened, or are ``counted`` where nothing refers to a marker.
+    """
     lines = [*filter(None, (view.headline, view.searched)), *map(_statement, view.statements)]
     for conflict in view.conflicts:
         sides = ((conflict.our_title, conflict.ours), (conflict.their_title, conflict.theirs))
@@ -40,7 +47,7 @@ def plain(view: AnswerView) -> str:
     lines += [
         f"[{source.marker}] {' · '.join((source.title, *source.details, *source.warnings))}" for source in view.sources
     ]
-    lines += _sections(view.finding, view.language) if view.finding else ()
+    lines += _sections(view.finding, view.language, counted) if view.finding else ()
     return "\n".join((*lines, "", view.purpose)).strip()
 
 
@@ -49,7 +56,7 @@ def _statement(statement: StatementView) -> str:
     return statement.withheld or " ".join(filter(None, (statement.text, marks, statement.warning)))
 
 
-def _sections(finding: FindingView, language: str) -> Iterator[str]:
+def _sections(finding: FindingView, language: str, counted: bool) -> Iterator[str]:
     if finding.flagged or finding.follows or finding.read_as or finding.absent:
         yield ""
     if finding.flagged:
@@ -60,28 +67,25 @@ def _sections(finding: FindingView, language: str) -> Iterator[str]:
     if finding.closeness:
         yield finding.closeness
     lists = [(words(message("finding.below"), language), finding.sections), (finding.others_title, finding.others)]
+    number = count(1)
     for title, sections in reversed(lists) if finding.far else lists:
         if sections:
             yield from ("", title)
         for section in sections:
-            yield from _section(section, finding.far)
+            yield from _section(section, finding.far, str(next(number)) if counted else section.marker)
 
 
-def _section(section: SectionView, far: bool) -> Iterator[str]:
+def _section(section: SectionView, far: bool, marker: str) -> Iterator[str]:
     """Its document and place, then its text where it stands open, else a marked sentence; of a far one neither."""
-    yield f"[{section.marker}] {' · '.join((section.title, *section.details, *section.warnings))}"
+    yield f"[{marker}] {' · '.join((section.title, *section.details, *section.warnings))}"
     yield from filter(None, (section.place,))
     if not section.whole:
         yield from () if far else (section.sentence.text,)
         return
     if section.before:
         yield FOLDED
-    line = ""
-    for piece in section.shown:
-        if piece.breaks and line:
-            yield line
-            line = ""
-        line = f"{line} {piece.text}".strip()
-    yield line
+    for block in blocks(section.shown):
+        rows = [block.columns, *([text for text, _ in row.cells] for row in block.rows)]
+        yield from filter(None, (" ".join(piece.text for piece in block.pieces), *map(CELLS.join, rows)))
     if section.after or section.cut:
         yield FOLDED

@@ -479,7 +479,7 @@ def backups(site: Site) -> Iterator[Check]:
     if not (data / FILE).exists():
         return
     last = [datetime.fromisoformat(time) for (time,) in selected(data, query)]
-    made = f"{last[0].astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}" if last else "-"
+    made = f"{last[0].astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}" if last else message("doctor.never")
     if not site.settings.backup.folder:
         yield warning("backup", "doctor.backup_none_set", time=made)
     elif not last or site.now - last[0] > timedelta(days=BACKUP_DAYS):
@@ -540,7 +540,7 @@ def governance(site: Site) -> Iterator[Check]:
             overdue, waiting = len([*filter(holding.overdue, catalogue.overdue(day))]), len(catalogue.pending(day))
     except NoLibrary:
         return
-    level = warning if overdue else ok
+    level = warning if overdue else notice if owned < documents else ok
     yield level("governance", "doctor.governance", overdue=overdue, waiting=waiting, unowned=documents - owned)
 
 

@@ -19,15 +19,16 @@ PATH = "/admin/accounts"
 
 
 @router.get(PATH)
-def listing(visit: Accounts) -> Response:
-    """All accounts, and the form for another."""
-    return _listed(visit, Account("", SessionRole.READER))
+def listing(visit: Accounts, made: str = "") -> Response:
+    """All accounts, and the form for another; ``made`` was made just now."""
+    return _listed(visit, Account("", SessionRole.READER), made=made)
 
 
-def _listed(visit: Accounts, typed: Account, fault: Message | None = None) -> Response:
+def _listed(visit: Accounts, typed: Account, fault: Message | None = None, made: str = "") -> Response:
     """All accounts, and the form for another, as it was ``typed`` and not made for ``fault``."""
     known, roles = accounts.accounts(visit.site.data), tuple(SessionRole)
-    return pages.page(visit, "accounts.html", accounts=known, roles=roles, typed=typed, fault=fault)
+    told = made if made in {account.user for account in known} else ""
+    return pages.page(visit, "accounts.html", accounts=known, roles=roles, typed=typed, fault=fault, made=told)
 
 
 @router.post(PATH)
@@ -44,7 +45,7 @@ def create(
         accounts.create(visit.session, typed, password, temporary=True)
     except UsageError as error:
         return _listed(visit, typed, error.full_message)
-    return pages.redirect(PATH, notice="saved")
+    return pages.redirect(PATH, made=user)
 
 
 @router.post(PATH + "/{user}")

@@ -26,8 +26,8 @@ CLEAR = {"clear-site-data": '"cache"'}  # of whoever leaves, from this browser
 @router.get("/login")
 def form(visit: Anybody, next: str = "/", idle: bool = False) -> Response:
     """The form to sign in; a page that was left alone too long (``idle``) ends the login."""
-    if visit.login and idle:
-        return sign_out(visit, "signed_out")
+    if idle:
+        return sign_out(visit, "idle")
     if visit.login:
         return pages.redirect(pages.local(next))
     if accounts.no_account(visit.site.data):

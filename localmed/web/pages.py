@@ -98,6 +98,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         nonce=request.scope["state"]["nonce"],
         asset=asset,
         idle_seconds=idle_seconds(visit),
+        idle_minutes=visit.site.settings.web.idle_minutes,
         notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
         outcome=_outcome(visit),
         stops=stops.seen_by(visit.own) if visit.own else (),

@@ -47,5 +47,5 @@ def test_a_library_that_cannot_be_imported(copied: Localmed, tmp_path: Path) -> 
     variables = environment() | {"PYTHONPATH": str(tmp_path / "broken")}
     done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False, timeout=60)
     assert done.returncode == 5, done
-    assert done.stdout.startswith("problem  libraries: some_missing_library cannot be imported")
+    assert done.stdout.startswith("problem  software packages: some_missing_library cannot be imported")
     assert not done.stderr

@@ -96,7 +96,7 @@ def test_where_nothing_is_found_the_page_says_what_was_searched_and_how_the_ques
     for page in (reader.form(path, question="扑热息痛").text for path in ("/ask", "/search")):
         assert "Nothing in the library is close to this." in page
         assert "Searched: ward" in page
-        assert "Read as: 扑热息痛 = 对乙酰氨基酚" in page
+        assert "Also searched for: 对乙酰氨基酚 (for 扑热息痛)" in page
 
 
 class Silent(HashedWords):
@@ -106,7 +106,7 @@ class Silent(HashedWords):
         raise ModelError("host.ended")
 
 
-PANADOL, DKA = "panadol = paracetamol", "DKA = diabetic ketoacidosis"
+PANADOL, DKA = "paracetamol (for panadol)", "diabetic ketoacidosis (for DKA)"
 
 
 def test_where_nothing_is_near_titles_stand_folded_and_the_librarian_hears_of_it(

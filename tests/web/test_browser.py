@@ -200,6 +200,10 @@ def test_the_focus_is_never_lost(client: Clients, browser: OpenWindow, monkeypat
     keys.press("Enter")
     page.wait_for_selector(".whole .places")
     assert at(".whole [name=words]")
+    page.click(".whole .places a")
+    page.wait_for_url("**/passages/*")
+    page.wait_for_selector(".whole .places")
+    assert page.input_value(".whole [name=words]") == "dose", "what was found stays when one goes there"
     keys.press("Escape")
     page.wait_for_url(answer)
 
@@ -226,7 +230,7 @@ def test_a_reading_is_left_out_and_brought_back_by_keyboard(client: Clients, bro
     page.fill("#question", "泰诺林和房颤")
     tab_in(window, "form[data-ask] button")
     page.keyboard.press("Enter")
-    control = f'button[aria-label="{said("finding.leave_out", "zh", reading="房颤 = 心房颤动")}"]'
+    control = f'button[aria-label="{said("finding.leave_out", "zh", reading="心房颤动（房颤）")}"]'
     back = "form.row[action='/ask'] button:not([name])"
     for pressed, then in ((control, back), (back, control)):
         page.wait_for_selector(pressed)

@@ -108,17 +108,31 @@ def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clie
     assert PDF_QUESTION in asked
     copied = window.page.evaluate(
         """async () => {
-            const card = document.querySelector(".card"), table = document.createElement("table"), kept = [];
-            for (const cells of [["Clearance", "Dose"], ["15 to 29", "20 mg"]])
-                { const row = table.insertRow(); for (const cell of cells) row.insertCell().append(cell); }
-            card.querySelector(".section").replaceChildren(table);
+            const card = document.querySelector(".card"), folded = document.createElement("details");
+            const kept = [], columns = ["Clearance", "Dose"];
+            const tables = [["15 to 29", "20 mg"], ["30 to 49", "40 mg"]].map((cells) => {
+                const table = document.createElement("table");
+                for (const [place, texts] of [[table.createTHead(), columns], [table.createTBody(), cells]])
+                    { const row = place.insertRow(); for (const text of texts) row.insertCell().append(text); }
+                return table;
+            });
+            const cut = Object.assign(document.createElement("p"), { textContent: "Ours." });
+            cut.dataset.cut = "";
+            folded.append(Object.assign(document.createElement("summary"), { textContent: "Earlier" }), tables[0]);
+            card.querySelector(".section").replaceChildren(folded, tables[1], cut);
             navigator.clipboard.writeText = async (text) => { kept.push(text); };
-            card.querySelector("[data-copy-section]").click();
+            const [first, second] = [...document.querySelectorAll("[data-copy-section]")], before = first.textContent;
+            first.click();
             await new Promise((done) => setTimeout(done));
+            if (first.textContent !== first.dataset.done) throw "it does not say so";
+            second.click();
+            await new Promise((done) => setTimeout(done));
+            if (first.textContent !== before) throw "two buttons say so";
             return kept[0];
         }"""
     )
-    assert copied.split("\n\n")[0] == "Clearance | Dose\n15 to 29 | 20 mg", "cells stay apart"
+    rows = "Clearance | Dose\n15 to 29 | 20 mg\n30 to 49 | 40 mg\n[...]"
+    assert copied.split("\n\n")[0] == rows, "cells stay apart, the header stands once, no word of ours"
 
 
 def source_of(reader: Client) -> str:
@@ -215,7 +229,7 @@ def test_words_are_found_in_the_document_beside_the_page(client: Clients) -> Non
     base = source_of(reader)
     page = reader.form(f"{base}/find", words="LOADING dose").text
     assert "<mark>loading</mark> dose of vancomycin" in page
-    found = re.search(r'<ul class="places">.*?href="(/passages/[^"]+)"', page, re.DOTALL)
+    found = re.search(r'<ul class="places".*?href="(/passages/[^"]+)"', page, re.DOTALL)
     assert found
     assert reader.get(found[1].replace("&amp;", "&")).status_code == 200
     assert "Passages with nowhere: 0" in reader.form(f"{base}/find", words="nowhere").text

@@ -85,7 +85,12 @@
   });
 
   // A page is long: it is scrolled to where its mark begins, which is where the picture has the colours of the marker.
+  const DPI = 110; // of the picture, as the next line: see ingest/render.py
   const MARKER = [[214, 158, 0], [255, 235, 110]]; // border and fill, see ingest/render.py
+  const pinnedOver = (part) => { // the height of what stays in sight above a page: its title in a pane, its buttons and the way back on a page by itself
+    const [header, tools] = ["header", ".tools"].map((name) => part.closest(".source").querySelector(name));
+    return header.offsetHeight || tools.offsetHeight + 40;
+  };
   const showMark = (sheet) => {
     const picture = sheet.querySelector("img"), canvas = document.createElement("canvas"), pane = sheet.closest("[data-pane]");
     const [width, height] = [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
@@ -94,22 +99,32 @@
     context.drawImage(picture, 0, 0);
     const pixels = context.getImageData(0, 0, width, height).data;
     const is = ([red, green, blue], at) => pixels[at] === red && pixels[at + 1] === green && pixels[at + 2] === blue;
+    // Begin where it can be read: no narrower than its text, a page across at the size that it has on paper.
+    const dark = (column) => { for (let row = 0; row < height; row += 2) if (pixels[4 * (row * width + column) + 1] < 128) return true; return false; };
+    let first = 0, last = width - 1;
+    while (first < last && !dark(first)) first += 1;
+    while (first < last && !dark(last)) last -= 1;
+    const least = last - first < width / 3 ? 0 : Math.max((sheet.clientWidth * width) / (last - first + width / 25), width > height ? (width * 96) / DPI : 0);
+    sheet.style.setProperty("--least", `${Math.min(least, 2 * width)}px`);
+    sheet.scrollLeft = (first * picture.clientWidth) / width - 8;
     let at = 0;
     while (at < pixels.length && !MARKER.some((colour) => is(colour, at))) at += 4;
     if (at >= pixels.length) return;
+    const pinned = pinnedOver(sheet);
     const scale = picture.clientWidth / width, top = Math.floor(at / 4 / width) * scale, left = ((at / 4) % width) * scale;
-    sheet.scrollLeft = left - sheet.clientWidth / 4;
+    if (left > sheet.scrollLeft + sheet.clientWidth / 2) sheet.scrollLeft = left - sheet.clientWidth / 4;
     if (pane?.matches(".first") && pane.scrollHeight <= pane.clientHeight) return; // nobody asked for the page to move
     const scroller = pane && pane.scrollHeight > pane.clientHeight ? pane : document.scrollingElement;
     const from = scroller === pane ? pane.getBoundingClientRect().top : 0;
-    scroller.scrollTop += picture.getBoundingClientRect().top + top - from - scroller.clientHeight / 3;
+    scroller.scrollTop += picture.getBoundingClientRect().top + top - from - pinned - (scroller.clientHeight - pinned) / 4;
   };
   localmed.wirings.push((root) => {
     for (const text of root.querySelectorAll("[data-text]")) {
       const mark = text.querySelector("mark"), pane = text.closest("[data-pane]");
       if (!mark || !mark.offsetParent) continue;
       const scroller = pane && pane.scrollHeight > pane.clientHeight ? pane : pane ? null : document.scrollingElement;
-      if (scroller) scroller.scrollTop += mark.getBoundingClientRect().top - (pane ? pane.getBoundingClientRect().top : 0) - scroller.clientHeight / 3;
+      const pinned = pinnedOver(text);
+      if (scroller) scroller.scrollTop += mark.getBoundingClientRect().top - (pane ? pane.getBoundingClientRect().top : 0) - pinned - (scroller.clientHeight - pinned) / 4;
     }
     for (const sheet of root.querySelectorAll("[data-mark]")) {
       const picture = sheet.querySelector("img");
@@ -143,10 +158,16 @@
     }
     if (!reply.ok) return sent ? link.submit() : window.location.assign(link.href);
     if (whole && !sent) history.replaceState(null, "", link.href);
+    const kept = beside || sent ? [] : [...pane.querySelectorAll("[data-found]")], sought = kept.length && pane.querySelector("[name=words]").value;
     pane.hidden = false;
     pane.classList.remove("first");
     pane.scrollTop = 0; // before: a picture that the browser has already is scrolled to its mark as it is put
     localmed.put(pane, text);
+    if (kept.length) { // what was looked for stays, with where it is
+      pane.querySelector(".tools").append(...kept);
+      for (const hit of pane.querySelectorAll(".places a")) hit.toggleAttribute("aria-current", hit.href === link.href);
+      pane.querySelector("[name=words]").value = sought;
+    }
     const again = link.dataset.key && pane.querySelector(`[data-key="${link.dataset.key}"]`); // the same button once more
     (again || pane.querySelector(sent ? "[name=words]" : "[data-focus]"))?.focus({ preventScroll: true });
   };
@@ -180,6 +201,25 @@
   });
   // What is copied of a section, by its button or by hand, carries where it stands and what was asked.
   const cited = (card, text) => [text.trim(), card.dataset.cited, card.closest("[data-state]")?.dataset.state].filter(Boolean).join("\n\n");
+  // The lines of a section: no word of ours, and the names of a table's columns once, though a part of it was folded.
+  const textOf = (section) => {
+    const lines = [], row = (cells) => [...cells].map((cell) => cell.textContent.trim()).join(" | ");
+    let columns = "";
+    for (const part of section.querySelectorAll("p, tr")) {
+      const names = part.closest("thead"), line = part.matches("tr") ? row(part.cells) : part.textContent.replace(/\s+/g, " ").trim();
+      if (part.matches("[data-cut]")) lines.push("[...]");
+      else if (line && !(names && line === columns)) lines.push(line);
+      columns = names ? line : part.matches("tr") ? columns : "";
+    }
+    return lines;
+  };
+  const copied = (button) => { // one button at a time says so, for a while
+    for (const other of document.querySelectorAll("[data-words]")) Object.assign(other, { textContent: other.dataset.words });
+    button.dataset.words ??= button.textContent;
+    button.textContent = button.dataset.done;
+    clearTimeout(copied.timer);
+    copied.timer = setTimeout(() => { button.textContent = button.dataset.words; }, 4000);
+  };
   document.addEventListener("copy", (event) => {
     const chosen = document.getSelection(), card = chosen?.anchorNode?.parentElement?.closest("article.card[data-cited]");
     if (!card || !String(chosen).trim() || !card.contains(chosen.focusNode)) return;
@@ -191,10 +231,8 @@
       button.hidden = !navigator.clipboard;
       button.addEventListener("click", async () => {
         const card = button.closest("article");
-        const section = card.querySelector(".section").cloneNode(true);
-        for (const cell of section.querySelectorAll("th, td")) cell.append(cell.nextElementSibling ? " | " : "\n");
-        await navigator.clipboard.writeText(cited(card, section.textContent.replace(/[ \t]*\n\s*/g, "\n")));
-        button.textContent = button.dataset.done;
+        await navigator.clipboard.writeText(cited(card, textOf(card.querySelector(".section")).join("\n")));
+        copied(button);
       });
     }
     for (const button of root.querySelectorAll("[data-now]")) window.addEventListener("load", () => button.click(), { once: true });
@@ -209,7 +247,7 @@
       button.hidden = !navigator.clipboard;
       button.addEventListener("click", async () => {
         await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).value);
-        button.textContent = button.dataset.done;
+        copied(button);
       });
     }
   });
@@ -286,6 +324,7 @@
             ended = true;
             progress.hidden = true;
             sections("");
+            window.scrollTo(0, 0); // to see the progress it may have been scrolled
             localmed.put(answer, value.html);
             if (value.box) localmed.put(find("box"), value.box); // as loading the page again would show it
             find("ended").textContent = value.said;
