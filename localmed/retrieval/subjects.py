@@ -28,7 +28,7 @@ _UNLISTED = re.compile(
     r"(?<=[a-z,] )(?<!\b[MD]r )(?<!\bMrs )(?<!\bMs )[A-Z][a-z]{3,}(?:-[A-Z]?[a-z]{3,})*(?![\w-])"
     r"|\b[A-Za-z]{5,}(?:in|ine|ide|ole|ane|ene|one|ol|am|il|ium|ac)\b"
 )
-_NO = re.compile(r"(\bnon[- ]?|\bnot (a |currently |yet )?|[非未]|没有?|排除)$")  # not about such people
+_NO = re.compile(r"(\bnon[- ]?|\bnot (a )?|非)$")  # not about such people
 _BEFORE, _AFTER = re.compile(r"(allerg\w* to|对|耐) ?$"), re.compile(r"[- ]*(resist|allerg|过敏|耐药)")  # not asked for
 
 
