@@ -42,21 +42,24 @@ class Group:
 
     def is_in(self, complaint: str) -> bool:
         """Whether ``complaint`` tells of such people."""
-        return any(not denied(complaint.lower(), one.start()) for one in self.people.finditer(complaint))
+        return bool(_told(self.people, complaint))
 
 
-_PREGNANT = (  # not what is wished for or prevented
-    r"(?<!get )(?<!getting )(?<!fall )(?<!become )(?<!becoming )\bpregnan(?:t|cy)\b"
-    r"(?! test (?:is|was|came back)? ?negative)|\bexpecting a baby\b|\b(?:weeks|months) along\b"
-    r"|(?<![想备算法以])怀孕|怀上(?!不)|(?<![避不备怀])孕(?!酮|前|不)|肚子里的(?:宝宝|孩子)|胎动|产检|两条杠"
+def _told(people: re.Pattern[str], complaint: str) -> str:
+    lowered = complaint.lower()
+    return next((one[0] for one in people.finditer(complaint) if not denied(lowered, one.start())), "")
+
+
+_PREGNANT = (  # not what is wished for, prevented, over, or only looks so
+    r"(?<!get )(?<!getting )(?<!fall )(?<!become )(?<!becoming )(?<!to be )(?<!was )(?<!look )(?<!like )(?<!like a )"
+    r"(?<!for )(?<!lost the )(?<!lost my )(?<!last )(?<!a )\bpregnan(?:t|cy)\b(?! leave|,? impossible"
+    r"| test(?! (?:is|was|came back)? ?positive))|\bexpecting (?:a baby|twins)\b"
+    r"|(?:\bi'?m|\bi am|^|,) ?(?:\d\d?|four|five|six|seven|eight|nine) ?(?:weeks?|wks?|months?) (?:gone|along)\b"
+    r"(?! since)"
+    r"|(?<![想备算法以像前次怕])怀孕(?!前)|怀上(?!不)|(?<![避不备怀验])孕(?!酮|前|不|妇装)|肚子里的(?:宝宝|孩子)|胎动"
+    r"|产检(?!报告|单)|(?<!抗原)两条杠"
 )
-PREGNANT = re.compile(
-    rf"{_PREGNANT}|\b(?:\d{{1,2}}|four|five|six|seven|eight|nine) ?(?:weeks?|wks?|months?|mths?) gone\b"
-    r"(?! by| now| away)"
-    r"|\bexpecting (?:twins|our|my)\b",
-    re.IGNORECASE,
-)
-
+PREGNANT = re.compile(_PREGNANT, re.IGNORECASE)
 GROUPS = (
     Group(
         re.compile(
@@ -109,8 +112,7 @@ def advise(index: LexicalIndex, task: guidance.GuidanceInput) -> tuple[guidance.
 
 def pregnancy(complaint: str) -> str:
     """The words of ``complaint`` that tell of a pregnancy, "" where none do."""
-    told = (one for one in PREGNANT.finditer(complaint) if not denied(complaint.lower(), one.start()))
-    return next((one[0] for one in told), "")
+    return _told(PREGNANT, complaint)
 
 
 def _held(index: LexicalIndex, department: guidance.Department) -> set[str]:

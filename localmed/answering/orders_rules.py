@@ -26,6 +26,7 @@ from localmed.text import language, medicines, units
 from localmed.text.abbreviations import is_open, meaning
 from localmed.text.language import HAN, aligned, detect, fold
 from localmed.text.medicines import Mention
+from localmed.text.tables import cues
 
 LONGEST = 320  # characters of a sentence that explains; a longer one is no plain explanation
 LOOKED_AT = 10  # passages whose headings are read for one name
@@ -163,8 +164,7 @@ _OWN_DOSE = re.compile(r"\s*\d[\d.,]*\s*m?g\b")  # of a salt that is given itsel
 _TAKES = re.compile(r"(?:注射液)?\s*\d[\d.,]*\s*ml\s*[+加]")
 _NEAR = 40  # characters before the fluid that say so
 _STOPPED = re.compile(
-    r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|not|no|never|without|avoid\w*|neither|nor|dont"
-    r"|cannot|contraindicat\w+|forbid\w*|cancel\w*)\b|n['’]t\b|停|禁(?!食|饮)|不(?!适|良|超过|规则|断|同|足|明)|勿|忌|避免|别(?=[吃喝用停给打])|取消|无需",
+    r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|dont|cancel\w*)\b|n['’]t\b|停|禁(?!食|饮)|不(?!适|良|超过|规则|断|同|足|明)|勿|忌|避免|别(?=[吃喝用停给打])|取消|无需",
     re.IGNORECASE,
 )
 _LAST = 2  # Chinese characters at the end of a line that may break off
@@ -212,7 +212,9 @@ def is_stopped(order: str, term: orders.OrderTerm) -> bool:
     line = order[start:].partition("\n")[0]
     apart = f"{line[: term.start - start]} {line[term.end - start :]}"
     return bool(
-        _STOPPED.search(f"{above(order, start)} {apart}") or (_REPLACED.search(line) and len(medicines_of(line)) > 1)
+        _STOPPED.search(reaching := f"{above(order, start)} {apart}")
+        or cues("negation", "stopped").search(fold(reaching))
+        or (_REPLACED.search(line) and len(medicines_of(line)) > 1)
     )
 
 

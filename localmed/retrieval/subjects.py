@@ -22,11 +22,13 @@ from localmed.text.identifiers import identifiers
 from localmed.text.language import detect, fold
 from localmed.text.tables import Names
 
+NEAR = 20  # characters before a name that may say that it is not asked for
 READ = 3  # passages that hold the words of a name and are read for it
 _UNLISTED = re.compile(
     r"(?<=[a-z,] )(?<!\b[MD]r )(?<!\bMrs )(?<!\bMs )[A-Z][a-z]{3,}(?:-[A-Z]?[a-z]{3,})*(?![\w-])"
     r"|\b[A-Za-z]{5,}(?:in|ine|ide|ole|ane|ene|one|ol|am|il|ium|ac)\b"
 )
+_NO = re.compile(r"(\bnon[- ]?|\bnot (a )?|非)$")  # not about such people
 _BEFORE, _AFTER = re.compile(r"(allerg\w* to|对|耐) ?$"), re.compile(r"[- ]*(resist|allerg|过敏|耐药)")  # not asked for
 
 
@@ -56,11 +58,17 @@ def subjects(read: Question) -> tuple[Subject, ...]:
     folded = fold(text)
     for one in medicines.mentions(text):
         asked = one.ingredients != (one.written,) or one.written not in spelt  # "gentamycin" is read as gentamicin
-        asked = asked and not (_BEFORE.search(folded[: one.start]) or _AFTER.match(folded[one.end :]))
+        asked = asked and not (
+            _BEFORE.search(folded[max(0, one.start - NEAR) : one.start]) or _AFTER.match(folded[one.end :])
+        )
         if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
             found.setdefault(one.ingredients, Subject(spelt.get(one.written, one.written), one.ingredients))
-    for named in synonyms.named(f"{read.typed} {read.further}"):
-        if names := synonyms.population(named.written):
+    folded = fold(f"{read.typed} {read.further}")
+    for named in synonyms.named(folded):
+        names = (
+            () if _NO.search(folded[max(0, named.start - NEAR) : named.start]) else synonyms.population(named.written)
+        )
+        if names:
             found.setdefault(names, Subject(named.written, names=Names(names)))
     return tuple(found.values())
 

@@ -40,13 +40,12 @@ _AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2
 _WORD = re.compile(r"(?<![A-Za-z-])[A-Za-z]{3,4}(?![A-Za-z-])")
 _SMALL = re.compile(r"(?<![A-Za-z0-9/&-])[a-z]{2,3}(?![A-Za-z0-9/&-])")
 _CLAUSES = re.compile(r"[,;，；。、]|[.!](?=\s|$)| [-–—] ")
-_OF_TIME = re.compile(
-    r"\s*(?:[,;.，；。)]|$)|\s*[-–—]|\s+(?:today|tonight|now|tomorrow"
-    r"|(?:for |x ?)?\d+ ?(?:h|hrs?|hours?|d|days?|weeks?|/7|/52)\b)",
+_LATER = re.compile(r"\b(?:then|after|before|from|on)\b|后|前|再", re.IGNORECASE)
+_PLAIN = re.compile(  # what may stand beside "stop" and a medicine: "hold the inhaler upright" is no such order
+    r"(?:\b(?:please|the|all|your|his|her|taking|giving|today|tonight|now|tomorrow|for|infusion|pump|tablets?|m?c?g|h|hrs?"
+    r"|hours?|d|days?|weeks?|x)\b|[\d\W_]){0,200}",
     re.IGNORECASE,
 )
-_LATER = re.compile(r"\b(?:then|after|before|from|on)\b|后|前|再", re.IGNORECASE)
-_FOLLOWED = re.compile(r"[\s:：]*(?:(?:the|all|your|his|her|any|taking|giving)\s+)*", re.IGNORECASE)
 _ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
 
 Meaning = tuple[str, str]  # English, Chinese
@@ -84,22 +83,24 @@ def holding(line: str, language: str, above: str = "") -> tuple[Abbreviation, ..
         if one.written.lower() not in table("abbreviations")["with_medicine"]:
             blanked[one.start : one.end] = " " * (one.end - one.start)
     rest = "".join(blanked)
-    opened = is_open(f"{above} {rest}")
-    return tuple(one for one in found if len(one.meanings) > 1 or not _undone(rest, one, opened))
+    opened, later = is_open(f"{above} {rest}"), bool(_LATER.search(rest))
+    return tuple(one for one in found if len(one.meanings) > 1 or not _undone(rest, one, opened, later))
 
 
-def _undone(rest: str, one: Abbreviation, opened: bool) -> bool:
+def _undone(rest: str, one: Abbreviation, opened: bool, later: bool) -> bool:
     """Whether the ``rest`` of the line undoes an abbreviation: a word before it in its clause, or, of what tells
     somebody to stop or to go without, any word.
     """
     before = _CLAUSES.split(rest[max(0, one.start - REACH) : one.start])[-1]
     if _key(one.written) not in _set("directs"):
         return "not" in _senses_of(before)
-    said = one.written.lower() in table("abbreviations")["with_medicine"]
-    if said and (_LATER.search(rest) or not _stops(rest[one.end :])):
-        return True
-    after = _CLAUSES.split(rest[one.end : one.end + REACH])[0]
-    return opened or bool({"stop", "hold"} & _senses_of(f"{before} {after}"))
+    beside = f"{before} {_CLAUSES.split(rest[one.end : one.end + REACH])[0]}"
+    if one.written.lower() in table("abbreviations")["with_medicine"]:
+        for mention in medicines.mentions(beside):
+            beside = fold(beside).replace(mention.written, " ")
+        if opened or later or not _PLAIN.fullmatch(beside):
+            return True
+    return opened or bool({"stop", "hold"} & _senses_of(beside))
 
 
 def is_open(text: str) -> bool:
@@ -202,15 +203,6 @@ def _senses(text: str, language: str) -> Iterator[Abbreviation]:
     if found and medicines.names(text):
         for match in found:
             yield Abbreviation(match[0], *match.span(), (senses[match[0].lower()][language == "zh"],))
-
-
-def _stops(after: str) -> bool:
-    """Whether "stop" or "hold" is said of a medicine, by what comes after it: not "stop date" or "hold your breath"."""
-    if _OF_TIME.match(after):
-        return True
-    begun = _FOLLOWED.match(after)
-    named = medicines.mentions(after[begun.end() :]) if begun else []
-    return bool(named and named[0].start == 0)
 
 
 def _chinese(text: str, language: str) -> Iterator[Abbreviation]:

@@ -17,6 +17,7 @@ from localmed.domain.errors import InputError, LimitExceeded
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.ingest import records
 from localmed.ingest.records import parts, read
+from localmed.ingest.records.text import MOST
 from tests.words import phrase, said
 
 NAME = "Zyxwvutsrq"
@@ -681,3 +682,15 @@ def test_nothing_of_a_record_is_dropped_silently() -> None:
     assert {"Ex-smoker 20 py", "Na 134", "creat 132", "denies chest pain", "stop ibuprofen"} <= {*quoted}
     assert "Brown" not in " ".join(entry.words for entry in record.entries)
     assert of_kind(record, EntryKind.NAMED).count("ibuprofen") == 1, "that it is stopped is quoted, not named again"
+
+
+def test_what_stands_beside_a_name_is_quoted_without_it() -> None:
+    record = text("Allergies: latex\nSeen by Dr Edith Brown who wrote not for resuscitation.\nMRN: 4433221")
+    assert "resuscitation" in " ".join(of_kind(record, EntryKind.UNREAD))
+    assert "Brown" not in " ".join(entry.words for entry in record.entries)
+    assert not any("MRN" in entry.text for entry in record.entries)
+
+
+def test_a_record_of_more_sentences_than_are_quoted_says_so() -> None:
+    record = text("Allergies: latex\n" + "".join(f"Lives in house {number}. " for number in range(MOST + 9)))
+    assert "record.rest_cut" in [note.code for note in record.notes]

@@ -242,3 +242,17 @@ def test_a_question_about_a_dose_is_no_overdose(case: dict[str, list[str]]) -> N
     missed = [text for text in case["overdose"] if "poisoning" not in red_flags(text)]
     assert len(wrong) <= 1, wrong
     assert len(missed) <= 2, missed
+
+
+@pytest.mark.parametrize(
+    ("typed", "flag"),
+    [
+        ("He is in anaphylaxis, how long do we observe", "allergy"),
+        ("anaphylaxis, BP 70/30, how long to observe", "allergy"),
+        ("过敏性休克抢救中，多久可以出院", "allergy"),
+        ("INR 9 no external bleeding, terrible headache", "bleeding"),
+        ("INR 7, no bleeding, hit his head", "bleeding"),
+    ],
+)
+def test_what_happens_now_is_an_emergency_beside_a_quieter_word(typed: str, flag: str) -> None:
+    assert flag in red_flags(typed)

@@ -294,7 +294,10 @@ def test_somebody_pregnant_is_shown_the_department_for_the_pregnant_besides(comp
 
 @pytest.mark.parametrize("complaint", [
     "I am not pregnant and my heart races", "My heart races, trying to get pregnant", "没怀孕，心慌", "备孕，心慌",
-    "The pregnancy test was negative and my heart races", "吃避孕药后心慌", "一直怀不上孕",
+    "The pregnancy test was negative and my heart races", "吃避孕药后心慌", "一直怀不上孕", "I was pregnant last year",
+    "negative for pregnancy", "my belly looks like a pregnant woman's", "expecting my results",
+    "six months gone since surgery",
+    "my cough is 5 weeks gone", "新冠抗原两条杠", "产检报告丢了", "肚子大得像怀孕", "上次怀孕后腰痛",
 ])  # fmt: skip
 def test_a_pregnancy_that_is_denied_or_wished_for_names_nothing_besides(complaint: str) -> None:
     assert pregnancy(complaint) == ""

@@ -257,7 +257,9 @@ def test_a_line_of_two_medicines_is_not_explained_as_one(order: str) -> None:
     ("NBM?", "NBM"), ("NBM if surgery goes ahead", "NBM"), ("Not NWB left leg", "NWB"),
     ("Hold metformin if eGFR < 30", "Hold"), ("Hold warfarin until INR < 2", "Hold"),
     ("Hold ramipril unless BP > 140", "Hold"), ("Metformin - hold - no", "hold"), ("Stop warfarin?", "Stop"),
-    ("Prednisolone 30 mg 5/7 then stop", "stop"), ("Apixaban 5 mg OD not BD", "BD"), ("Never give aspirin PO", "PO"),
+    ("Prednisolone 30 mg 5/7 then stop", "stop"), ("Hold nitroglycerin under tongue", "Hold"), ("免禁食", "禁食"),
+    ("Hold metformin tablet under tongue", "Hold"), ("Amoxicillin, bus stop", "stop"), ("停禁食", "禁食"),
+    ("Apixaban 5 mg OD not BD", "BD"), ("Never give aspirin PO", "PO"),
     ("二甲双胍 0.5g bid 不要 stop", "stop"), ("华法林 hold 如出血", "hold"), ("患者无需禁食", "禁食"),
     ("取消禁食", "禁食"), ("Patient is not\nNBM", "NBM"), ("Do NOT:\n1. stop apixaban\n2. hold insulin", "hold"),
 ])  # fmt: skip

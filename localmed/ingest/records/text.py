@@ -5,7 +5,7 @@
 - *Results* are the values under a heading of results, in a line that holds nothing but values; others are quoted.
 - *Age* and *sex* are what the record labels so, else what its first sentence with an age says.
 - Any other medicine is *named*, with its sentence; one that is named already and stopped elsewhere is not named again.
-- All else is quoted (*unread*), so that nothing is dropped silently; but sentences that hold what names the patient.
+- All else is quoted (*unread*), so that nothing is dropped silently; but what only names somebody.
 
 Nothing is concluded from a sentence: who takes what, and since when, is for whoever reads it, or for a model. Not
 covered: headings that ``text/records.toml`` does not have. Time is linear in the text.
@@ -34,7 +34,8 @@ OPENING = 300  # characters that may say whom the record is about
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
 ITEM_CHARACTERS = 24  # of a Chinese one
 UNLISTED_WORDS = 3  # of a medicine that no table names
-MOST = 300  # entries with what nothing was read of; more of that is not quoted
+MOST = 300  # entries with what nothing was read of; more of that is not quoted, which a note tells
+STRUCK_WORDS = 4  # of an item that only names somebody: "Date of birth […]"
 RESULTS = 2_000  # of a record; of one with more no value is read
 
 _KINDS = {
@@ -133,7 +134,8 @@ def from_prose(text: str) -> PatientRecord:
         *(_result(prose, EntryKind.UNREAD, one) for one in prose.measured if one not in results),
     )  # fmt: skip
     once = tuple({(entry.kind, fold(entry.text), entry.words): entry for entry in reversed(read)}.values())[::-1]
-    rest = tuple(_rest(prose, once))[: max(0, MOST - len(once))] if once else ()
+    unread = tuple(_rest(prose, once)) if once else ()
+    rest = unread[: max(0, MOST - len(once))]
     lists = {name: entries((entry.text for entry in once if entry.kind is kind), name) for name, kind in _KINDS.items()}
     empty = {one.name for one in prose.lists if _SAYS_NONE.fullmatch(text, one.start, one.end)}
     empty -= {one.name for one in prose.lists if medicines.mentions(_behind(prose, one))}  # "Allergies: no\npenicillin"
@@ -142,6 +144,8 @@ def from_prose(text: str) -> PatientRecord:
     notes: list[Message] = [note for _, cut in lists.values() for note in cut]
     if not once:
         notes.append(message("record.nothing"))
+    if len(rest) < len(unread):
+        notes.append(message("record.rest_cut", kept=len(rest), count=len(unread)))
     if len(text) > TEXT_CHARACTERS:
         notes.append(message("record.text_cut", kept=TEXT_CHARACTERS, characters=len(text)))
     return PatientRecord(
@@ -425,13 +429,16 @@ def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntr
                     yield prose.entry(EntryKind.UNREAD, *rest.span())
 
 
+def _says(item: str) -> bool:
+    """Whether an item is more than a mark, a title or what named somebody ("MRN […]")."""
+    return bool(_SAYS.search(item)) and not (STRUCK in item and len(item.split()) <= STRUCK_WORDS)
+
+
 def _rest(prose: _Prose, read: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
     """What nothing was read of: sentences, and of those that something was read of what stands between commas."""
     covered = {place for entry in read for place in range(entry.start, entry.end)}
     for start, end in prose.sentences:
-        if STRUCK in prose.text[start:end]:
-            continue
-        items = [item for item in _items(prose, start, end) if _SAYS.search(prose.text, *item)]
+        items = [item for item in _items(prose, start, end) if _says(prose.text[slice(*item)])]
         if items and covered.isdisjoint(range(start, end)):
             yield prose.entry(EntryKind.UNREAD, items[0][0], items[-1][1])
         else:
