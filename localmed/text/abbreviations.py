@@ -2,8 +2,7 @@
 
 An abbreviation with several usual meanings comes with all of them, and nothing here chooses: which one the writer meant
 is not in the letters. "x5/7", "x2/52" and "x3/12" are days, weeks and months. Not covered: such marks without the "x",
-which may be a date or a part, and whatever the table does not list. "STOP", "hold" and "max" are read in a line that
-names a medicine. ``holding`` leaves out what a line denies: beside "do not stop" no reader may find what "stop" means.
+which may be a date or a part, and whatever the table does not list.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from localmed.text import faithfulness, medicines, units
+from localmed.text import faithfulness, units
 from localmed.text.language import fold
 from localmed.text.tables import cues, listed, table
 
 LONGEST = 12  # characters of an abbreviation as written, points included
-REACH = 80  # characters of a clause that are read for a denial
 NEAR = 14  # characters before one that may say that it is none: "stage IV"
 
 _LATIN = re.compile(rf"(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])")
@@ -37,15 +35,7 @@ _SHORTHAND = re.compile(
 )
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
 _AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2}$")
-_WORD = re.compile(r"(?<![A-Za-z-])[A-Za-z]{3,4}(?![A-Za-z-])")
 _SMALL = re.compile(r"(?<![A-Za-z0-9/&-])[a-z]{2,3}(?![A-Za-z0-9/&-])")
-_CLAUSES = re.compile(r"[,;，；。、]|[.!](?=\s|$)| [-–—] ")
-_LATER = re.compile(r"\b(?:then|after|before|from|on)\b|后|前|再", re.IGNORECASE)
-_PLAIN = re.compile(  # what may stand beside "stop" and a medicine: "hold the inhaler upright" is no such order
-    r"(?:\b(?:please|the|all|your|his|her|taking|giving|today|tonight|now|tomorrow|for|infusion|pump|tablets?|m?c?g|h|hrs?"
-    r"|hours?|d|days?|weeks?|x)\b|[\d\W_]){0,200}",
-    re.IGNORECASE,
-)
 _ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
 
 Meaning = tuple[str, str]  # English, Chinese
@@ -65,7 +55,7 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
     """The abbreviations of ``text``, a line of an order, with their meanings in ``language`` ("zh", else English)."""
     every = [_every(match, language) for match in _EVERY.finditer(text)]
     lasting = [_lasting(match, language) for match in _LASTING.finditer(text)]
-    matches = [*every, *lasting, *_latin(text, language), *_chinese(text, language), *_senses(text, language)]
+    matches = [*every, *lasting, *_latin(text, language), *_chinese(text, language)]
     apart: list[Abbreviation] = []
     for abbreviation in sorted(matches, key=lambda entry: (entry.start, -entry.end)):
         if not apart or apart[-1].end <= abbreviation.start:
@@ -74,33 +64,17 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
 
 
 def holding(line: str, language: str, above: str = "") -> tuple[Abbreviation, ...]:
-    """The abbreviations of a ``line`` of an order that it neither denies nor, where they tell somebody to stop or to go
-    without, makes depend on something; ``above`` is what stands above it and may reach into it. Those of several
-    meanings stay: it is asked which is meant.
+    """The abbreviations of a ``line`` of an order, without those that tell somebody what to do or to go without where
+    the rest of the line, or what stands ``above`` it, denies, stops, asks or makes something depend.
+
+    Those of several meanings stay: it is asked which is meant.
     """
-    found, blanked = abbreviations(line, language), list(line)
+    found, rest = abbreviations(line, language), list(line)
     for one in found:  # "NBM" is itself a denial
-        if one.written.lower() not in table("abbreviations")["with_medicine"]:
-            blanked[one.start : one.end] = " " * (one.end - one.start)
-    rest = "".join(blanked)
-    opened, later = is_open(f"{above} {rest}"), bool(_LATER.search(rest))
-    return tuple(one for one in found if len(one.meanings) > 1 or not _undone(rest, one, opened, later))
-
-
-def _undone(rest: str, one: Abbreviation, opened: bool, later: bool) -> bool:
-    """Whether the ``rest`` of the line undoes an abbreviation: a word before it in its clause, or, of what tells
-    somebody to stop or to go without, any word.
-    """
-    before = _CLAUSES.split(rest[max(0, one.start - REACH) : one.start])[-1]
-    if _key(one.written) not in _set("directs"):
-        return "not" in _senses_of(before)
-    beside = f"{before} {_CLAUSES.split(rest[one.end : one.end + REACH])[0]}"
-    if one.written.lower() in table("abbreviations")["with_medicine"]:
-        for mention in medicines.mentions(beside):
-            beside = fold(beside).replace(mention.written, " ")
-        if opened or later or not _PLAIN.fullmatch(beside):
-            return True
-    return opened or bool({"stop", "hold"} & _senses_of(beside))
+        rest[one.start : one.end] = " " * (one.end - one.start)
+    text = f"{above} {''.join(rest)}"
+    undone = is_open(text) or bool({"stop", "hold"} & _senses_of(text))
+    return tuple(one for one in found if len(one.meanings) > 1 or not (undone and _key(one.written) in _set("directs")))
 
 
 def is_open(text: str) -> bool:
@@ -194,15 +168,6 @@ def _follows_amount(text: str, start: int) -> bool:
         return False
     word = before["word"].lower()
     return word in _set("units") or word in _meanings() if word else bool(before["number"])
-
-
-def _senses(text: str, language: str) -> Iterator[Abbreviation]:
-    """The words that an order uses in its own sense, in a line that names a medicine."""
-    senses: Mapping[str, Meaning] = table("abbreviations")["with_medicine"]
-    found = [match for match in _WORD.finditer(text) if match[0].lower() in senses]
-    if found and medicines.names(text):
-        for match in found:
-            yield Abbreviation(match[0], *match.span(), (senses[match[0].lower()][language == "zh"],))
 
 
 def _chinese(text: str, language: str) -> Iterator[Abbreviation]:

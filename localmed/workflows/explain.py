@@ -16,6 +16,7 @@ one for the lines, one for all terms that no source defines, one a question, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -80,6 +81,7 @@ QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
 OF_QUESTION = 3  # sections shown for a follow-up question
 CARD_CHARACTERS = 400  # of a definition that a graph gives
+_HOLD = re.compile(r"\bhold\b", re.IGNORECASE)  # patients take it for "keep taking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,7 @@ def _unexplained(
     ]
     for line in read:
         left += [one.written for one in abbreviations(line.text, language)]
+        left += _HOLD.findall(line.text)
         left += [name for name in unknown(line.text) if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
     return dict.fromkeys(name for name in left if folded(name) not in told and folded(name) not in named)
 

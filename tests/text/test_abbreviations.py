@@ -47,9 +47,6 @@ def test_usual_meanings() -> None:
         ("Furosemide 40mg od", "od", ("once a day", "the right eye")),
         ("take one tablet om", "om", ("every morning", "infection of the middle ear", "bone infection")),
         ("Morphine 5 mg im stat", "im", ("into a muscle", "internal medicine")),
-        ("Prednisolone 30 mg daily then STOP", "STOP", ("leave it out from now on",)),
-        ("Hold metformin until seen", "Hold", ("leave it out for now",)),
-        ("Paracetamol 1 g, max 4 g in 24 hours", "max", ("at most",)),
     ],
 )  # fmt: skip
 def test_all_meanings_are_given_in_capitals_and_where_an_order_writes_it_small(

@@ -250,41 +250,24 @@ def test_a_line_of_two_medicines_is_not_explained_as_one(order: str) -> None:
 
 
 @pytest.mark.parametrize(("order", "word"), [
-    ("Apixaban 5 mg BD - do not stop", "stop"), ("Do not hold warfarin", "hold"), ("Don’t stop warfarin", "stop"),
-    ("Never stop prednisolone", "stop"), ("Patient is not NBM", "NBM"), ("No longer NBM", "NBM"),
-    ("NBM cancelled", "NBM"),
-    ("Patient can eat, NBM order withdrawn", "NBM"), ("非禁食状态", "禁食"),
-    ("NBM?", "NBM"), ("NBM if surgery goes ahead", "NBM"), ("Not NWB left leg", "NWB"),
-    ("Hold metformin if eGFR < 30", "Hold"), ("Hold warfarin until INR < 2", "Hold"),
-    ("Hold ramipril unless BP > 140", "Hold"), ("Metformin - hold - no", "hold"), ("Stop warfarin?", "Stop"),
-    ("Prednisolone 30 mg 5/7 then stop", "stop"), ("Hold nitroglycerin under tongue", "Hold"), ("免禁食", "禁食"),
-    ("Hold metformin tablet under tongue", "Hold"), ("Amoxicillin, bus stop", "stop"), ("停禁食", "禁食"),
-    ("Apixaban 5 mg OD not BD", "BD"), ("Never give aspirin PO", "PO"),
-    ("二甲双胍 0.5g bid 不要 stop", "stop"), ("华法林 hold 如出血", "hold"), ("患者无需禁食", "禁食"),
-    ("取消禁食", "禁食"), ("Patient is not\nNBM", "NBM"), ("Do NOT:\n1. stop apixaban\n2. hold insulin", "hold"),
+    ("Patient is not NBM", "NBM"), ("No longer NBM", "NBM"), ("NBM cancelled", "NBM"), ("NBM?", "NBM"),
+    ("Patient can eat, NBM order withdrawn", "NBM"), ("NBM if surgery goes ahead", "NBM"), ("Not NWB left leg", "NWB"),
+    ("Patient is not\nNBM", "NBM"), ("非禁食状态", "禁食"), ("免禁食", "禁食"), ("停禁食", "禁食"),
+    ("患者无需禁食", "禁食"), ("取消禁食", "禁食"), ("Hold metformin 48 h", "Hold"), ("华法林 hold 如出血", "hold"),
 ])  # fmt: skip
 def test_what_a_line_denies_or_makes_depend_on_something_is_not_explained(order: str, word: str) -> None:
-    """Beside "do not stop" a patient would read that it is left out from now on."""
+    """Beside "not NBM" a patient would read to eat nothing; "hold" is read as "keep", and means too much to explain."""
     answer = run(order)
     assert word not in [one.written for line in parts(answer, LinePart) for one in line.expansions]
     assert word in [term for part in parts(answer, UnexplainedPart) for term in part.terms]
 
 
 @pytest.mark.parametrize(("order", "word"), [
-    ("STOP warfarin", "STOP"), ("Warfarin 5 mg - STOP", "STOP"), ("Hold metformin 48 h", "Hold"),
-    ("NBM from midnight", "NBM"), ("NBM from midnight, hold metformin", "NBM"), ("术前禁食8小时", "禁食"),
-    ("Apixaban 5 mg BD - do not stop", "BD"), ("Apixaban 5 mg BD - do not stop\nHold metformin", "Hold"),
-    ("Do NOT:\nstop apixaban\n\nHold metformin", "Hold"), ("Paracetamol 1 g PO if pain", "PO"),
+    ("NBM from midnight", "NBM"), ("术前禁食8小时", "禁食"), ("Apixaban 5 mg BD - do not stop", "BD"),
+    ("Paracetamol 1 g PO if pain", "PO"), ("Apixaban 5 mg OD not BD", "BD"),
 ])  # fmt: skip
 def test_what_a_line_says_outright_is_explained(order: str, word: str) -> None:
     assert word in [one.written for line in parts(run(order), LinePart) for one in line.expansions]
-
-
-@pytest.mark.parametrize(
-    "order", ["Amoxicillin 500 mg TDS stop date 5/12", "Salbutamol 2 puffs, hold your breath 10 s"]
-)
-def test_stop_and_hold_of_anything_but_the_medicine_are_not_explained(order: str) -> None:
-    assert {one.written for line in parts(run(order), LinePart) for one in line.expansions} <= {"TDS"}
 
 
 @pytest.mark.parametrize("order", ["Never give warfarin", "Avoid: \nwarfarin", "Avoid warfarin", "CBC, no warfarin"])
@@ -298,7 +281,7 @@ def test_every_medicine_without_an_explanation_is_listed_and_nothing_twice() -> 
     order = "Apixaban 5 mg BD - do not stop\nDigoxin 1 tab\nSalbutamol inh 100 mcg\nHbA1c\nOPD in 2/52"
     answer = run(order, served=Served(known=("HbA1c",)))
     assert set(parts(answer, UnexplainedPart)[0].terms) == {
-        "Apixaban", "stop", "Digoxin", "Salbutamol", "inh", "OPD", "2/52",
+        "Apixaban", "Digoxin", "Salbutamol", "inh", "OPD", "2/52",
     }  # fmt: skip
     for language in ("en", "zh"):
         listed = [name for part in parts(in_language(answer, language), UnexplainedPart) for name in part.terms]
@@ -377,7 +360,7 @@ def test_what_the_line_says_already_is_not_called_unexplained() -> None:
     form = MEDICAL_TERMS.form
     assert isinstance(form, Writing)
     served.replies[MEDICAL_TERMS.name] = lambda task: form.read(task, {"terms": list(named)})
-    assert parts(run(order, served=served), UnexplainedPart) == [UnexplainedPart(("Ampleton", "NBM"))], (
+    assert parts(run(order, served=served), UnexplainedPart) == [UnexplainedPart(("Ampleton", "NBM", "hold"))], (
         "NBM may wait for the eGFR"
     )
 
