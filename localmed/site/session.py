@@ -388,8 +388,7 @@ class Session:
     def _not_searched(self, answer: Answer) -> Iterator[Message]:
         """That a collection is stopped and was not searched, where it may hold what ``answer`` lacks."""
         if answer.found_nothing or (answer.receipts and answer.receipts.absent):
-            for stop in stops.of_collections(self):
-                yield message("workflow.not_searched", name=stop.title)
+            yield from stops.of_collections(self, "workflow.not_searched").values()
 
     def remarks(self) -> list[Message]:
         """What was done and is not in the audit log, told once."""
