@@ -216,8 +216,8 @@ def publish(
 ) -> Message:
     """Import files of one collection together, with ``values`` of their documents by upload; return what came of it.
 
-    What it ``replaces``, by its id and still current, is superseded. One that is publishing already is waited for. Raise
-    ``UsageError`` for whom another has to.
+    What is of an id that it ``replaces`` and current still is superseded. One that is publishing already is waited for.
+    Raise ``UsageError`` for whom another has to.
     """
     if not all(may_publish(session, one) for one in waiting):
         raise NotAllowed("upload.second_person")
