@@ -151,9 +151,7 @@ class FindingView:
     follows: str = ""  # on which questions before it
     closeness: str = ""  # how near the first section is, in a sentence
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
-    far: bool = (
-        False  # nothing is near: the others stand first, or nothing is marked of what the library lacks: by titles
-    )
+    far: bool = False  # nothing is near: the others stand first; or nothing is marked of what is lacking: by titles
     absent: tuple[str, ...] = ()  # what it names and no document searched does, unless a stopped collection may
 
 
@@ -186,6 +184,8 @@ def view(answer: Answer, language: str) -> FindingView | None:
     readings = tuple(
         ReadingView(one.written, words(_reading(one), language), one.left_out) for one in found.readings if one.written
     )
+    absent = () if NOT_SEARCHED in {note.code for note in answer.notes} else found.absent
+    signs = tuple(Message(f"departments.flag.{one}") for one in found.flags)
     return FindingView(
         readings,
         tuple(_read_as(readings, language)),
@@ -195,18 +195,10 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
         words(_closeness(found.closeness, answer.language if others else ""), language) if found.sections else "",
-        words(
-            message("finding.flagged", signs=tuple(Message(f"departments.flag.{one}") for one in found.flags)), language
-        )
-        if found.flags
-        else "",
+        words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
-        () if NOT_SEARCHED in {note.code for note in answer.notes} else _absent(found, language),
+        tuple(words(message("finding.absent", name=one_line(one)), language) for one in absent),
     )
-
-
-def _absent(found: Receipts, language: str) -> tuple[str, ...]:
-    return tuple(words(message("finding.absent", name=one_line(one)), language) for one in found.absent)
 
 
 def _reading(one: Reading) -> Message:

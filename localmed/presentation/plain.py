@@ -57,15 +57,9 @@ def _statement(statement: StatementView) -> str:
 
 
 def _sections(finding: FindingView, language: str, counted: bool) -> Iterator[str]:
-    if finding.flagged or finding.follows or finding.read_as or finding.absent:
-        yield ""
-    if finding.flagged:
-        yield finding.flagged
-    if finding.follows:
-        yield finding.follows
-    yield from (*finding.read_as, *finding.absent)
-    if finding.closeness:
-        yield finding.closeness
+    read = [*filter(None, (finding.flagged, finding.follows, *finding.read_as, *finding.absent))]
+    yield from ([""] if read else [])
+    yield from filter(None, (*read, finding.closeness))
     lists = [(words(message("finding.below"), language), finding.sections), (finding.others_title, finding.others)]
     number = count(1)
     for title, sections in reversed(lists) if finding.far else lists:

@@ -100,6 +100,7 @@ class Early:
         return _subject(0, "", self.hooks.answer_id, self.seen.evidence) if self.seen else ""
 
 
+NOTHING_THERE = message("workflow.no_tier")  # not so of what is stopped
 RUNS = 3  # of a workflow while what it rests on is withdrawn again and again
 
 
@@ -382,14 +383,14 @@ class Session:
             raise
         ended = AnswerStatus.ABSTAINED if answer.found_nothing else answer.status
         self.note(answer.workflow, subject_of(answer, hooks.answer_id), ended.value, answer=answer)
-        remarks = (*self._not_searched(answer), *self.remarks())
-        return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
+        stopped = tuple(self._not_searched(answer))
+        own = (note for note in answer.notes if not stopped or note != NOTHING_THERE)
+        return replace(answer, notes=(*own, *stopped, *self.remarks()))
 
     def _not_searched(self, answer: Answer) -> Iterator[Message]:
         """That a collection is stopped and was not searched, where it may hold what ``answer`` lacks."""
         if answer.found_nothing or (answer.receipts and answer.receipts.absent):
-            for stop in stops.of_collections(self):
-                yield message("workflow.not_searched", name=stop.title)
+            yield from stops.of_collections(self, "workflow.not_searched").values()
 
     def remarks(self) -> list[Message]:
         """What was done and is not in the audit log, told once."""

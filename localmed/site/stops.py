@@ -8,7 +8,6 @@ documents still. The encoder cannot be stopped, since nothing is found without o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,38 +38,23 @@ def stopped(data: Path, kind: str) -> frozenset[str]:
     return frozenset(one.name for one in stops(data) if one.kind == kind)
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedCollection:
-    """A stopped collection that the caller's groups may read, and why it is."""
-
-    name: str
-    title: str
-    reason: str
-
-    @property
-    def told(self) -> Message:
-        """That it is stopped."""
-        return message("answer.collection_stopped", name=self.title, reason=self.reason)
-
-
 def seen_by(session: Session) -> list[Stop]:
     """What is stopped, but for collections that the caller's groups may not read."""
     restricted = session.restricted()
     return [one for one in stops(session.data) if one.kind != COLLECTION or one.name not in restricted]
 
 
-def of_collections(session: Session) -> list[StoppedCollection]:
-    """The stopped collections, as ``seen_by`` the caller."""
-    found = [one for one in seen_by(session) if one.kind == COLLECTION]
+def of_collections(session: Session, code: str = "answer.collection_stopped") -> dict[str, Message]:
+    """By its name, that a collection is stopped, with its title and why, as ``seen_by`` the caller."""
+    found = {one.name: one.reason for one in seen_by(session) if one.kind == COLLECTION}
     titles = session.collection_titles() if found else {}
-    return [StoppedCollection(one.name, titles.get(one.name, one.name), one.reason) for one in found]
+    return {name: message(code, name=titles.get(name, name), reason=reason) for name, reason in found.items()}
 
 
 def require_running(session: Session, collection: str) -> None:
     """Raise ``NotAllowed``, with the reason, for a reader and a collection that is stopped."""
-    for one in of_collections(session):
-        if one.name == collection and collection in session.hidden():
-            raise NotAllowed("workflow.collection_stopped", name=one.title, reason=one.reason)
+    if collection in session.hidden() and (told := of_collections(session).get(collection)):
+        raise NotAllowed(told.code, **dict(told.parameters))
 
 
 def stop(session: Session, kind: str, name: str, reason: str) -> None:

@@ -30,7 +30,7 @@ from localmed.library import layout
 from localmed.library.state import rows
 from localmed.messages import from_text, to_text
 from localmed.process.files import told_if_full
-from localmed.process.hooks import Hooks
+from localmed.process.hooks import SILENT, Hooks
 from localmed.site import changes, governing, importing, lookups
 
 if TYPE_CHECKING:
@@ -210,14 +210,14 @@ def may_publish(session: Session, waiting: Upload) -> bool:
 def publish(
     session: Session,
     waiting: Sequence[Upload],
-    hooks: Hooks,
     values: Mapping[str, Mapping[str, str]] | None = None,
-    replaces: Mapping[str, Sequence[Document]] | None = None,
+    replaces: Sequence[str] = (),
+    hooks: Hooks = SILENT,
 ) -> Message:
     """Import files of one collection together, with ``values`` of their documents by upload; return what came of it.
 
-    What an upload ``replaces`` is superseded by it. One that is publishing already is waited for. Raise ``UsageError``
-    for whom another has to.
+    What is of an id that it ``replaces`` and current still is superseded. One that is publishing already is waited for.
+    Raise ``UsageError`` for whom another has to.
     """
     if not all(may_publish(session, one) for one in waiting):
         raise NotAllowed("upload.second_person")
@@ -236,16 +236,22 @@ def publish(
         _forget(session, one)
     told = message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
     for one in waiting:
-        told = _replaced(session, one, (replaces or {}).get(one.id, ()), told)
+        told = _replaced(session, one, replaces, told)
     return told
 
 
-def _replaced(session: Session, published: Upload, olds: Sequence[Document], told: Message) -> Message:
-    """Let it supersede ``olds``; ``told``, with what it replaced, and what of its title is current beside it."""
+def replaced_by(session: Session, waiting: Upload, replaces: Sequence[str]) -> list[Document]:
+    """The documents of its collection that it ``replaces`` and that are current still."""
+    stored = lookups.documents(session, waiting.collection)
+    return [one for one in stored if one.id in replaces and one.status is Status.CURRENT]
+
+
+def _replaced(session: Session, published: Upload, replaces: Sequence[str], told: Message) -> Message:
+    """Let it supersede them; ``told``, with what it replaced, and what of its title is current beside it."""
     made = _documents(session, published)
     if len(made) != 1:
         return told
-    for old in olds:
+    for old in replaced_by(session, published, replaces):
         try:
             changes.mark(session, old, Status.SUPERSEDED, made[0].id)
             told = message("upload.replaced", published=told, old=dated(old), new=dated(made[0]))

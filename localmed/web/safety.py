@@ -6,7 +6,7 @@ Rates come from the audit log, which names no question: they outlast the history
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +27,7 @@ from localmed.site.audit import NEWEST, Audit, Entry, Head
 from localmed.site.session import DOCUMENT_CHARACTERS, Session
 from localmed.upkeep import incident
 from localmed.web import ask, pages
-from localmed.web.visits import Safety, Visit
+from localmed.web.visits import Safety
 
 router = APIRouter(prefix="/safety")
 _VERIFIED: dict[Path, Head] = {}  # up to where this process has verified the log of a data folder
@@ -43,7 +43,9 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
     ``done`` says that ``what`` (its kind and its name) was just stopped or lifted.
     """
     session = visit.session
-    names = {
+    kind, _, name = what.partition(" ")
+    now = "stopped" if name in stops.stopped(session.data, kind) else "lifted"
+    names: dict[str, Sequence[str]] = {
         stops.WORKFLOW: stops.WORKFLOWS,
         stops.MODEL: stops.MODELS,
         stops.COLLECTION: sorted(lookups.collection_names(session)),
@@ -59,8 +61,8 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
         visit,
         "safety.html",
         names=names,
-        done=done if _is_done(visit, names, done, what) else "",
-        changed=what.split(" ", 1),
+        done=done if name in names.get(kind, ()) and done == now else "",
+        changed=(kind, name),
         weeks=weekly.weeks(session),
         reports=feedback.reports(session),
         head=str(head or ""),
@@ -71,12 +73,6 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
         in_words=lambda entry: _in_words(entry, titles, visit.language),
         verified=min(NEWEST, head.number) if head else 0,
     )
-
-
-def _is_done(visit: Visit, names: Mapping[str, Collection[str]], done: str, what: str) -> bool:
-    kind, _, name = what.partition(" ")
-    is_stopped = name in stops.stopped(visit.session.data, kind)
-    return name in names.get(kind, ()) and done == ("stopped" if is_stopped else "lifted")
 
 
 def _chosen(entry: Entry, action: str, day: str) -> bool:

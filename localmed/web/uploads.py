@@ -17,7 +17,7 @@ from fastapi import APIRouter, File, Form, UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from localmed import __version__
-from localmed.domain import Document, Message, message
+from localmed.domain import Message, message
 from localmed.domain.errors import NotAllowed, UnknownName, UsageError
 from localmed.domain.previews import FilePreview
 from localmed.messages import LANGUAGES
@@ -161,8 +161,7 @@ def publish(
     values = {name: typed[name].strip() for name in known}
     # nothing typed clears what is known, and changes nothing of several documents
     given = {name: value for name, value in values.items() if value or known[name] or name == "title"}
-    offered = [old for old, _ in uploads.older(session, waiting, uploads.asked(session, waiting).get("title", ""))]
-    olds = [old for old in offered if old.id in replaces]
+    olds = uploads.replaced_by(session, waiting, replaces)
     try:
         uploads.require_settable(session, waiting, given)
         if newer := next((old for old in olds if uploads.is_older(values.get("edition", ""), old.edition)), None):
@@ -170,7 +169,7 @@ def publish(
     except UsageError as error:
         return _shown(visit, waiting, values, error.full_message, replaces)
     back, by_id = documents.address(waiting.collection), {upload_id: given}
-    return begin(visit, "import", back, _published, [waiting], by_id, {upload_id: olds})
+    return begin(visit, "import", back, uploads.publish, [waiting], by_id, replaces)
 
 
 @router.post("/publish")
@@ -181,21 +180,11 @@ def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Respons
     if not ready:
         raise UsageError("upload.not_looked")
     values = {one.id: {name: value for name, value in uploads.asked(session, one).items() if value} for one in ready}
-    return begin(visit, "import", documents.address(collection), _published, ready, values, {})
+    return begin(visit, "import", documents.address(collection), uploads.publish, ready, values, ())
 
 
 def _ready(session: Session) -> list[Upload]:
     return [one for one in uploads.listing(session) if one.reads and uploads.may_publish(session, one)]
-
-
-def _published(
-    session: Session,
-    waiting: list[Upload],
-    values: dict[str, dict[str, str]],
-    replaces: dict[str, list[Document]],
-    hooks: Hooks,
-) -> Message:
-    return uploads.publish(session, waiting, hooks, values, replaces)
 
 
 @router.post("/{upload_id}/discard")

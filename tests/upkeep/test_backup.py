@@ -499,7 +499,7 @@ def test_uploads_and_packs_come_back_and_the_next_night_finds_them(
     changes.put_collection(session, described("sent").collection)
     waiting = uploads.accept(session, "sent", "fever.txt", io.BytesIO(TEXTS["fever.txt"].encode()))
     uploads.note_look(session, waiting, message("hold.standing", count=1), True)
-    uploads.publish(session, [uploads.upload(session, waiting.id)], SILENT)
+    uploads.publish(session, [uploads.upload(session, waiting.id)])
     left = uploads.accept(session, "sent", "gout.txt", io.BytesIO(b"Gout\n\nColchicine.\n"))
     backup.make(session, folder, SILENT)
     session.site.close()

@@ -263,3 +263,10 @@ def test_the_machine_page_says_what_never_ran_and_what_was_changed(copied_client
     assert said("web.health.changed") not in page
     (copied_clients.settings.data / "localmed.toml").write_text("", "utf-8")
     assert said("web.health.changed") in admin.get("/admin/health").text
+
+
+def test_a_stopped_collection_is_not_called_empty_by_a_search(copied_clients: Clients) -> None:
+    copied_clients("safety").form("/safety/stop", what="collection ward", reason="doses under review")
+    page = copied_clients("reader").form("/search", question="sepsis antibiotics").text
+    assert phrase("workflow.not_searched") in page
+    assert said("workflow.no_tier") not in page

@@ -151,7 +151,7 @@ def publish_in_vain(session: Session, upload: Upload, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patched:
         patched.setattr(importing, "import_paths", refuse)
         with pytest.raises(Cancelled):
-            uploads.publish(session, [upload], Hooks())
+            uploads.publish(session, [upload])
 
 
 @pytest.mark.slow
@@ -253,16 +253,16 @@ def test_two_who_publish_the_same_upload_do_not_take_its_file_from_each_other(
         leaves = Cancel()
         leaves.cancel()
         with pytest.raises(Cancelled):  # else it would wait its turn
-            uploads.publish(session_of(copied_clients), [upload], Hooks(cancel=leaves))
+            uploads.publish(session_of(copied_clients), [upload], hooks=Hooks(cancel=leaves))
         told.append("waited")
         assert place.read_bytes() == HAND
         return importing_now(*values, **named)
 
     monkeypatch.setattr(importing, "import_paths", meanwhile)
-    uploads.publish(session, [upload], Hooks())
+    uploads.publish(session, [upload])
     assert told == ["waited"]
     with pytest.raises(UnknownName):
-        uploads.publish(session, [upload], Hooks())
+        uploads.publish(session, [upload])
     assert place.read_bytes() == HAND, "what was published lies where it is imported from"
 
 
@@ -350,3 +350,21 @@ def test_what_holds_nearly_the_text_is_offered_but_not_chosen(copied_clients: Cl
 )
 def test_an_edition_is_older_only_where_both_are_known(one: str, other: str, older: bool) -> None:
     assert uploads.is_older(one, other) is older
+
+
+def test_what_the_typed_title_offers_is_replaced_as_long_as_nobody_else_has(copied_clients: Clients) -> None:
+    session, librarian = session_of(copied_clients), copied_clients("librarian")
+    published(copied_clients, HAND, "hand.md", title="Hand care")
+    old = next(one for one in lookups.documents(session) if one.title == "Hand care")
+    for name, dose in (("wash.md", b"40"), ("wash-2.md", b"50")):
+        send(librarian, b"# Washing\n\nWash for %b seconds with soap when hands are dirty.\n" % dose, name)
+        (upload,) = waiting(copied_clients)
+        path = f"/library/upload/{upload.id}/publish"
+        faulty = librarian.form(path, title="Hand care", review_by="soon")
+        if name == "wash.md":
+            assert box(faulty.text, old.id)
+        else:  # it was superseded while this page stood open
+            assert not box(faulty.text, old.id)
+        librarian.form(path, title="Hand care", edition="2026", replaces=old.id)
+    first = next(one for one in lookups.documents(session) if one.source.endswith("wash.md"))
+    assert lookups.document(session, old.id).replaced_by == first.id
