@@ -158,6 +158,17 @@ def asked(session: Session, waiting: Upload) -> dict[str, str]:
     return {name: known.get(name, "") for name in ASKED if name != "title" or waiting.proposed}
 
 
+def in_its_place(session: Session, waiting: Upload) -> tuple[Document, ...]:
+    """The documents of the stored file of its name, which go when it is published; none of a file of several."""
+    return _documents(session, waiting) if waiting.proposed else ()
+
+
+def is_another(session: Session, waiting: Upload) -> bool:
+    """Whether the stored file of its name is of another title: "protocol.pdf" may be anything."""
+    title = _plain(waiting.proposed.get("title", ""))
+    return bool(title) and any(_plain(one.title) != title for one in in_its_place(session, waiting))
+
+
 _APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # what editions of one title differ by: signs, a year
 
 

@@ -128,8 +128,17 @@ def _shown(
         (old, same, old.id in chosen if typed else same and not uploads.is_older(edition, old.edition))
         for old, same in uploads.older(visit.session, waiting, values.get("title", ""))
     ]
+    gone = uploads.in_its_place(visit.session, waiting)
     return pages.page(
-        visit, "uploaded.html", upload=waiting, allowed=allowed, there=there, values=values, fault=fault, olds=olds
+        visit,
+        "uploaded.html",
+        upload=waiting,
+        allowed=allowed,
+        there=there,
+        values=values,
+        fault=fault,
+        olds=olds,
+        gone=gone,
     )
 
 
@@ -174,11 +183,17 @@ def publish(
 
 @router.post("/publish")
 def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Response:
-    """Import all that wait in a collection, were read, and may be published by the visitor, as one change."""
+    """Import all that wait in a collection, were read, and may be published by the visitor, as one change.
+
+    But what would take the place of a file of another title: that is looked at by itself.
+    """
     session = visit.session
     ready = [one for one in reversed(_ready(session)) if one.collection == collection]  # of one name the newest stays
     if not ready:
         raise UsageError("upload.not_looked")
+    ready = [one for one in ready if not uploads.is_another(session, one)]
+    if not ready:
+        raise UsageError("upload.one_by_one")
     values = {one.id: {name: value for name, value in uploads.asked(session, one).items() if value} for one in ready}
     return begin(visit, "import", documents.address(collection), uploads.publish, ready, values, ())
 

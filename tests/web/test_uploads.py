@@ -368,3 +368,19 @@ def test_what_the_typed_title_offers_is_replaced_as_long_as_nobody_else_has(copi
         librarian.form(path, title="Hand care", edition="2026", replaces=old.id)
     first = next(one for one in lookups.documents(session) if one.source.endswith("wash.md"))
     assert lookups.document(session, old.id).replaced_by == first.id
+
+
+def test_a_file_of_a_stored_files_name_and_another_title_is_told_and_published_by_itself(
+    copied_clients: Clients,
+) -> None:
+    published(copied_clients, HAND, "protocol.md", title="Hand rub", edition="2023-05")
+    librarian = copied_clients("librarian")
+    send(librarian, b"# Falls\n\nRaise the bed rails at night and note each fall.\n", "protocol.md")
+    send(librarian, b"# Masks\n\nWear a mask within one metre of a patient who coughs.\n", "protocol.md")
+    waited(copied_clients)
+    for upload in waiting(copied_clients):
+        page = librarian.get(f"/library/upload/{upload.id}").text
+        assert said("web.upload.same_name", title="Hand rub", edition="2023-05") in page
+    refused = librarian.form("/library/upload/publish", collection="ward")
+    assert said("upload.one_by_one") in refused.text
+    assert "Hand rub" in [one.title for one in lookups.documents(session_of(copied_clients))]
