@@ -231,7 +231,7 @@ def test_a_reading_is_left_out_and_brought_back_by_keyboard(client: Clients, bro
     tab_in(window, "form[data-ask] button")
     page.keyboard.press("Enter")
     control = f'button[aria-label="{said("finding.leave_out", "zh", reading="心房颤动（房颤）")}"]'
-    back = "form.row[action='/ask'] button:not([name])"
+    back = "form.readings[action='/ask'] button:not([name])"
     for pressed, then in ((control, back), (back, control)):
         page.wait_for_selector(pressed)
         tab_in(window, pressed)
