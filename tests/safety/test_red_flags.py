@@ -191,6 +191,7 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
 @pytest.mark.parametrize(
     ("text", "flags"),
     [
+        ("lithium level 1.9", ()),  # no blood sugar
         ("INR 8.5 no bleeding", ()),
         ("INR 8.5. No bleeding", ()),
         ("INR 8.5 无出血", ()),
