@@ -21,6 +21,7 @@ MODULES = {  # where the module is not called as the distribution
     "cyclonedx-python-lib": "cyclonedx",
     "markdown-it-py": "markdown_it",
     "opencv-python-headless": "cv2",
+    "pyspellchecker": "spellchecker",
     "python-docx": "docx",
     "python-pptx": "pptx",
     "pywebview": "webview",
