@@ -255,9 +255,9 @@ def for_others(statement: Statement, evidence: Sequence[Evidence]) -> Statement:
 def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
     """``judged`` as they are shown: what is not carried as a gap, what nobody judged by the sentences that it cites."""
     made: list[Statement] = []
-    said = {one.text for one in judged if stands(one)}
+    said = {one.text for one in judged if is_supported(one)}
     for one in judged:
-        if stands(one):
+        if is_supported(one):
             made.append(one)
             continue
         made.append(replace(one, withheld=True))
@@ -268,7 +268,7 @@ def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) 
     return tuple(made)
 
 
-def stands(one: Statement) -> bool:
+def is_supported(one: Statement) -> bool:
     """Whether ``one`` is supported by what it cites."""
     return one.verdict is not None and one.verdict.support is Support.SUPPORTED
 

@@ -47,7 +47,7 @@ class Holding:
         return self._statuses
 
     def overdue(self, document: str) -> str:
-        """The date by which a document was to be reviewed, if that has passed; else "", as of what is withdrawn."""
+        """The date by which a document was to be reviewed if that has passed; else "", as for what is withdrawn."""
         self._look_up()
         return self._overdue.get(document, "")
 

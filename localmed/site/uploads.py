@@ -163,10 +163,11 @@ def in_its_place(session: Session, waiting: Upload) -> tuple[Document, ...]:
     return _documents(session, waiting) if waiting.proposed else ()
 
 
-def is_another(session: Session, waiting: Upload) -> bool:
-    """Whether the stored file of its name is of another title: "protocol.pdf" may be anything."""
-    title = _plain(waiting.proposed.get("title", ""))
-    return bool(title) and any(_plain(one.title) != title for one in in_its_place(session, waiting))
+def is_another(session: Session, waiting: Upload, beside: Sequence[Upload]) -> bool:
+    """Whether a stored file, or one ``beside`` it, has its name and another title: "protocol.pdf" may be anything."""
+    stored = {one.title for one in in_its_place(session, waiting)}
+    sent = {one.proposed["title"] for one in beside if one.name == waiting.name and one.proposed}
+    return len({_plain(title) for title in (*stored, *sent)}) > 1
 
 
 _APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # what editions of one title differ by: signs, a year

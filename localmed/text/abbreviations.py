@@ -63,7 +63,7 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
     return tuple(apart)
 
 
-def holding(line: str, language: str, above: str = "") -> tuple[Abbreviation, ...]:
+def explainable(line: str, language: str, above: str = "") -> tuple[Abbreviation, ...]:
     """The abbreviations of a ``line`` of an order, without those that tell somebody what to do or to go without where
     the rest of the line, or what stands ``above`` it, denies, stops, asks or makes something depend.
 

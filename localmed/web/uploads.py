@@ -185,15 +185,14 @@ def publish(
 def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Response:
     """Import all that wait in a collection, were read, and may be published by the visitor, as one change.
 
-    But what would take the place of a file of another title: that is looked at by itself.
+    None of them where one would take the place of another document of its file's name: that is looked at by itself.
     """
     session = visit.session
     ready = [one for one in reversed(_ready(session)) if one.collection == collection]  # of one name the newest stays
     if not ready:
         raise UsageError("upload.not_looked")
-    ready = [one for one in ready if not uploads.is_another(session, one)]
-    if not ready:
-        raise UsageError("upload.one_by_one")
+    if names := tuple(dict.fromkeys(one.name for one in ready if uploads.is_another(session, one, ready))):
+        raise UsageError("upload.one_by_one", names=names)
     values = {one.id: {name: value for name, value in uploads.asked(session, one).items() if value} for one in ready}
     return begin(visit, "import", documents.address(collection), uploads.publish, ready, values, ())
 

@@ -257,7 +257,9 @@ def checked_drafts(
     written = [one for draft in drafts for one in draft.statements]
     done, judges = yield from _with_verdicts(about, written, evidence, plan)
     if not plan.judged:  # copied word for word, perhaps, but nobody judged whether it belongs here: it is quoted
-        done = [replace(one, verdict=check.verdict(None, check.RULES)) if check.stands(one) else one for one in done]
+        done = [
+            replace(one, verdict=check.verdict(None, check.RULES)) if check.is_supported(one) else one for one in done
+        ]
     made, left = [], iter(done)
     for draft in drafts:
         own = [next(left) for _ in draft.statements]

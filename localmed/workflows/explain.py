@@ -64,7 +64,7 @@ from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
 from localmed.text import faithfulness
-from localmed.text.abbreviations import abbreviations, holding, unknown
+from localmed.text.abbreviations import abbreviations, explainable, unknown
 from localmed.text.language import detect
 from localmed.text.readability import reading_level
 from localmed.workflows import finding
@@ -230,7 +230,7 @@ def _in_plain_words(lines: list[str]) -> Step[tuple[list[str], Notes]]:
 
 def _expansions(line: str, language: str, over: str) -> tuple[Expansion, ...]:
     """The abbreviations of a line that hold there, each once."""
-    first = {abbreviation.written: abbreviation for abbreviation in reversed(holding(line, language, over))}
+    first = {abbreviation.written: abbreviation for abbreviation in reversed(explainable(line, language, over))}
     return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
 
 

@@ -382,5 +382,15 @@ def test_a_file_of_a_stored_files_name_and_another_title_is_told_and_published_b
         page = librarian.get(f"/library/upload/{upload.id}").text
         assert said("web.upload.same_name", title="Hand rub", edition="2023-05") in page
     refused = librarian.form("/library/upload/publish", collection="ward")
-    assert said("upload.one_by_one") in refused.text
+    assert said("upload.one_by_one", names=("protocol.md",)) in refused.text
     assert "Hand rub" in [one.title for one in lookups.documents(session_of(copied_clients))]
+
+
+def test_two_uploads_of_one_name_and_two_titles_are_not_published_together(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    send(librarian, b"# Falls\n\nRaise the bed rails at night and note each fall.\n", "protocol.md")
+    send(librarian, b"# Masks\n\nWear a mask within one metre of a patient who coughs.\n", "protocol.md")
+    waited(copied_clients)
+    refused = librarian.form("/library/upload/publish", collection="ward")
+    assert said("upload.one_by_one", names=("protocol.md",)) in refused.text
+    assert len(waiting(copied_clients)) == 2

@@ -87,10 +87,8 @@
   // A page is long: it is scrolled to where its mark begins, which is where the picture has the colours of the marker.
   const DPI = 110; // of the picture, as the next line: see ingest/render.py
   const MARKER = [[214, 158, 0], [255, 235, 110]]; // border and fill, see ingest/render.py
-  const pinnedOver = (part) => { // the height of what stays in sight above a page: its title in a pane, its buttons and the way back on a page by itself
-    const [header, tools] = ["header", ".tools"].map((name) => part.closest(".source").querySelector(name));
-    return header.offsetHeight || tools.offsetHeight + 40;
-  };
+  const pinnedOver = (part) => // the height of what stays in sight above a page: its title, and the way back on a page by itself
+    part.closest(".source").querySelector("header").offsetHeight + (part.closest("[data-pane]") ? 0 : document.querySelector(".back")?.offsetHeight ?? 0);
   const showMark = (sheet) => {
     const picture = sheet.querySelector("img"), canvas = document.createElement("canvas"), pane = sheet.closest("[data-pane]");
     const [width, height] = [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
