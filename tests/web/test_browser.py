@@ -74,10 +74,9 @@ def test_what_a_document_is_stays_in_sight_beside_its_mark(
     window = browser(copied_clients, viewport={"width": width, "height": 450})
     window.sign_in("reader", f"/passages/{passage.id}?start={start}&end={start + len(SENTENCE)}")
     page = window.page
-    while not page.evaluate("document.querySelector('.sheet img').naturalWidth"):
-        page.wait_for_timeout(50)
-    page.wait_for_timeout(300)
-    assert page.evaluate("scrollY") > 50, "it is scrolled to the mark"
+    page.evaluate(  # it is scrolled to the mark
+        "new Promise((done) => { const look = () => scrollY > 50 ? done() : setTimeout(look, 50); look(); })"
+    )
     head = page.locator(".source .top")
     box = head.bounding_box()
     assert box
