@@ -42,7 +42,7 @@ def password(session: Session, user: str) -> None:
 
 
 def _typed() -> str:
-    """A password, typed twice at a terminal."""
+    """A new password, typed twice at a terminal."""
     if not sys.stdin.isatty():
         return standard_input().decode("utf-8", "replace").partition("\n")[0].removesuffix("\r")
     first, again = (click.prompt(text(code), hide_input=True) for code in ("web.account.fresh", "web.start.again"))

@@ -1,8 +1,4 @@
-"""Questions and what else is read by a workflow: ``localmed ask, plan, ebm, explain, departments, verify, replay``.
-
-Each runs the same way: in which profile, the steps shown, a recording kept, the answer as text or JSON. An answer is
-printed from the view of ``presentation``, line by line.
-"""
+"""Workflows as commands: ``localmed ask, plan, ebm, explain, departments, verify, replay``."""
 
 from __future__ import annotations
 
@@ -52,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def show(answer: Answer) -> None:
-    """Print an answer: label, possible conflicts, sentences with their markers, parts, notes, sources, purpose."""
+    """Print an answer from its view: headline, conflicts, statements with markers, parts, notes, sources, purpose."""
     shown = view(answer)
     for line in filter(None, (shown.banner, shown.headline)):
         echo_wrapped(line, bold=True)
@@ -90,7 +86,6 @@ def show(answer: Answer) -> None:
 
 
 def _show_part(part: PartView, language: str) -> None:
-    """A part under its title: its rows, then its sentences."""
     echo()
     echo_wrapped(part.title, bold=True)
     for row in part.rows:
@@ -101,7 +96,6 @@ def _show_part(part: PartView, language: str) -> None:
 
 
 def _show_statements(statements: Sequence[StatementView]) -> None:
-    """One a line, under it what its check came to where that is shown."""
     for statement in statements:
         if statement.heading:
             echo_wrapped(statement.heading, bold=True)
@@ -126,7 +120,7 @@ def _show_source(source: SourceView, language: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What ``workflow_options`` were given."""
+    """The values of ``workflow_options``."""
 
     trace: bool = False
     record: Path | None = None
@@ -135,7 +129,7 @@ class Options:
 
 
 def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of every workflow, which the command gets as one: ``options``."""
+    """The options of every workflow; the command receives ``options``."""
 
     @click.option("--profile", type=click.Choice(["starter", "workstation"]), help="Overrides the settings.")
     @click.option("--record", type=FILE, metavar="FILE", help="Write a recording for `localmed replay`; it contains "
@@ -152,7 +146,7 @@ def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], options: Options) -> Answer:
-    """The answer of ``workflow``; its recording is written before anything is shown."""
+    """Run ``workflow``; its recording is written before anything is shown."""
     from localmed.workflows.recording import Recording
 
     record = options.record
@@ -169,7 +163,7 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
 
 
 def give(answer: Answer, as_json: bool) -> None:
-    """Print ``answer``, for people or for scripts."""
+    """Print ``answer`` as text or JSON."""
     if as_json:
         print_json(answer_json(answer, answer.language))
     else:
@@ -177,7 +171,7 @@ def give(answer: Answer, as_json: bool) -> None:
 
 
 def show_trace(answer: Answer) -> None:
-    """The steps on standard error: names, counts and ids."""
+    """Print the steps on standard error: names, counts and ids."""
     for step in answer.trace:
         detail = joined((f"{name} {value}" for name, value in step.detail), answer.language)
         echo(f"  {step.seconds * 1000:7.1f} ms  {step.name}: {detail}", err=True)
@@ -216,7 +210,7 @@ def ask(
 
 
 def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """QUESTION and those before it, of which standard input may hold several."""
+    """QUESTION and the questions before it; standard input may hold several."""
     if "-" not in earlier:
         return question, earlier
     both = STDIN in ctx.meta  # QUESTION was read from it
@@ -270,7 +264,7 @@ def ebm(
 
 
 def read_record(name: str | Path) -> PatientRecord:
-    """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` for what is none."""
+    """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` if it is invalid."""
     from localmed.ingest import records
 
     return records.read(bytes_of(name, records.RECORD_BYTES))

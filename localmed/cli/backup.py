@@ -139,7 +139,7 @@ def repair_command(session: Session, yes: bool) -> None:
 
 
 def _put_right(session: Session, yes: bool) -> bool:
-    """Show what would be done, ask and do it; return whether there was anything."""
+    """Show the planned repair, ask and do it; return whether anything needed repair."""
     if damaged := check.mendable(session):
         say("backup.holds", count=len(damaged), names=tuple(one.name for one in damaged))
         confirm("generation.repair_confirm", yes)

@@ -1,4 +1,4 @@
-"""``localmed canaries``, and ``calibrate``: the limits of closeness that a site's own questions give."""
+"""``localmed canaries``, and ``calibrate``: limits of closeness from a site's own questions."""
 
 from __future__ import annotations
 
@@ -100,10 +100,7 @@ def calibrate(session: Session, file: Path, as_json: bool) -> None:
 
 
 def questions(file: Path) -> list[tuple[str, bool]]:
-    """The questions of ``file``, and whether the library answers each.
-
-    Raise ``InputError`` for what is no such file.
-    """
+    """The questions of ``file``, and whether the library answers each; raise ``InputError`` for another format."""
     try:
         rows = list(csv.DictReader(io.StringIO(contents(file).decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error):

@@ -177,7 +177,7 @@ def update(session: Session, name: str | None, everything: bool, retry: bool, as
 
 
 def _update_all(session: Session, retry: bool, as_json: bool) -> int:
-    """Update every collection that has files, in one generation; one that fails is told and stops no others."""
+    """Update every collection with source files, in one generation; one that fails does not stop the others."""
     results: list[dict[str, Any]] = []
     code = 0
     with work_shown(not as_json) as hooks:

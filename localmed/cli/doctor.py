@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from localmed.upkeep.doctor import Check
     from localmed.upkeep.egress import Proof
 
-# --- doctor --egress FILE: the proof that nothing leaves, as lines, JSON and a page -----------------------------------
+# --- doctor --egress FILE: the proof that nothing leaves the machine --------------------------------------------------
 
 
-def run(file: Path, as_json: bool) -> None:
-    """Prove, write the page to ``file`` and its values beside it (``.json``); exit code 5 unless the proof holds."""
+def prove(file: Path, as_json: bool) -> None:
+    """Run the proof; write the page to ``file`` and JSON beside it; exit with 5 unless the proof holds."""
     values_file = file.with_suffix(".json")
     for path in (file, values_file):
         files.new_name(path)
@@ -54,7 +54,7 @@ def _outcome(proof: Proof) -> str:
 
 
 def page(proof: Proof) -> str:
-    """The report that the security office keeps."""
+    """The report for the security office."""
     from localmed.presentation.report import Table, report
 
     names = columns("step", "exit", "seconds", "processes", "calls", "beyond")
@@ -99,7 +99,7 @@ def command(ctx: click.Context, full: bool, egress_page: Path | None, as_json: b
     empty network, with a library of their own (takes minutes).
     """
     if egress_page:
-        run(egress_page, as_json)
+        prove(egress_page, as_json)
         return
     with progress(full and not as_json) as (started, advance):
         checks = list(_checks(ctx, full, started, advance))
@@ -115,7 +115,7 @@ def command(ctx: click.Context, full: bool, egress_page: Path | None, as_json: b
 def _checks(
     ctx: click.Context, full: bool, started: Callable[[int], None], advance: Callable[[float, str], None]
 ) -> Iterator[Check]:
-    """The checks as they are made; settings or libraries that cannot be loaded are a problem themselves."""
+    """The checks; settings or libraries that cannot be loaded are reported as problems."""
     try:
         with opened(ctx) as session:
             registry, settings = session.site.registry, session.settings

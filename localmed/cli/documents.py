@@ -51,7 +51,7 @@ def listed(
 ) -> None:
     """List documents with their current status: all, or by collection, status or words."""
     stored = lookups.documents_overdue(session, collection)
-    chosen = [row for row, _ in stored if (not status or row.status == status) and lookups.named_by(row, title)]
+    chosen = [row for row, _ in stored if (not status or row.status == status) and lookups.matches_words(row, title)]
     late = {row.id: overdue for row, overdue in stored}
     values = [{**plain(row), "overdue": late[row.id]} for row in chosen] if as_json else []
     rows = (
@@ -65,7 +65,7 @@ def listed(
 
 
 def _standing(document: Document, overdue: str) -> str:
-    """The status, the day that it waits for, and whether its review is late."""
+    """The status, the date from which it is effective, and whether its review is overdue."""
     waiting = f" {document.governance.effective_from}" if document.status is Status.PENDING else ""
     standing = f"{status_word(document.status)}{waiting}"
     return text("documents.overdue", status=standing, date=overdue) if overdue else standing

@@ -73,7 +73,7 @@ def rollback(session: Session, number: int | None, yes: bool) -> None:
     before their effective date are listed.
     """
     session.may_change()
-    waiting = lookups.waiting(session)
+    waiting = lookups.pending_documents(session)
     undone = lookups.undone_by_rollback(session, number)
     say("generation.undoes", number=undone.number, served=undone.served)
     for row in undone.changes:
@@ -100,7 +100,7 @@ def prune(session: Session, yes: bool) -> None:
     the last day unless these were confirmed.
     """
     session.may_change()
-    lookups.has_library(session)
+    lookups.require_library(session)
     confirm_change("generation.prune", yes)
     files, size = changes.prune(session)
     say("generation.pruned", count=files, mib=size / 2**20)

@@ -97,7 +97,7 @@ def command(
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """SIGTERM, which a service or a shutdown sends, interrupts as well: copies of documents are not left behind."""
+    """Treat SIGTERM, sent by a service or a shutdown, as Ctrl-C: copies of documents are removed."""
     before = signal.signal(signal.SIGTERM, interrupts.interrupt)
     try:
         yield
@@ -106,25 +106,25 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def plain(report: Report) -> dict[str, Any]:
-    """The report as JSON has it."""
+    """The report as JSON data."""
     return {"collection": report.collection, "generation": report.generation, "counts": report.counts,
             "files": report.lines}  # fmt: skip
 
 
 def all_refused(report: Report) -> int:
-    """The exit code: whether files were refused and none was taken."""
+    """The exit code: 3 if files were refused and none was read."""
     taken = report.counts["read"] + report.counts["unchanged"]
     return InputError.exit_code if report.counts["quarantined"] and not taken else 0
 
 
 def give(report: Report, as_json: bool) -> int:
-    """Print the report, for people or for scripts; return the exit code."""
+    """Print the report as text or JSON; return the exit code."""
     print_json(plain(report)) if as_json else tell(report)
     return all_refused(report)
 
 
 def tell(report: Report) -> None:
-    """Print what became of every file, refusals first, and the sums."""
+    """Print the outcome of every file, refusals first, and the totals."""
     lines = [line for line in report.lines if line.outcome != "unchanged"]
     lines.sort(key=lambda line: (line.outcome == "read", line.outcome))
     echo(text("import.title", name=report.collection), bold=True)
@@ -146,7 +146,7 @@ def _dry_run(
     session: Session, paths: list[Path], collection: str, manifest: Path | None, report: Path | None, language: str,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Read ``paths`` and tell; return 3 where every file would be refused."""
+    """Preview ``paths``; return 3 where every file would be refused."""
     from localmed.presentation.preview import PreviewPage
 
     if report and (report.is_dir() or not report.absolute().parent.is_dir()):
@@ -179,7 +179,7 @@ def _dry_run(
 
 
 def _plain(file: FilePreview) -> dict[str, Any]:
-    """A file as JSON has it: no text, but what each document would be and why anything is left out."""
+    """A file as JSON data: each document's outcome and the reasons for omissions, without text."""
     documents = [
         {"id": document.id, "title": document.title, "outcome": outcome, "pages": document.pages,
          "passages": len(passages), "ocr": sum(passage.ocr is not None for passage in passages)}
@@ -191,7 +191,6 @@ def _plain(file: FilePreview) -> dict[str, Any]:
 
 
 def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> None:
-    """Print what would become of every file, refusals first, and the sums."""
     ordered = sorted(rows, key=lambda row: (row["outcome"] == "same", row["outcome"] != "refused"))
     echo(text("preview.title", name=collection), bold=True)
     for row in ordered[:ROWS_SHOWN]:
@@ -210,7 +209,7 @@ def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> N
 
 
 def _why(row: dict[str, Any]) -> str:
-    """Why a file is refused, what of it is left out, and what of it needs or had OCR."""
+    """Why a file is refused, what is left out, and what needs or had OCR."""
     faults = [text("cli.place", place=fault["where"], reason=fault["reason"]) for fault in row["faults"]]
     more = [text("preview.more_parts", count=len(faults) - FAULTS_SHOWN)] if len(faults) > FAULTS_SHOWN else []
     ocr = sum(document["ocr"] for document in row["documents"])

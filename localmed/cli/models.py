@@ -64,7 +64,7 @@ def listed(session: Session, as_json: bool = False) -> None:
 
 
 def _described(site: Site, name: str) -> dict[str, Any]:
-    """What is known of a model, from its manifest and from the registry."""
+    """The details of a model from its manifest and the registry."""
     manifest, record = site.registry.manifests.get(name), site.registry.registrations
     model = record.models.get(name)
     stored = [(file.name, file.stamp.bytes, file.sha256) for file in model.files] if model else [
@@ -209,7 +209,7 @@ def test(session: Session) -> None:
 
 
 def _self_tested(session: Session) -> Message | None:
-    """Run the self-test of the chat model; why it could not be run, None if it was."""
+    """Run the self-test of the chat model; return why it could not be run, or None."""
     with work_shown(True) as hooks:
         try:
             changes.test_chat(session, lambda done, total: hooks.progress(done, total, ""))
@@ -219,7 +219,7 @@ def _self_tested(session: Session) -> Message | None:
 
 
 def _tell_roles(model: str, unfit: Collection[str], served: tuple[str, ...], others: tuple[str, ...]) -> None:
-    """Print which roles the chat model serves from now on, in which it failed, and which the settings give others."""
+    """Print the roles that the chat model serves, those it failed, and those that the settings give to others."""
     if model == NONE:
         say("models.chat_none")
         return
@@ -231,7 +231,7 @@ def _tell_roles(model: str, unfit: Collection[str], served: tuple[str, ...], oth
 
 
 def _tell_host(site: Site, roles: Sequence[str]) -> None:
-    """Say that the model host must start anew if it owns, for one of ``roles``, another model than the chosen one."""
+    """Tell the user to restart the model host if it serves, for one of ``roles``, another model than the chosen one."""
     with suppress(ModelError):  # one that does not answer is not used either
         status = site.host_status()
         if status is not None and site.settings.host.use and not set(roles).isdisjoint(status.others):

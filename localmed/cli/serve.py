@@ -92,10 +92,10 @@ def host_command(session: Session, status: bool, as_json: bool) -> None:
 
 @contextmanager
 def _until_told() -> Iterator[int]:
-    """A file number that can be read once Ctrl-C or SIGTERM came; a second one ends the process as it always does.
+    """A file descriptor that becomes readable on Ctrl-C or SIGTERM; a second signal ends the process.
 
-    The interpreter writes to it as the signal comes. A handler would wait for the main thread, which waits for the file
-    and is not woken where the system gave the signal to another thread.
+    The interpreter writes to it when the signal arrives. A handler would run in the main thread, which is blocked
+    reading the descriptor and is not woken if the system delivered the signal to another thread.
     """
     stop, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -74,7 +74,6 @@ def command(
 
 
 def _source(evidence: Evidence) -> str:
-    """The file, with the pages on which the passage stands."""
     pages = evidence.passage.pages
     if len(pages) > 1:
         return text("search.source_pages", source=evidence.source, first=pages[0], last=pages[-1])
@@ -82,7 +81,7 @@ def _source(evidence: Evidence) -> str:
 
 
 def _on(passage: Passage, page: int) -> str:
-    """The lines of ``passage`` that stand on ``page``; raise ``InputError`` where none do."""
+    """The lines of ``passage`` on ``page``; raise ``InputError`` if there are none."""
     spans = [span for span in passage.spans if span.box.page == page]
     if not spans:
         raise InputError("search.page_not_its", page=page, pages=passage.pages)
@@ -90,7 +89,7 @@ def _on(passage: Passage, page: int) -> str:
 
 
 def _span(span: str | None, passage: Passage) -> tuple[int, int] | None:
-    """``"12-80"`` as numbers; raise ``UsageError`` for anything else, and for what is not in the passage."""
+    """``"12-80"`` as numbers; raise ``UsageError`` for another form or a span outside the passage."""
     if span is None:
         return None
     start, _, end = span.partition("-")

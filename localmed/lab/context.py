@@ -1,11 +1,10 @@
-"""What a question would be answered from, without an answer: the arms of the papers' experiments.
+"""The evidence for a question without an answer, by the arms of the papers' experiments.
 
-``retrieval`` takes the first sections as they are (plain retrieval-augmented generation). ``mairag`` goes as far as
-LINS's agents do before the generator, by the steps of ``thorough``: sections that help (PRA); else the model's own
-knowledge if it is certain (SKA); else what is found for sub-questions (QDA). ``mairag-without-ROLE`` leaves one of them
-out. ``plan-STRATEGY`` gathers by a source plan (Omni-RAG). The answer holds evidence and trace only, of a section the
-passage by which it was found: ``unverified`` where the model was certain by itself, ``abstained`` where nothing was
-found and it was not.
+``retrieval`` takes the first sections (plain retrieval-augmented generation). ``mairag`` runs LINS's agents up to the
+generator, with the steps of ``thorough``: relevant sections (PRA); else the model's own knowledge if it is certain
+(SKA); else sections found for sub-questions (QDA). ``mairag-without-ROLE`` omits one. ``plan-STRATEGY`` gathers by a
+source plan (Omni-RAG). The answer has evidence (the best passage of each section) and trace only. Its status is
+``unverified`` where the model was certain by itself, ``abstained`` where it was not and nothing was found.
 """
 
 from __future__ import annotations

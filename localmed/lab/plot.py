@@ -1,7 +1,7 @@
-"""Results as pictures, drawn without a window: means with intervals, bars of shares, confusions.
+"""Plots without a display: means with intervals, bars of shares, confusion matrices.
 
-Readable without colour: series differ in their marker, the parts of a bar in shade or hatching, and every row and cell
-is labelled. A picture says in its description what it shows. Equal figures give equal files.
+Readable without colour: series differ in marker, parts of a bar in shade or hatching, and all rows and cells are
+labelled. The file's metadata describe the content. Equal data give equal files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PANEL_INCHES = 3.4  # of one judge's confusion, either way
 
 
 class Point(NamedTuple):
-    """A mean with its interval, in a row of a panel; undefined means are said in words."""
+    """A mean with its interval, in a row of a panel; None is plotted as "undefined"."""
 
     panel: str
     row: Message | str
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
 
 def require() -> Any:
-    """The library; raise ``ModelError`` if it is not installed."""
+    """matplotlib; raise ``ModelError`` if it is not installed."""
     try:
         import matplotlib as mpl
         import matplotlib.backends.backend_agg
@@ -51,7 +51,7 @@ def require() -> Any:
 def points(
     title: Message, drawn: Sequence[Point], folder: Path, language: str, shares: bool = True
 ) -> tuple[Path, ...]:
-    """A panel beside the other, in each a point with its interval for every row and series. ``shares`` are 0 to 1."""
+    """Panels side by side, with a point and interval for every row and series. ``shares`` range from 0 to 1."""
     panels, rows = (
         list(dict.fromkeys(point.panel for point in drawn)),
         list(dict.fromkeys(point.row for point in drawn)),
@@ -96,7 +96,7 @@ def _value(point: Point) -> str:
 def bars(
     title: Message, drawn: Mapping[Any, Mapping[Message, int]], folder: Path, language: str, styles: Any = PARTS
 ) -> tuple[Path, ...]:
-    """A bar for each of ``drawn``, in parts as long as their shares, with what they are and their count."""
+    """A stacked bar of shares for each of ``drawn``, with labels and counts."""
     figure = _figure(7.7, 1.2 + 0.5 * len(drawn))
     axes, texts = figure.subplots(), []
     for place, (name, counts) in enumerate(drawn.items()):
@@ -117,7 +117,7 @@ def bars(
 def confusions(
     title: Message, drawn: Mapping[str, Sequence[Sequence[int]]], labels: Sequence[str], folder: Path, language: str
 ) -> tuple[Path, ...]:
-    """A panel a judge: shares of each row (what is so) as shades, counts as text."""
+    """A confusion matrix for each judge: row shares as shades, counts as text."""
     figure = _figure(PANEL_INCHES * len(drawn), PANEL_INCHES)
     panels = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
     for axes, (name, table) in zip(panels, drawn.items(), strict=True):
@@ -145,7 +145,7 @@ def _figure(width: float, height: float) -> Any:
 def _saved(
     figure: Any, title: Message, parts: Sequence[str], folder: Path, name: str, language: str
 ) -> tuple[Path, Path]:
-    """Write ``name``.png and ``name``.svg; the title and ``parts`` are the description, for who cannot see it."""
+    """Write ``name``.png and ``name``.svg; title and ``parts`` are the description for screen readers."""
     library, png, svg = require(), folder / f"{name}.png", folder / f"{name}.svg"
     figure.suptitle(_said(language, title), fontsize=11)
     text = f"{render(title, language)}. {'; '.join(parts)}"
@@ -164,7 +164,7 @@ def _said(language: str, label: Message | str) -> str:
 
 @cache
 def _font(language: str) -> str:
-    """A font of this machine that has what the library's own lacks for ``language``; "" where there is none."""
+    """An installed font for ``language``; "" where there is none or matplotlib's own suffices."""
     from matplotlib.font_manager import fontManager
 
     installed = {entry.name for entry in fontManager.ttflist}

@@ -1,4 +1,4 @@
-"""``localmed review``: blinded forms for human reviewers, and what the filled ones come to."""
+"""``localmed review``: blinded forms for human reviewers, and the evaluation of the filled ones."""
 
 from __future__ import annotations
 

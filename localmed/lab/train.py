@@ -41,7 +41,7 @@ from localmed.workflows.strategies import PER_QUERY, Sources, gather
 
 
 def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which questions, and how their answers are known."""
+    """Options that select the questions and how their answers are judged."""
     for option in (
         click.option("--set", "named", multiple=True, metavar="FORMAT:PATH",
                      help="Multiple-choice questions, as eval mcq reads them: passages are judged by the chat model's "
@@ -60,7 +60,7 @@ def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Task:
-    """What is explored or compared: the questions, their judge, and the library that they are asked of."""
+    """The questions, their judge, and the library that they are asked of."""
 
     session: Session
     workspace: Workspace
@@ -72,14 +72,14 @@ class Task:
 
     @property
     def readable(self) -> tuple[str, ...]:
-        """The sources that hold passages; raise ``UsageError`` where there is none."""
+        """The sources with passages; raise ``UsageError`` if there are none."""
         names = tuple(name for name in self.sources.names if name != "graph")
         if not names:
             raise UsageError("training.no_source")
         return names
 
     def made(self, seed: int) -> dict[str, str]:
-        """What rows are made with: others are refused when they are resumed."""
+        """The identity of the configuration; rows of another one are not resumed."""
         chat = self.session.site.chat
         assert chat
         return {
@@ -93,17 +93,17 @@ class Task:
         }
 
     def search(self, source: str, query: str) -> tuple[Hit, ...]:
-        """The passages of ``query`` in ``source``, best first."""
+        """The passages for ``query`` in ``source``, best first."""
         where = replace(self.limited, collections=getattr(self.sources, source))
         return tuple(self.driver.services.search(query, where, PER_QUERY).hits)
 
     def terms(self, question: str) -> tuple[str, ...]:
-        """Those of the question that the concept graph has."""
+        """The terms of the question in the concept graph."""
         terms: tuple[str, ...] = self.driver.services.roles.without_chat().perform(GRAPH_TERMS, QuestionInput(question))
         return terms
 
     def gather(self, question: str, plan: Any) -> tuple[Hit, ...]:
-        """The passages that a reader would see by ``plan``."""
+        """The passages that a reader sees by ``plan``."""
         gathered = self.driver.part(gather(question, plan, self.sources, self.limited))
         return gathered.best(self.session.settings.ask.passages)
 
@@ -111,7 +111,7 @@ class Task:
 @contextmanager
 def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, ...], queries: Path | None,
             qrels: Path | None, **filters: Any) -> Iterator[Task]:  # fmt: skip
-    """The task that the options describe, for as long as the library is open."""
+    """The task of the options, while the library is open."""
     if bool(named) == bool(queries) or bool(queries) != bool(qrels):
         raise UsageError("training.questions")
     limited = search_filter(**filters)
@@ -132,7 +132,7 @@ def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, .
 def _by_reader(
     session: Session, workspace: Workspace, named: tuple[str, ...], size: int | None, seed: int
 ) -> tuple[tuple[Question, ...], Judge]:
-    """Multiple-choice questions, judged by what the chat model chooses."""
+    """Multiple-choice questions, judged by the chat model's choice."""
     by_id = {
         blankless(f"{one.name}:{question.id}"): question
         for one in (set_named(name, size, seed) for name in named)
@@ -203,12 +203,12 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
 
 
 def _mark(question: Question) -> str:
-    """What tells later that a question was explored, without its text."""
+    """A hash that identifies an explored question later."""
     return digest(question.text)[:12]
 
 
 def _estimate(explorer: Explorer, questions: Sequence[Question]) -> None:
-    """Print what exploring costs, by doing two questions."""
+    """Print the cost of exploring, measured on two questions."""
     count, sources = len(questions), len(explorer.sources)
     requests = [request for question in questions for request in explorer.requests(question)]
     read = sum(explorer.chat.count([part.content for request in requests for part in request.messages]))
@@ -271,7 +271,7 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
 
 
 def _base(session: Session, name: str) -> Base:
-    """The registered chat model ``name``, after a look at its hash; raise ``ModelError`` if it cannot be trained."""
+    """The registered chat model ``name``, its hash verified; raise ``ModelError`` if it cannot be trained."""
     registry = session.site.registry
     chosen = name or session.site.serving["chat"]
     stored = registry.opened(chosen)
@@ -281,7 +281,7 @@ def _base(session: Session, name: str) -> Base:
 
 
 def _examples(session: Session, base: Base, built: Sequence[Pair]) -> list[Example]:
-    """The pairs in the base model's tokens, as it is asked when it serves."""
+    """The pairs in the base model's tokens, as in serving."""
     writer = session.site.writer(base.name)
     assert writer
     try:
@@ -338,7 +338,7 @@ PROMPTING, TUNED, RULES = ARMS = ("prompting", "tuned", "rules")
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What an arm made of a question. ``usable``: its plan could be read; ``queries`` counts those of each source."""
+    """The outcome of an arm on a question. ``usable``: its plan could be read; ``queries``: counts by source."""
 
     question: str
     arm: str
@@ -366,10 +366,10 @@ def _compared(task: Task, planners: Mapping[str, Any], question: Question, arm: 
 
 
 def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str], seed: int) -> Report:
-    """The arms' figures; tests are two-sided paired randomisation tests against prompting.
+    """The statistics of the arms; tests are two-sided paired randomisation tests against prompting.
 
-    ``right``: the share of questions whose passages lead to the right answer. ``own`` counts a plan that could not be
-    read as wrong, and ``own_p`` tests that; the others are means a question.
+    ``right``: the share of questions whose passages lead to the right answer. ``own`` counts an unreadable plan as
+    wrong, and ``own_p`` tests that; the others are means over questions.
     """
     by_arm = {arm: [row for row in compared if row.arm == arm] for arm in ARMS}
     right = {arm: np.array([row.right for row in rows], np.float64) for arm, rows in by_arm.items()}
