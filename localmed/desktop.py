@@ -40,7 +40,7 @@ class Frame:
     y: int | None = None
 
 
-def remembered(data: Path) -> Frame:
+def last_frame(data: Path) -> Frame:
     """The frame of the last window; the default where none is stored or it is invalid."""
     with suppress(OSError, ValueError, TypeError):
         frame = Frame(**json.loads(files.first_bytes(data / STATE, 10_000)))
@@ -57,7 +57,7 @@ def remember(data: Path, frame: Frame) -> None:
 
 
 @contextmanager
-def single(data: Path) -> Iterator[None]:
+def single_window(data: Path) -> Iterator[None]:
     """Lock the data folder for one window; raise ``Busy`` if one is open."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (data / LOCK).open("a") as lock:
@@ -66,7 +66,7 @@ def single(data: Path) -> Iterator[None]:
         yield
 
 
-def answers(url: str) -> bool:
+def is_running(url: str) -> bool:
     """Whether localmed responds at ``url``, an address of this machine."""
     try:
         with urllib.request.urlopen(f"{url}login", timeout=2) as reply:  # noqa: S310  (a loopback address of ours)
@@ -79,14 +79,14 @@ def answers(url: str) -> bool:
 def server(data: Path, port: int) -> Iterator[str]:
     """The address of a server of ``data``: a running one, else a new one that ends with the block."""
     url = f"http://127.0.0.1:{port}/"
-    if answers(url):
+    if is_running(url):
         yield url
         return
     command = (*children.command("localmed"), "--data", str(data), "serve", "--port", str(port))
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + START_SECONDS
-        while not answers(url):
+        while not is_running(url):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise ModelError("desktop.no_server", port=port)
             time.sleep(0.2)
@@ -109,7 +109,7 @@ def show(data: Path, url: str) -> None:
     """
     import webview
 
-    frame = remembered(data)
+    frame = last_frame(data)
     window: Any = webview.create_window("localmed", url, text_select=True, zoomable=True, **asdict(frame))
     window.events.closing += lambda: remember(data, Frame(window.width, window.height, window.x, window.y))
     webview.start(private_mode=True)  # no cookie and no cache stays behind

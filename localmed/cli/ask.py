@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, echo_wrapped, in_session, opened, print_json, settings_of, steps_shown
+from localmed.cli.common import echo, echo_wrapped, in_session, open_session, print_json, settings_of, show_steps
 from localmed.cli.later import history, lookups, orders
 from localmed.cli.options import (
     FILE,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from localmed.site.session import Session
 
 
-def show(answer: Answer) -> None:
+def print_text(answer: Answer) -> None:
     """Print an answer from its view: headline, conflicts, statements with markers, parts, notes, sources, purpose."""
     shown = view(answer)
     for line in filter(None, (shown.banner, shown.headline)):
@@ -145,7 +145,7 @@ def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
     return gathered
 
 
-def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], options: Options) -> Answer:
+def run_workflow(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], options: Options) -> Answer:
     """Run ``workflow``; its recording is written before anything is shown."""
     from localmed.workflows.recording import Recording
 
@@ -153,7 +153,7 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
     if record:
         files.new_name(record)
     recording = Recording() if record else None
-    with opened(ctx, options.profile) as session, steps_shown(session.caller.language, options.as_json) as hooks:
+    with open_session(ctx, options.profile) as session, show_steps(session.caller.language, options.as_json) as hooks:
         answer = workflow(session, replace(hooks, recorder=recording))
     if record and recording:
         files.write_new(record, recording.finish(answer).encode())
@@ -162,12 +162,12 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
     return answer
 
 
-def give(answer: Answer, as_json: bool) -> None:
+def print_answer(answer: Answer, as_json: bool) -> None:
     """Print ``answer`` as text or JSON."""
     if as_json:
         print_json(answer_json(answer, answer.language))
     else:
-        show(answer)
+        print_text(answer)
 
 
 def show_trace(answer: Answer) -> None:
@@ -206,7 +206,7 @@ def ask(
     def work(session: Session, hooks: Hooks) -> Answer:
         return session.ask(question, limits, preset, earlier, hooks, check, thorough, left_out)
 
-    give(run(ctx, work, options), options.as_json)
+    print_answer(run_workflow(ctx, work, options), options.as_json)
 
 
 def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -234,8 +234,8 @@ def plan(ctx: click.Context, /, question: str, strategy: str, options: Options, 
     Without a language model the question goes to every source as it is. QUESTION - reads standard input.
     """
     limits = search_filter(**filters)
-    answer = run(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)
-    give(answer, options.as_json)
+    answer = run_workflow(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)
+    print_answer(answer, options.as_json)
 
 
 @click.command("ebm")
@@ -259,8 +259,8 @@ def ebm(
         raise UsageError("record.recording")
     known = read_record(patient) if patient else None
     limits = search_filter(**filters)
-    answer = run(ctx, lambda session, hooks: session.ebm(question, limits, known, pico, hooks), options)
-    give(answer, options.as_json)
+    answer = run_workflow(ctx, lambda session, hooks: session.ebm(question, limits, known, pico, hooks), options)
+    print_answer(answer, options.as_json)
 
 
 def read_record(name: str | Path) -> PatientRecord:
@@ -302,7 +302,7 @@ def explain(
     if leaflet:
         files.new_name(leaflet)
     task = ExplainInput(text, known, questions, released_by)
-    answer = run(ctx, lambda session, hooks: session.explain(task, SearchFilter(), hooks), options)
+    answer = run_workflow(ctx, lambda session, hooks: session.explain(task, SearchFilter(), hooks), options)
     if keep:  # beside the library; the name tells the day and nothing of the patient
         name = f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
         file = lookups.kept_folder(settings_of(ctx).data) / name
@@ -312,7 +312,7 @@ def explain(
         orders.require_clear(answer, lines_checked)
         files.write_new(leaflet, leaflet_page(answer, date.today().isoformat()).encode())
         say("explain.leaflet_written", file=str(leaflet), err=True)
-    give(answer, options.as_json)
+    print_answer(answer, options.as_json)
 
 
 @click.command("departments")
@@ -325,7 +325,9 @@ def departments(ctx: click.Context, /, question: str, options: Options) -> None:
     Warning signs lead to the Emergency Department first. This is not a diagnosis. Give the complaint in the patient's
     own words; - reads standard input, which keeps it out of the shell history.
     """
-    give(run(ctx, lambda session, hooks: session.departments(question, hooks), options), options.as_json)
+    print_answer(
+        run_workflow(ctx, lambda session, hooks: session.departments(question, hooks), options), options.as_json
+    )
 
 
 @click.command("verify")
@@ -344,7 +346,7 @@ def verify(ctx: click.Context, /, file: str, question: str, options: Options) ->
 
     data = bytes_of(file, answer_file.TEXT_BYTES)
     submitted = answer_file.read(data, question)
-    give(run(ctx, lambda session, hooks: session.verify(submitted, hooks), options), options.as_json)
+    print_answer(run_workflow(ctx, lambda session, hooks: session.verify(submitted, hooks), options), options.as_json)
 
 
 @click.command("replay")
@@ -367,7 +369,7 @@ def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     if not same:  # it is not shown: somebody may have altered what a source or a model said in it
         raise InputError("replay.differs")
     answer = history.with_withdrawals(session, answer)
-    give(answer, as_json)
+    print_answer(answer, as_json)
     if trace:
         show_trace(answer)
     echo(words(message("recording.same"), answer.language), err=True)

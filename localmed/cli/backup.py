@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, in_session, moment, print_json, print_rows, settings_of, work_shown
-from localmed.cli.import_files import ended_as_by_ctrl_c
+from localmed.cli.common import echo, in_session, moment, print_json, print_rows, settings_of, show_progress
+from localmed.cli.import_files import sigterm_as_interrupt
 from localmed.cli.later import backup, check, repair, restore
 from localmed.cli.options import FOLDER, json_option, yes_option
 from localmed.cli.speaking import confirm, say
@@ -37,7 +37,7 @@ def command(session: Session, folder: Path | None = None, as_json: bool = False)
     encrypted: keep them on an encrypted disk. Restore with: localmed restore FOLDER. Exit code 5: the backup was made,
     but an original in the data folder is damaged or missing.
     """
-    with ended_as_by_ctrl_c(), work_shown(not as_json) as hooks:
+    with sigterm_as_interrupt(), show_progress(not as_json) as hooks:
         made = backup.make(session, _folder(folder, session.settings), hooks)
     if as_json:
         print_json({"name": made.name, "generation": made.generation, "audit": made.audit, "bytes": made.bytes,
@@ -109,7 +109,7 @@ def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, 
     if not name and (folder / backup.MANIFEST).is_file():
         folder, name = folder.parent, folder.name
     confirm("restore.confirm", yes or not replace, data=str(data))
-    with ended_as_by_ctrl_c(), work_shown(True) as hooks:
+    with sigterm_as_interrupt(), show_progress(True) as hooks:
         restored = restore.restore(folder, data, name, replace, hooks)
     say("restore.done", name=restored.backup.name, data=str(data), generation=restored.backup.generation)
     if restored.kept_log:
@@ -153,7 +153,7 @@ def _put_right(session: Session, yes: bool) -> bool:
         return False
     confirm("generation.repair_confirm", yes)
     if step:
-        with work_shown(True) as hooks:
+        with show_progress(True) as hooks:
             repair.repair(session, step, hooks)
     for record in records:
         record.do(session)

@@ -51,7 +51,7 @@ def settings_of(ctx: click.Context) -> Settings:
 
 
 @contextmanager
-def opened(ctx: click.Context, profile: str | None = None, reranker: str | None = None) -> Iterator[Session]:
+def open_session(ctx: click.Context, profile: str | None = None, reranker: str | None = None) -> Iterator[Session]:
     """A session of the operating system's account at the data folder of ``--data``.
 
     ``profile`` and ``reranker`` override the settings. Alerts and missing audit entries are printed at the end.
@@ -85,7 +85,7 @@ def in_session(command: Callable[..., int | None]) -> Callable[..., None]:
     @wraps(command)
     def run(ctx: click.Context, /, *positional: Any, **options: Any) -> None:
         if ctx.invoked_subcommand is None:
-            with opened(ctx) as session:
+            with open_session(ctx) as session:
                 code = command(session, *positional, **options)
             if code:
                 ctx.exit(code)
@@ -204,13 +204,13 @@ def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> Non
 
 @contextmanager
 def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[float, str], None]]]:
-    """As ``work_shown``, for work that reports increments: functions that set the total and advance."""
-    with work_shown(show) as hooks:
+    """As ``show_progress``, for work that reports increments: functions that set the total and advance."""
+    with show_progress(show) as hooks:
         yield hooks.counter()
 
 
 @contextmanager
-def work_shown(show: bool) -> Iterator[Hooks]:
+def show_progress(show: bool) -> Iterator[Hooks]:
     """Hooks that show a progress bar on standard error, or nothing unless ``show``.
 
     Where standard error is not a terminal, a line without names is printed now and then.
@@ -255,7 +255,7 @@ FIRST, FIRST_SECTIONS = 160, 3  # characters and number of the passages shown wh
 
 
 @contextmanager
-def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
+def show_steps(language: str, as_json: bool) -> Iterator[Hooks]:
     """Hooks that show a workflow's current step, its progress and the first sections on standard error.
 
     Silent without a terminal, and where JSON goes to another program.

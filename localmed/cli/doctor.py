@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, echo_wrapped, opened, plain, print_json, progress, width_of, work_shown
+from localmed.cli.common import echo, echo_wrapped, open_session, plain, print_json, progress, show_progress, width_of
 from localmed.cli.later import check, doctor, egress
 from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import as_json, columns, language, say, text, words
@@ -30,7 +30,7 @@ def prove(file: Path, as_json: bool) -> None:
     values_file = file.with_suffix(".json")
     for path in (file, values_file):
         files.new_name(path)
-    with work_shown(not as_json) as hooks:
+    with show_progress(not as_json) as hooks:
         proof = egress.prove(hooks)
     values = plain(proof) | {"holds": proof.holds, "beyond": proof.beyond}
     files.write_new(file, page(proof).encode(), 0o644)
@@ -117,7 +117,7 @@ def _checks(
 ) -> Iterator[Check]:
     """The checks; settings or libraries that cannot be loaded are reported as problems."""
     try:
-        with opened(ctx) as session:
+        with open_session(ctx) as session:
             registry, settings = session.site.registry, session.settings
             with suppress(ModelError):  # a record that cannot be read is told by a check
                 started(sum(model.bytes for model in registry.registrations.models.values()))

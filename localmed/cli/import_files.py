@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed import __version__
-from localmed.cli.common import echo, opened, print_json, settings_of, tell_file, work_shown
+from localmed.cli.common import echo, open_session, print_json, settings_of, show_progress, tell_file
 from localmed.cli.later import importing
 from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import joined, say, tell_generation, text, words
@@ -82,21 +82,21 @@ def command(
     if by_ray and dry_run:
         raise UsageError("import.ray_dry_run")
     started = importing.workers(settings_of(ctx), ray_address, ray_workers or 0) if by_ray else nullcontext()
-    with ended_as_by_ctrl_c(), started as workers, opened(ctx) as session:
+    with sigterm_as_interrupt(), started as workers, open_session(ctx) as session:
         if dry_run:
             code = _dry_run(session, list(paths), collection, manifest, report, language, as_json)
         else:
             described = importing.manifest_of(session, collection, manifest)
-            with work_shown(not as_json) as hooks:
+            with show_progress(not as_json) as hooks:
                 done = importing.import_paths(
                     session, paths, described, manifest, retry, near_copies=near_copies, hooks=hooks, engine=workers
                 )
-            code = give(done, as_json)
+            code = print_report(done, as_json)
     ctx.exit(code)
 
 
 @contextmanager
-def ended_as_by_ctrl_c() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
     """Treat SIGTERM, sent by a service or a shutdown, as Ctrl-C: copies of documents are removed."""
     before = signal.signal(signal.SIGTERM, interrupts.interrupt)
     try:
@@ -105,7 +105,7 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def plain(report: Report) -> dict[str, Any]:
+def report_json(report: Report) -> dict[str, Any]:
     """The report as JSON data."""
     return {"collection": report.collection, "generation": report.generation, "counts": report.counts,
             "files": report.lines}  # fmt: skip
@@ -117,13 +117,13 @@ def all_refused(report: Report) -> int:
     return InputError.exit_code if report.counts["quarantined"] and not taken else 0
 
 
-def give(report: Report, as_json: bool) -> int:
+def print_report(report: Report, as_json: bool) -> int:
     """Print the report as text or JSON; return the exit code."""
-    print_json(plain(report)) if as_json else tell(report)
+    print_json(report_json(report)) if as_json else print_report_text(report)
     return all_refused(report)
 
 
-def tell(report: Report) -> None:
+def print_report_text(report: Report) -> None:
     """Print the outcome of every file, refusals first, and the totals."""
     lines = [line for line in report.lines if line.outcome != "unchanged"]
     lines.sort(key=lambda line: (line.outcome == "read", line.outcome))
@@ -158,7 +158,10 @@ def _dry_run(
         exists = False
     title, day = importing.previewed_title(session, collection, manifest), date.today().isoformat()
     rows = []
-    with work_shown(not as_json) as hooks, PreviewPage(title, language, importing.thumbnails, day, __version__) as page:
+    with (
+        show_progress(not as_json) as hooks,
+        PreviewPage(title, language, importing.thumbnails, day, __version__) as page,
+    ):
         for file in importing.preview(session, paths, collection, manifest, hooks):
             if report:
                 page.add(file)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo_wrapped, in_session, print_json, print_table, progress, work_shown
+from localmed.cli.common import echo_wrapped, in_session, print_json, print_table, progress, show_progress
 from localmed.cli.later import changes, fit, lookups
 from localmed.cli.options import json_option, yes_option
 from localmed.cli.speaking import columns, confirm, say, tell_problems, text, words
@@ -210,7 +210,7 @@ def test(session: Session) -> None:
 
 def _self_tested(session: Session) -> Message | None:
     """Run the self-test of the chat model; return why it could not be run, or None."""
-    with work_shown(True) as hooks:
+    with show_progress(True) as hooks:
         try:
             changes.test_chat(session, lambda done, total: hooks.progress(done, total, ""))
         except ModelError as error:

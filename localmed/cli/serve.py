@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, in_session, opened, print_json, settings_of
+from localmed.cli.common import echo, in_session, open_session, print_json, settings_of
 from localmed.cli.later import accounts, canary_gate, fit
 from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import say, text
@@ -57,7 +57,7 @@ def serve(
         if code:
             say("web.serve.code", code=code)
 
-    with opened(ctx) as session:
+    with open_session(ctx) as session:
         say("web.serve.loading", err=True)
         chosen = canary_gate.before_serving(session)
         if chosen is not session.settings:
@@ -147,7 +147,7 @@ def desktop_command(ctx: click.Context, port: int, browser: bool) -> None:
     from localmed import desktop
 
     data = settings_of(ctx).data
-    with desktop.single(data), desktop.server(data, port) as url:
+    with desktop.single_window(data), desktop.server(data, port) as url:
         if desktop.has_window() and not browser:
             desktop.show(data, url)
             return

@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import json_option
 from localmed.domain import Badge, Message, SearchFilter, message
 from localmed.domain.errors import UnknownName
@@ -161,9 +161,9 @@ def command(ctx: click.Context, /, file: Path, named: tuple[str, ...], out: Path
     "eval".
     """
     reporting.need(plot)
-    with reporting.kept_in(out, resume, ROWS):
+    with reporting.report_folder(out, resume, ROWS):
         questions = sets.questions(file)
-        with opened(ctx) as session, progress(not as_json) as (started, advance):
+        with open_session(ctx) as session, progress(not as_json) as (started, advance):
             sources = _sources(session, named)
             made = {"questions": sha256_of(file), "sources": ", ".join(sources), **reporting.made_with(session)}
             kept, badges = Rows(out / ROWS, made, resume, BadgeRow, "question", "source"), []

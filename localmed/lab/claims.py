@@ -26,7 +26,7 @@ import click
 from localmed.answering.answer_file import VerifyInput, of_object
 from localmed.answering.claims import Read, premise
 from localmed.answering.vote import outcome, vote
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import json_option
 from localmed.domain import Answer, Message, digest, message
 from localmed.domain.errors import InputError, UsageError
@@ -269,7 +269,11 @@ def command(
     reporting.need(*((plot,) if out else ()))
     items = load(questions) if questions else ()
     pair_set = stance.load(pairs) if pairs else None
-    with reporting.kept_in(out, resume), opened(ctx) as session, progress(not as_json) as (started, advance):
+    with (
+        reporting.report_folder(out, resume),
+        open_session(ctx) as session,
+        progress(not as_json) as (started, advance),
+    ):
         judge = session.site.entailment
         if pair_set:
             judges: list[Entailment] = [Inside(judge), judge]

@@ -61,7 +61,7 @@ def seal(checkpoint: Path) -> None:
         _remove(path)
 
 
-def last(folder: Path) -> Path | None:
+def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of a stage; removes incomplete ones."""
     whole = []
     for checkpoint in _newest_first(folder):
@@ -238,7 +238,7 @@ def _hashes(folder: Path) -> dict[str, str]:
 def _trained(make: Callable[[], Any], folder: Path) -> Any:
     """A trainer that has finished, started from the newest loadable checkpoint."""
     while True:
-        checkpoint, trainer = last(folder), make()
+        checkpoint, trainer = last_checkpoint(folder), make()
         try:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         except Exception:  # whatever a loader raises at bytes that it does not know
@@ -365,7 +365,7 @@ REORDERED = {  # the architectures whose adapters can be merged -> matrices with
 _MODULE = re.compile(r"base_model\.model\.model\.layers\.(\d+)\.(.+)\.lora_(A|B)\.weight")
 
 
-def check(architecture: str) -> None:
+def require_mergeable(architecture: str) -> None:
     """Raise ``ModelError`` for an architecture whose adapters cannot be merged."""
     if architecture not in REORDERED:
         raise ModelError("training.architecture", name=architecture, known=tuple(REORDERED))
@@ -381,7 +381,7 @@ def merge(base: Path, adapter: Path, target: Path, advance: Callable[[float, str
 
     reader = GGUFReader(str(base))
     architecture = str(reader.fields["general.architecture"].contents())
-    check(architecture)
+    require_mergeable(architecture)
     changes = _changes(adapter, lambda part: _heads(reader, architecture, part))
     fresh = target.with_suffix(".part")
     writer = GGUFWriter(str(fresh), architecture)

@@ -221,7 +221,7 @@ def pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
     return (*_set_pairs(citation_sets(task, languages)), *between, *((gold,) if gold else ()))
 
 
-def correct(sets: Sequence[CitationSet], stances: Stances) -> tuple[CitationSet, ...]:
+def entailed_sets(sets: Sequence[CitationSet], stances: Stances) -> tuple[CitationSet, ...]:
     """The sets that entail their statements."""
     return tuple(one for one in sets if one.judged and _entailed(one, stances))
 
@@ -235,7 +235,7 @@ def reduced_pairs(right: Sequence[CitationSet]) -> Pairs:
     return _set_pairs(one.without(source) for one in right for source in one.sources)
 
 
-def irreplaceable(right: Sequence[CitationSet], stances: Stances) -> tuple[tuple[LinkSource, ...], ...]:
+def irreplaceable_citations(right: Sequence[CitationSet], stances: Stances) -> tuple[tuple[LinkSource, ...], ...]:
     """The correct citations of each correct set."""
     return tuple(
         tuple(source for source in one.sources if not _entailed(one.without(source), stances)) for one in right
@@ -265,7 +265,7 @@ def _holds_gold(pair: tuple[str, str] | None, stances: Stances) -> int | None:
     return int(stances[pair].label == "entailment" or (holds(*pair) and not against))
 
 
-def counted(
+def count_links(
     task: LinkInput,
     languages: Sequence[str],
     stances: Stances,
@@ -277,7 +277,7 @@ def counted(
     A passage with two markers is one reference.
     """
     sets = citation_sets(task, languages)
-    cited = irreplaceable(correct(sets, stances), stances)
+    cited = irreplaceable_citations(entailed_sets(sets, stances), stances)
     judged = [one for one in sets if one.judged]
     right = {source.passage.id for citations in cited for source in citations}
     open_ids = {source.passage.id for one in sets if not one.judged for source in one.sources} - right
@@ -314,7 +314,7 @@ def counted(
 # --- asking for it ----------------------------------------------------------------------------------------------------
 
 
-def evaluated(task: LinkInput, filters: SearchFilter, plan: Plan, languages: Sequence[str]) -> Step[LinkCounts]:
+def evaluate(task: LinkInput, filters: SearchFilter, plan: Plan, languages: Sequence[str]) -> Step[LinkCounts]:
     """The counts of ``task``, judged in ``languages``; its references are searched by ``filters`` and ``plan``."""
     if task.retrieved:
         task = yield from _with_references(task, filters, plan)
@@ -324,11 +324,11 @@ def evaluated(task: LinkInput, filters: SearchFilter, plan: Plan, languages: Seq
         scores = yield from asked(RELEVANCE, RelevanceInput(task.question, passages), plan.chat, scores)
     first = pairs(task, languages)
     stances: dict[tuple[str, str], Stance] = dict(zip(first, (yield Judge(first)), strict=True))
-    less = reduced_pairs(correct(citation_sets(task, languages), stances))
+    less = reduced_pairs(entailed_sets(citation_sets(task, languages), stances))
     stances |= zip(less, (yield Judge(less)), strict=True)
     texts, nothing = tuple(statement.text for statement in task.statements), tuple[float, ...]()
     fluent = (yield from asked(FLUENCY, FluencyInput(texts), plan.chat, nothing)) if texts else nothing
-    return counted(task, languages, stances, scores, sum(fluent) / len(fluent) if fluent else None)
+    return count_links(task, languages, stances, scores, sum(fluent) / len(fluent) if fluent else None)
 
 
 def _with_references(task: LinkInput, filters: SearchFilter, plan: Plan) -> Step[LinkInput]:

@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 from localmed.answering import marked_text
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.domain import AnswerStatus, Message, Passage, SearchFilter, digest, message
 from localmed.domain.errors import InputError
@@ -169,10 +169,10 @@ def command(
     undefined, never 1. Writes no question and no text. Needs the extra "eval".
     """
     reporting.need(measures, plot)
-    with reporting.kept_in(out, resume, ROWS):
+    with reporting.report_folder(out, resume, ROWS):
         questions, limited = sets.questions(file), search_filter(**filters)
         inputs = answers(questions, given) if given else None
-        with opened(ctx) as session, progress(not as_json) as (started, advance):
+        with open_session(ctx) as session, progress(not as_json) as (started, advance):
             asked = {"questions": sha256_of(file), "answers": sha256_of(given) if given else ""}
             made = {
                 **asked,
@@ -206,7 +206,7 @@ def _evaluator(
             link_input = link_eval.of_answer(answer, question.gold)
         with session.answering() as workspace:
             plan, languages = workspace.plan(limited, preset), tuple(session.site.entailment.languages)
-            counts = Driver(workspace.services(SILENT)).part(link_eval.evaluated(link_input, limited, plan, languages))
+            counts = Driver(workspace.services(SILENT)).part(link_eval.evaluate(link_input, limited, plan, languages))
         return LinkRow(question.id, spoken, "answered", counts)
 
     return evaluate

@@ -36,7 +36,7 @@ import numpy as np
 
 from localmed.answering.asking import COHERENCE, CoherenceInput
 from localmed.answering.chat import ChatRoles
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Origin, SearchFilter, Statement, digest, message
 from localmed.domain.errors import ModelError, TooLong, UnknownName, UsageError
@@ -444,12 +444,12 @@ def command(
     score. Needs a chat model and the extra "eval". Writes no question unless asked.
     """
     reporting.need(measures, plot)
-    with reporting.kept_in(out, resume, ROWS):
+    with reporting.report_folder(out, resume, ROWS):
         chosen, sets = _arms(arms), [set_named(name, size, seed) for name in named]
         if len({questions.name for questions in sets}) < len(sets):
             raise UsageError("evaluation.mcq_twice")
         how = {"seed": seed if order_seed is None else order_seed, "every_order": every_order, "samples": samples}
-        with opened(ctx) as session, _bench(session, how, search_filter(**filters)) as (bench, facts):
+        with open_session(ctx) as session, _bench(session, how, search_filter(**filters)) as (bench, facts):
             made = made_with(sets, chosen, seed, **facts)
             kept = Rows(out / ROWS, made, resume, McqRow, "set", "id", "arm")
             with progress(not as_json) as (started, advance):

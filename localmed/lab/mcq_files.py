@@ -21,7 +21,7 @@ from typing import Any
 from localmed.domain.codec import Codec
 from localmed.domain.errors import InputError, UsageError
 from localmed.lab.multiple_choice import LETTERS, MOST_OPTIONS
-from localmed.lab.sets import blankless, drawn, read_text
+from localmed.lab.sets import blankless, draw_sample, read_text
 from localmed.text.language import clean
 
 LAYOUTS = ("lines", "object", "table")
@@ -69,7 +69,7 @@ def set_named(name: str, size: int | None, seed: int) -> McqSet:
     if not colon or not file:
         raise UsageError("evaluation.mcq_set", name=name)
     whole = load(Path(file), format_named(shape))
-    return replace(whole, questions=drawn(whole.questions, size, seed))
+    return replace(whole, questions=draw_sample(whole.questions, size, seed))
 
 
 @cache

@@ -149,7 +149,7 @@ def _worded(value: Message | str) -> str:
 
 
 @contextmanager
-def kept_in(out: Path | None, resume: bool = False, file: str = "report.json") -> Iterator[None]:
+def report_folder(out: Path | None, resume: bool = False, file: str = "report.json") -> Iterator[None]:
     """An evaluation whose finished rows remain in the folder ``out`` after Ctrl-C; the user is told.
 
     Raise ``InputError`` in advance where ``file`` cannot be written there, ``Busy`` where another process writes there.

@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 from localmed import __version__
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import json_option
 from localmed.config import SearchSettings
 from localmed.domain import digest, message
@@ -251,8 +251,8 @@ def command(
     """
     reporting.need(measures, *((plot,) if out else ()))
     with (
-        reporting.kept_in(out, resume, ROWS),
-        opened(ctx, reranker=reranker) as session,
+        reporting.report_folder(out, resume, ROWS),
+        open_session(ctx, reranker=reranker) as session,
         session.workspace() as workspace,
         progress(not as_json) as (started, advance),
     ):
@@ -261,7 +261,7 @@ def command(
         bench = Bench(library, site.encoder, site.settings.search, site.reranker, depth)
         chosen = bench.variants([variant.strip() for variant in variants.split(",")] if variants else ())
         searched = workspace.within(collections)
-        question_set = sets.judged(queries, qrels, library, searched, relevant_from).answerable()
+        question_set = sets.read_judged(queries, qrels, library, searched, relevant_from).answerable()
         started(len(chosen) * len(question_set.questions))
         file = out / ROWS if out else None
         kept = Rows(file, bench.made_with(question_set), resume, Ranked, "variant", "question")

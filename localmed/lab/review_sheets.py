@@ -178,7 +178,7 @@ def without_markers(text: str) -> str:
 # --- blinding ---------------------------------------------------------------------------------------------------------
 
 
-def blinded(
+def make_sheets(
     every_case: Sequence[Case], reviewers: Sequence[str], form: str, seed: int, markers: bool = False
 ) -> tuple[Sheets, Key]:
     """A sheet for each of ``reviewers`` and the key of all, deterministic for a seed."""
@@ -251,7 +251,7 @@ def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:
     return filled
 
 
-def decoded(content: bytes) -> str:
+def decode(content: bytes) -> str:
     """The text of a filled form in the encoding of any spreadsheet program.
 
     Codes and values are ASCII in all of them; other text is not read.
@@ -285,7 +285,9 @@ def _value(cell: str, dimension: Dimension, place: str) -> int:
     raise InputError("review.value", place=place, dimension=dimension.name, offered=tuple(map(str, dimension.values)))
 
 
-def merged(forms: Iterable[Mapping[str, Mapping[str, int]]], key: Key) -> tuple[tuple[Rating, ...], tuple[str, ...]]:
+def merge_ratings(
+    forms: Iterable[Mapping[str, Mapping[str, int]]], key: Key
+) -> tuple[tuple[Rating, ...], tuple[str, ...]]:
     """All ratings of reviewers who passed every control case, and the reviewers who did not.
 
     A reviewer without any rating is in neither.

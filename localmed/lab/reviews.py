@@ -176,7 +176,7 @@ def _stored(session: Session, id_: str = "", user: str = "") -> list[_Stored]:
         if not user or (user in json.loads(reviewers) and not closed):
             values = json.loads(unseal(session.data, sealed, "review", name))
             cases = review.cases(values["cases"], values["title"], values["form"])
-            drawn = review.blinded(cases, json.loads(reviewers), values["form"], values["seed"])
+            drawn = review.make_sheets(cases, json.loads(reviewers), values["form"], values["seed"])
             made.append(_Stored(name, moment, bool(closed), values, *drawn))
     if id_ and not made:
         raise UnknownName("review.unknown")
@@ -250,7 +250,7 @@ def report(session: Session, id_: str) -> Report | None:
     (one,) = _stored(session, id_)
     if not one.closed:
         return None
-    ratings, left_out = review.merged([_ratings(session, id_)], one.key)
+    ratings, left_out = review.merge_ratings([_ratings(session, id_)], one.key)
     return agreement.report(ratings, one.key.form, left_out, one.key.seed) if ratings else None
 
 

@@ -80,7 +80,7 @@ class QuestionSet:
         return any(gain >= self.relevant_from for gain in self.judgements.get(question.id, {}).values())
 
 
-def drawn(values: Sequence[_Value], size: int | None, seed: int) -> tuple[_Value, ...]:
+def draw_sample(values: Sequence[_Value], size: int | None, seed: int) -> tuple[_Value, ...]:
     """``size`` of ``values`` drawn by ``seed``, in their order; all if ``size`` is None."""
     places = range(len(values))
     chosen = random.Random(seed).sample(places, min(size or len(places), len(places)))  # noqa: S311  (a sample)
@@ -171,7 +171,7 @@ def _records(file: Path) -> Iterator[Mapping[str, Any]]:
 # --- judgements -------------------------------------------------------------------------------------------------------
 
 
-def judged(
+def read_judged(
     queries: Path, qrels: Path, library: Library, search_filter: SearchFilter, relevant_from: int = 1
 ) -> QuestionSet:
     """The question set of two files over ``library``; raise ``InputError`` with the numbers of invalid lines."""

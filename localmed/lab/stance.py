@@ -27,7 +27,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import json_option
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError
@@ -274,10 +274,10 @@ def command(ctx: click.Context, /, file: Path, seed: int, out: Path | None, as_j
     said word for word) and of the majority class. Writes no text. The plot needs the extra "eval".
     """
     reporting.need(*((plot,) if out else ()))
-    with reporting.kept_in(out):
+    with reporting.report_folder(out):
         pair_set = load(file)
         judges: list[Entailment] = [majority(pair_set.pairs), VERBATIM]
-        with opened(ctx) as session, progress(not as_json) as (started, advance):
+        with open_session(ctx) as session, progress(not as_json) as (started, advance):
             judge = session.site.entailment
             judges += [judge] if judge.languages else []
             started(len(pair_set.pairs) * len(judges))

@@ -17,7 +17,7 @@ import numpy as np
 from localmed.answering.asking import QuestionInput
 from localmed.answering.chat import ChatRoles
 from localmed.answering.planning import GRAPH_TERMS, PLAN, SOURCES, PlanInput
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.cli.speaking import say
 from localmed.domain import Hit, Message, SearchFilter, digest, message
@@ -115,11 +115,11 @@ def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, .
     if bool(named) == bool(queries) or bool(queries) != bool(qrels):
         raise UsageError("training.questions")
     limited = search_filter(**filters)
-    with opened(ctx) as session, session.workspace() as workspace:
+    with open_session(ctx) as session, session.workspace() as workspace:
         questions: tuple[Question, ...] = ()
         if queries and qrels:
-            judged = sets.judged(queries, qrels, workspace.library, limited).answerable()
-            questions = sets.drawn(judged.questions, size, seed)
+            judged = sets.read_judged(queries, qrels, workspace.library, limited).answerable()
+            questions = sets.draw_sample(judged.questions, size, seed)
             judge = by_documents(judged.judgements)
         if session.site.chat is None:
             raise ModelError("site.no_chat")
@@ -185,7 +185,7 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
         made = {**task.made(seed), "candidates": str(candidates), "texts": " ".join(map(_mark, task.questions))}
         explored: list[Drawn | Judged] = []
         built: list[Pair] = []
-        with reporting.kept_in(out, resume, EXPLORED):
+        with reporting.report_folder(out, resume, EXPLORED):
             kept: exploring.Kept = Rows(out / EXPLORED, made, resume, *exploring.KEPT)
             try:
                 with progress(True) as (started, advance):
@@ -250,7 +250,7 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
     learning.require()
     built = exploring.read(out / PAIRS)
     recipe = learning.Recipe(sft_epochs=epochs, dpo_epochs=epochs / 2, save_steps=save_steps, seed=seed)
-    with opened(ctx) as session:
+    with open_session(ctx) as session:
         session.may_change()
         base = _base(session, name)
         examples = _examples(session, base, built)
@@ -260,7 +260,7 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
                 tokens = int(times * sum(example.longest for example in chosen))
                 say("training.cost_learn", stage=stage, count=len(chosen), tokens=tokens)
             return
-        with reporting.kept_in(out, file=PAIRS), progress(True) as (started, advance):
+        with reporting.report_folder(out, file=PAIRS), progress(True) as (started, advance):
             started(int(sum(len(chosen) * times for chosen, times in stages.values())))
             manifests = learning.learn(base, recipe, examples, out / PAIRS, out, advance)
         session.note("train", f"learn, {len(examples)} plans", "finished")
@@ -275,7 +275,7 @@ def _base(session: Session, name: str) -> Base:
     registry = session.site.registry
     chosen = name or session.site.serving["chat"]
     stored = registry.opened(chosen)
-    learning.check(stored.model.header.architecture if stored.model.header else "")
+    learning.require_mergeable(stored.model.header.architecture if stored.model.header else "")
     sha256 = next(file.sha256 for file in stored.model.files if stored.gguf.name == Path(file.name).name)
     return Base(chosen, stored.gguf, sha256)
 
@@ -310,7 +310,7 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
     except (OSError, ValueError):
         raise InputError("training.not_learned", file=str(file)) from None
     target = out / f"{name}.gguf"
-    with opened(ctx) as session, progress(True) as (started, advance):
+    with open_session(ctx) as session, progress(True) as (started, advance):
         session.may_change()
         base = _base(session, manifest["base"]["name"])
         if base.sha256 != manifest["base"]["sha256"]:
@@ -428,7 +428,7 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
         made = {**task.made(choices["seed"]), "planner": f"{name} {planner.identity.sha256}"}
         compared = []
         try:
-            with reporting.kept_in(out, resume, COMPARED), progress(not as_json) as (started, advance):
+            with reporting.report_folder(out, resume, COMPARED), progress(not as_json) as (started, advance):
                 kept = Rows(out / COMPARED, made, resume, Compared, "question", "arm")
                 started(len(questions) * len(ARMS))
                 for question in questions:

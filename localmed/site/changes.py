@@ -123,7 +123,7 @@ def require_governable(session: Session, change: governing.Change) -> None:
     """Raise ``UsageError`` for a change that ``govern`` would refuse."""
     with session.workspace() as workspace:
         for name in {document.collection for document in change.documents}:
-            governing.agree(workspace.library.catalogue, manifest_of(session, name, None), [change])
+            governing.require_agreement(workspace.library.catalogue, manifest_of(session, name, None), [change])
 
 
 def upgrade(session: Session) -> int:

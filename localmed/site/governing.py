@@ -63,7 +63,7 @@ def problem(field: str, value: str) -> Message | None:
     return None
 
 
-def stated(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
+def contradicted_field(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
     """The first field of ``change`` that the manifest states with another value; "" if there is none."""
     for document in change.documents:
         file = catalogue.file(document.collection, document.source)
@@ -94,7 +94,7 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
         }
         change = Change(documents, values)
         wrong = _refusal(change)
-        if not wrong and (field := stated(catalogue, manifest, change)):
+        if not wrong and (field := contradicted_field(catalogue, manifest, change)):
             wrong = message("governance.stated", field=field)
         if wrong:
             faults.append(Fault(row.number, UsageError(wrong).messages[0]))
@@ -103,13 +103,13 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
     return changes, sorted(faults, key=lambda fault: fault.row)
 
 
-def agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
+def require_agreement(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
     """Raise ``UsageError`` where a change is invalid or contradicts the manifest."""
     for change in changes:
         if wrong := _refusal(change):
             raise UsageError(wrong)
         mine = tuple(document for document in change.documents if document.collection == manifest.collection.name)
-        if field := stated(catalogue, manifest, replace(change, documents=mine)):
+        if field := contradicted_field(catalogue, manifest, replace(change, documents=mine)):
             raise UsageError(
                 "governance.manifest", field=field, document=mine[0].id[:12], name=manifest.collection.name
             )
@@ -127,7 +127,7 @@ def apply(
     Raise ``UsageError``, with nothing set, for an invalid value and where the manifest of a collection contradicts.
     """
     for name in {document.collection for change in changes for document in change.documents}:
-        agree(builder.catalogue, manifest_of(name), changes)
+        require_agreement(builder.catalogue, manifest_of(name), changes)
     with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
         for change in changes:
             stored = builder.catalogue.by_ids(document.id for document in change.documents)

@@ -29,7 +29,7 @@ _DRAWING: dict[tuple[object, ...], threading.Lock] = {}
 _LOCK = threading.Lock()
 
 
-def beside(answer: Answer, evidence: Evidence, span: Span) -> tuple[Box, ...]:
+def other_marks(answer: Answer, evidence: Evidence, span: Span) -> tuple[Box, ...]:
     """The other marks, besides ``span``, of the section that opens the document of ``evidence``."""
     known = answer.by_marker
     marks = [mark for mark in answer.marks_of(evidence.marker, *span) if mark[0] in known]
@@ -89,7 +89,7 @@ def draw_ahead(session: Session, answer: Answer) -> None:
     known = answer.by_marker
     links = [(known[marker], (start, end)) for marker, start, end in answer.links[:AHEAD] if marker in known]
     tasks = [
-        (piece, span, beside(answer, piece, span))
+        (piece, span, other_marks(answer, piece, span))
         for piece, span in links
         if piece.passage.spans and answer.marks_of(piece.marker, *span)
     ]

@@ -173,7 +173,7 @@ def is_another(session: Session, waiting: Upload, beside: Sequence[Upload]) -> b
 _APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # what editions of one title differ by: signs, a year
 
 
-def older(session: Session, waiting: Upload, title: str) -> list[tuple[Document, bool]]:
+def predecessors(session: Session, waiting: Upload, title: str) -> list[tuple[Document, bool]]:
     """The current documents of the collection that it may supersede: same title, or nearly the same text.
 
     Each with whether the title is the same, those first. None for a file with several documents.
@@ -269,7 +269,7 @@ def _replaced(session: Session, published: Upload, replaces: Sequence[str], told
             told = message("upload.replaced", published=told, old=dated(old), new=dated(made[0]))
         except LocalmedError as error:  # a canary question would fail, say
             told = message("upload.not_replaced", published=told, old=dated(old), reason=error.full_message)
-    if left := [one for one, same in older(session, published, made[0].title) if same]:
+    if left := [one for one, same in predecessors(session, published, made[0].title) if same]:
         told = message("upload.also_current", published=told, titles=tuple(map(dated, left)))
     return told
 

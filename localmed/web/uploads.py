@@ -126,7 +126,7 @@ def _shown(
     edition = values.get("edition", "")
     olds = [
         (old, same, old.id in chosen if typed else same and not uploads.is_older(edition, old.edition))
-        for old, same in uploads.older(visit.session, waiting, values.get("title", ""))
+        for old, same in uploads.predecessors(visit.session, waiting, values.get("title", ""))
     ]
     gone = uploads.replaced_documents(visit.session, waiting)
     return pages.page(

@@ -47,11 +47,11 @@ HALVES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("half", HALVES)
 def test_the_newest_whole_one_counts_and_what_is_not_whole_is_removed(tmp_path: Path, half: str) -> None:
-    assert learning.last(tmp_path / "none") is None
+    assert learning.last_checkpoint(tmp_path / "none") is None
     written(tmp_path, 8)
     newest = written(tmp_path, 9)
     HALVES[half](written(tmp_path, 10))
-    assert learning.last(tmp_path) == newest, "by step, not by name"
+    assert learning.last_checkpoint(tmp_path) == newest, "by step, not by name"
     assert {path.name for path in tmp_path.glob("checkpoint-*")} <= {"checkpoint-8", "checkpoint-9"}
 
 
@@ -61,7 +61,7 @@ def test_sealing_removes_the_oldest_and_leaves_what_is_being_written(tmp_path: P
     written(tmp_path, 4, sealed=False)
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint-2", "checkpoint-3", "checkpoint-4"}
     (tmp_path / "checkpoint-3" / learning.SEAL).unlink()  # as a kill leaves one that is being removed
-    assert learning.last(tmp_path) == tmp_path / "checkpoint-2"
+    assert learning.last_checkpoint(tmp_path) == tmp_path / "checkpoint-2"
 
 
 class Trainer:
@@ -221,4 +221,4 @@ def test_rows_are_reordered_as_pairs_of_the_rotation() -> None:
     assert learning.reordered(rows, 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
     assert learning.reordered(rows, 0) is rows
     with pytest.raises(ModelError, match="gemma"):
-        learning.check("gemma3")
+        learning.require_mergeable("gemma3")
