@@ -303,7 +303,7 @@ def explain(
         files.new_name(leaflet)
     task = ExplainInput(text, known, questions, released_by)
     answer = run_workflow(ctx, lambda session, hooks: session.explain(task, SearchFilter(), hooks), options)
-    if keep:  # beside the library; the name tells the day and nothing of the patient
+    if keep:  # the file name has the date and nothing of the patient
         name = f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
         file = lookups.kept_folder(settings_of(ctx).data) / name
         files.write_new(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2).encode())
@@ -366,7 +366,7 @@ def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     except UnicodeDecodeError:
         raise InputError("recording.none") from None
     answer, same = session.replay(text)
-    if not same:  # it is not shown: somebody may have altered what a source or a model said in it
+    if not same:  # not shown: the recorded texts may have been altered
         raise InputError("replay.differs")
     answer = history.with_withdrawals(session, answer)
     print_answer(answer, as_json)

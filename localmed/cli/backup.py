@@ -120,7 +120,7 @@ def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, 
         say("restore.beside", folder=restored.beside)
 
 
-ROUNDS = 4  # what the backups hold first; some damage shows only once the link is there again
+ROUNDS = 4  # files from backups come first; some damage shows only after the link is repaired
 
 
 @click.command("repair")

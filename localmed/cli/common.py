@@ -169,7 +169,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     cells = [[one_line(str(cell)) for cell in row] for row in rows]
     widths = [max(map(width_of, column)) for column in zip(columns, *cells, strict=True)]
     widest = max(range(1, len(widths)), key=lambda number: widths[number], default=0)
-    room = shutil.get_terminal_size().columns - 2 * len(widths) - 1  # less what stands between the columns
+    room = shutil.get_terminal_size().columns - 2 * len(widths) - 1  # minus the gaps between columns
     left = room - sum(widths) + widths[widest]
     if left < min(READABLE, widths[widest]):
         _print_paragraphs(title, columns, cells, widest)

@@ -119,7 +119,7 @@ def _checks(
     try:
         with open_session(ctx) as session:
             registry, settings = session.site.registry, session.settings
-            with suppress(ModelError):  # a record that cannot be read is told by a check
+            with suppress(ModelError):  # a check reports an unreadable record
                 started(sum(model.bytes for model in registry.registrations.models.values()))
             checks = list(doctor.examine(doctor.Site.of(session.site, full, advance), doctor.checks_for(settings)))
             if full and session.caller.groups is None:

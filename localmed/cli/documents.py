@@ -208,7 +208,9 @@ def remark(session: Session, passage: str, off: bool | None, note: str | None, c
         raise UsageError("documents.no_remark")
     chosen = lookups.passage(session, passage)
     made = changes.remark(session, chosen, off=off, note=note, cleared=cleared)
-    say("documents.remarked", passage=chosen.id[:12], said=_said(made) or (message("documents.remark_none"),))
+    say(
+        "documents.remarked", passage=chosen.id[:12], said=_remark_messages(made) or (message("documents.remark_none"),)
+    )
 
 
 @command.command("remarks")
@@ -220,18 +222,22 @@ def listed_remarks(session: Session, document: str, as_json: bool) -> None:
     chosen = lookups.document(session, document).id if document else ""
     rows = lookups.remarked(session, chosen)
     cells = [
-        (it.passage.id[:12], it.title, it.passage.page or "-", speaking.joined(map(words, _said(it.remark)), CLAUSES))
+        (
+            it.passage.id[:12],
+            it.title,
+            it.passage.page or "-",
+            speaking.joined(map(words, _remark_messages(it.remark)), CLAUSES),
+        )
         for it in rows
     ]
     values = [row.remark for row in rows]
     print_rows(as_json, values, "documents.remarks", ("id", "title", "page", "why"), cells)
 
 
-def _said(remark: Remark) -> tuple[Message, ...]:
-    """What a remark says, in words."""
-    said = [message(f"documents.planted_{remark.planted.value}")] if remark.planted else []
-    said += [message("documents.remark_off")] if remark.off else []
-    return (*said, *([message("answer.remark", note=remark.note)] if remark.note else ()))
+def _remark_messages(remark: Remark) -> tuple[Message, ...]:
+    found = [message(f"documents.planted_{remark.planted.value}")] if remark.planted else []
+    found += [message("documents.remark_off")] if remark.off else []
+    return (*found, *([message("answer.remark", note=remark.note)] if remark.note else ()))
 
 
 @command.command("quarantine")

@@ -130,7 +130,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (``arguments``, else the process's) and exit with its code."""
     from localmed.process import confined, interrupts
 
-    confined.no_core_dump()  # what is asked may be a patient's
+    confined.no_core_dump()  # questions may contain patient data
     command_line = tuple(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -146,7 +146,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader (head, less) has gone
         sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:
-        from localmed.cli import failures  # what --help does not need
+        from localmed.cli import failures  # not needed by --help
 
         failures.end(error, "--debug" in command_line, _called(command_line))
 

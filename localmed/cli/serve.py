@@ -61,7 +61,7 @@ def serve(
         say("web.serve.loading", err=True)
         chosen = canary_gate.before_serving(session)
         if chosen is not session.settings:
-            os.environ["LOCALMED_CONFIG"] = str(settings.data / canary_gate.PASSED)  # of every process beside this one
+            os.environ["LOCALMED_CONFIG"] = str(settings.data / canary_gate.PASSED)  # for all child processes
         with Site(chosen) as site, serving.model_host(site) as hosted:
             if not hosted:
                 say("web.serve.no_host", err=True)

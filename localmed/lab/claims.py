@@ -39,7 +39,7 @@ from localmed.lab.stance import PairSet
 
 RESPONSES = (Label.CORRECT, Label.MISTAKEN, Label.NOT_ENOUGH, Label.NOT_JUDGED)
 CLAIMS = (Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH, Label.NOT_JUDGED)
-RESULTS = "results.jsonl"  # what is finished, a line an answer
+RESULTS = "results.jsonl"  # finished results, one line for each answer
 
 Advance = Callable[[float, str], object]
 

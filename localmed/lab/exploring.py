@@ -36,7 +36,7 @@ from localmed.text.language import detect
 
 CANDIDATES = 6  # queries of a source that the model writes (Omni-RAG, A.1)
 DRAWS = 2  # the second where the first repeats itself
-CHARACTERS = 70  # of a query; the paper's have 4 to 7 words, and what is longer mostly repeats itself
+CHARACTERS = 70  # of a query; the paper's have 4 to 7 words, and longer ones mostly repeat themselves
 TOKENS = 30  # of a query in JSON
 
 WRITE = instructions("source_queries")
@@ -201,10 +201,10 @@ def distinct(queries: Sequence[str]) -> tuple[str, ...]:
 
 # --- plans to learn from ----------------------------------------------------------------------------------------------
 
-# The paper's rules (4.2.3): of a source's positive queries up to three make the positive plan, drawn where there are
-# more; a source without one is left empty; a question without any is left out. The negative plan is made of negative
-# queries in the same way, and only a question with both plans is a pair for direct preference optimisation. A question
-# that is not judged to its end is left out. A file of pairs holds the questions and queries themselves.
+# The paper's rules (4.2.3): the positive plan has up to three positive queries of each source, drawn if there are more;
+# a question without any is skipped, as is one whose judging is incomplete. The negative plan is built from negative
+# queries in the same way. Only a question with both plans is a pair for direct preference optimisation. A file of pairs
+# contains the questions and queries.
 
 
 @dataclass(frozen=True, slots=True)

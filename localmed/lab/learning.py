@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
-# A checkpoint counts only where a seal, written last, names its files by their hashes: trainers write and delete a
-# checkpoint file by file, so that a kill or a power cut leaves folders that look like checkpoints and are none. What
-# has no seal, or other bytes than it says, is removed when the stage goes on.
+# A checkpoint is valid only with a seal, written last, of the hashes of its files: trainers write and delete file by
+# file, so that a kill or a power cut leaves incomplete folders. Those are removed when the stage continues.
 
 KEPT = 2  # sealed ones: the newest, and the one before in case it cannot be loaded
 SEAL = "seal.json"
@@ -201,7 +200,7 @@ def _stage(
     if finished:
         return finished
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of libraries, on what they will rename
+        warnings.simplefilter("ignore")  # deprecations in the libraries
         try:
             trainer = _trained(lambda: _trainer(base, recipe, examples, folder, before, advance), folder)
             trainer.model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"])
@@ -241,7 +240,7 @@ def _trained(make: Callable[[], Any], folder: Path) -> Any:
         checkpoint, trainer = last_checkpoint(folder), make()
         try:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        except Exception:  # whatever a loader raises at bytes that it does not know
+        except Exception:  # loaders raise various errors on unknown bytes
             if checkpoint is None or trainer.has_stepped:
                 raise
             aside = checkpoint.with_name(f"unloadable-{checkpoint.name}")  # it is whole, and yet cannot be loaded
@@ -251,7 +250,7 @@ def _trained(make: Callable[[], Any], folder: Path) -> Any:
             return trainer
 
 
-# --- what only runs where the extra "train" is installed -----------------------------------------------------------
+# --- needs the extra "train" ------------------------------------------------------------------------------------------
 
 
 def _trainer(
@@ -264,7 +263,7 @@ def _trainer(
     from transformers import PrinterCallback, TrainerCallback, set_seed
 
     class Following(TrainerCallback):  # type: ignore[misc]
-        """Tells how far the stage is, and seals what is saved."""
+        """Reports the progress of the stage and seals checkpoints."""
 
         def on_step_begin(self, *_: Any, **__: Any) -> None:
             trainer.has_stepped = True
@@ -319,7 +318,7 @@ def _model(base: Base, recipe: Recipe, before: Path | None) -> Any:
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
-    dense = GgufConfig(gguf_file=base.path.name, dequantize=True)  # what is packed cannot be trained
+    dense = GgufConfig(gguf_file=base.path.name, dequantize=True)  # quantised weights cannot be trained
     model = AutoModelForCausalLM.from_pretrained(
         str(base.path.parent), gguf_file=base.path.name, quantization_config=dense, dtype=torch.bfloat16
     )
@@ -342,11 +341,10 @@ def _tokenizer() -> Any:
 
 # --- exporting --------------------------------------------------------------------------------------------------------
 
-# A trained adapter merged into the GGUF that it was trained on, so that llama.cpp serves it like any other model. The
-# base file is copied as it is, header and vocabulary included; only the matrices that the adapter changes are written
-# anew, in half precision: what they were, dequantised, and ``alpha / rank * B A`` (LoRA, Hu et al. 2021). Files of the
-# Llama architecture hold the rows of queries and keys of attention in another order than the trainer's, pairs of the
-# rotation side by side (llama.cpp's converter): the change is brought into it.
+# A trained adapter is merged into its base GGUF, so that llama.cpp serves it like any other model. The base file is
+# copied with header and vocabulary; changed matrices are written in half precision as the dequantised base plus
+# ``alpha / rank * B A`` (LoRA, Hu et al. 2021). Llama files interleave the rows of attention queries and keys as pairs
+# of the rotation (llama.cpp's converter), unlike the trainer; the change is reordered accordingly.
 
 PARTS = {  # a module of the trainer -> the matrix of a layer in the file
     "self_attn.q_proj": "attn_q",

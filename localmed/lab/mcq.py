@@ -1,6 +1,6 @@
 """``localmed eval mcq``: the same multiple-choice questions by several arms, resumable (LINS; Omni-RAG).
 
-Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and those of ``lab.context``, which put
+Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and ``ARMS``, which put
 evidence before the question. In ``mairag`` arms a choice that contradicts the evidence is repeated with that remark
 (LINS, PCA). Every arm chooses; ``abstained``: localmed would not have answered, because nothing was found and the model
 was not certain by itself. A row has ids, probabilities, counts and times, no text.
@@ -25,7 +25,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -34,18 +34,34 @@ from typing import Any
 import click
 import numpy as np
 
-from localmed.answering.asking import COHERENCE, CoherenceInput
+from localmed.answering.asking import (
+    COHERENCE,
+    DECOMPOSITION,
+    RELEVANCE,
+    SELF_KNOWLEDGE,
+    CoherenceInput,
+    QuestionInput,
+)
 from localmed.answering.chat import ChatRoles
 from localmed.cli.common import open_session, progress
 from localmed.cli.options import filter_options, json_option, search_filter
-from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Origin, SearchFilter, Statement, digest, message
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Citation,
+    Evidence,
+    Origin,
+    Provenance,
+    SearchFilter,
+    Statement,
+    digest,
+    message,
+)
 from localmed.domain.errors import ModelError, TooLong, UnknownName, UsageError
 from localmed.domain.parts import SourcePlanPart
 from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Stance, Watch
 from localmed.domain.roc import area_under_roc
 from localmed.lab import measures, multiple_choice, plot, reporting
-from localmed.lab.context import ARMS
-from localmed.lab.context import context as evidence_of
 from localmed.lab.mcq_files import McqQuestion, McqSet, set_named
 from localmed.lab.multiple_choice import Chosen, Orders
 from localmed.lab.reporting import ROWS, Report, Table
@@ -53,17 +69,78 @@ from localmed.lab.rows import Rows, line
 from localmed.process.hooks import SILENT
 from localmed.site.session import Session, clean_question
 from localmed.site.site import Site
-from localmed.text.language import sentences
-from localmed.workflows.flow import Driver
+from localmed.text.language import detect, sentences
+from localmed.workflows.finding import Plan, bounded
+from localmed.workflows.flow import Cite, Driver, Flow, asked
+from localmed.workflows.plan import searched_part
+from localmed.workflows.receipts import best_of, receipts
+from localmed.workflows.strategies import STRATEGIES, Sources, gather
+from localmed.workflows.thorough import by_sub_questions, relevant
 
 CHAT, COT = "chat", "cot"
 DEFAULT_ARMS = (CHAT, COT, "retrieval", "mairag")
-MAIRAG = "mairag"
 
 Context = Callable[[str, str], Answer]  # (question, arm) -> its evidence
 Agrees = Callable[[str, tuple[Evidence, ...]], bool]  # whether a statement agrees with the evidence
 Judge = Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]  # (premise, hypothesis) pairs
 Advance = Callable[[float, str], object]
+
+
+# --- the evidence of an arm -------------------------------------------------------------------------------------------
+
+# ``retrieval`` takes the first sections (plain retrieval-augmented generation). ``mairag`` runs LINS's agents up to the
+# generator, with the steps of ``thorough``: relevant sections (PRA); else the model's own knowledge if it is certain
+# (SKA); else sections found for sub-questions (QDA). ``mairag-without-ROLE`` omits one. ``plan-STRATEGY`` gathers by a
+# source plan (Omni-RAG). The answer has evidence (the best passage of each section) and trace only. Its status is
+# ``unverified`` where the model was certain by itself, ``abstained`` where it was not and nothing was found.
+
+RETRIEVAL, MAIRAG, PLANNED = "retrieval", "mairag", "plan-"
+SWITCHES = (RELEVANCE.name, SELF_KNOWLEDGE.name, DECOMPOSITION.name, COHERENCE.name)  # PRA, SKA, QDA, PCA
+ARMS = (
+    RETRIEVAL,
+    MAIRAG,
+    *(f"{MAIRAG}-without-{role}" for role in SWITCHES),
+    *(f"{PLANNED}{name}" for name in STRATEGIES),
+)
+
+
+def find_evidence(
+    question: str, filters: SearchFilter, plan: Plan, sources: Sources, arm: str, provenance: Provenance
+) -> Flow:
+    """The evidence that ``arm`` finds for ``question``."""
+    question, _ = bounded(question)
+    if arm.startswith(PLANNED):
+        return (yield from _planned(question, filters, plan, sources, arm.removeprefix(PLANNED), provenance))
+    plan = replace(plan, chat=plan.chat - {arm.removeprefix(f"{MAIRAG}-without-")})
+    within = plan.within(filters)
+    found: Answer = yield from receipts(question, within, plan.searched, provenance)
+    if arm == RETRIEVAL:
+        return _with(found, best_of(found, found.sections)[: plan.passages])
+    helping = yield from relevant(found, plan)
+    if not helping.sections:
+        if (yield from asked(SELF_KNOWLEDGE, QuestionInput(question), plan.chat, False)):
+            return _with(found, (), AnswerStatus.UNVERIFIED)
+        helping = yield from by_sub_questions(found, within, plan, provenance, ())
+    return _with(helping, best_of(helping, helping.sections)[: plan.passages])
+
+
+def _with(answer: Answer, evidence: tuple[Evidence, ...], status: AnswerStatus = AnswerStatus.ABSTAINED) -> Answer:
+    status = AnswerStatus.ANSWERED if evidence else status
+    return replace(answer, workflow="context", evidence=evidence, status=status, receipts=None, conflicts=())
+
+
+def _planned(
+    question: str, filters: SearchFilter, plan: Plan, sources: Sources, strategy: str, provenance: Provenance
+) -> Flow:
+    planned, _ = yield from STRATEGIES[strategy](question, filters, plan, sources)
+    gathered = yield from gather(question, planned, sources, filters)
+    hits = gathered.best(plan.passages)
+    evidence: tuple[Evidence, ...] = (yield Cite(hits)) if hits else ()
+    answer = Answer(AnswerStatus.ABSTAINED, question, detect(question), (), (), (), provenance)
+    return replace(_with(answer, evidence), parts=searched_part(gathered))
+
+
+# --- one question by one arm ------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -493,7 +570,7 @@ def _bench(session: Session, how: dict[str, Any], limited: SearchFilter) -> Iter
         def context(question: str, arm: str) -> Answer:
             with own.answering() as workspace:
                 plan, sources = workspace.plan(limited), workspace.sources(limited)
-                flow = evidence_of(clean_question(question), limited, plan, sources, arm, workspace.provenance())
+                flow = find_evidence(clean_question(question), limited, plan, sources, arm, workspace.provenance())
                 return Driver(workspace.services(SILENT)).run(flow)
 
         agrees = lambda text, evidence: _agrees(own, text, evidence, meter)  # noqa: E731
@@ -513,13 +590,12 @@ def _agrees(session: Session, text: str, evidence: tuple[Evidence, ...], meter: 
     return bool(coherence.agrees)
 
 
-# --- whether a model says the same again ------------------------------------------------------------------------------
+# --- agreement of repeated answers ------------------------------------------------------------------------------------
 
-# Long-text uncertainty (LUQ, Zhang et al. 2024; Omni-RAG, A.3). Each sentence of an answer is held against others of
-# the same model to the same question, drawn with a temperature. How far an answer supports a sentence is
-# ``entailment / (entailment + contradiction)``: what it leaves open does not count. The agreement is the mean over
-# sentences and answers, from 0 to 1; LUQ's uncertainty is one minus it. High agreement is no sign of truth: a model may
-# say the same wrong thing each time.
+# Long-text uncertainty (LUQ, Zhang et al. 2024; Omni-RAG, A.3). Each sentence of an answer is compared with further
+# answers of the model to the same question, drawn with a temperature. The support of a sentence by an answer is
+# ``entailment / (entailment + contradiction)``, so neutral probability does not count. Agreement is the mean over
+# sentences and answers, from 0 to 1; LUQ's uncertainty is one minus it. High agreement does not imply truth.
 
 
 def pairs(sentences: Sequence[str], samples: Sequence[str]) -> tuple[tuple[str, str], ...]:

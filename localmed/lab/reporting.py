@@ -162,7 +162,7 @@ def report_folder(out: Path | None, resume: bool = False, file: str = "report.js
     with writable(out):
         out.mkdir(parents=True, exist_ok=True)
         (out / file).touch()
-        handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # locked itself: no file beside the report
+        handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # locks the folder, without a lock file
     try:
         if not files.lock(handle):
             raise Busy("cli.out_busy", out=str(out))

@@ -38,7 +38,7 @@ from localmed.retrieval.search import HybridSearch
 from localmed.text.language import detect
 
 Advance = Callable[[float, str], object]
-DEEPEST = 1000  # passages a question; what TREC runs hold
+DEEPEST = 1000  # passages for each question, as in TREC runs
 RERANKED = "+rerank"
 PARTS = {"dense": (True, False), "lexical": (False, True), "both": (True, True)}  # dense search, search by words
 VARIANTS = tuple(name + rerank for rerank in ("", RERANKED) for name in PARTS)

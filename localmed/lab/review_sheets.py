@@ -28,7 +28,7 @@ from localmed.lab.sets import objects
 from localmed.process.files import csv_text
 from localmed.text.language import clean
 
-Option = tuple[int, str]  # what is stored, and the end of the message code of what a reviewer reads
+Option = tuple[int, str]  # the stored value, and the end of its message code
 
 MOST_CASES = 5000
 MOST_REVIEWERS = 200  # LINS had 100 resident physicians
@@ -99,7 +99,7 @@ class Block:
     answers: tuple[tuple[str, str], ...] = field(repr=False)
 
 
-Sheets = Mapping[str, tuple[Block, ...]]  # what each reviewer fills in
+Sheets = Mapping[str, tuple[Block, ...]]  # the sheet of each reviewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +233,9 @@ def key_of(text: str, name: str) -> Key:
 
 
 def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:
-    """What a filled form says: code -> dimension -> value; an empty cell is no rating.
+    """The ratings in a filled form: code -> dimension -> value; an empty cell is no rating.
 
-    Raise ``InputError`` naming the line for a code that the key does not hold, or a value that was not offered.
+    Raise ``InputError`` naming the line for an unknown code or value.
     """
     entries = {entry.code: entry for entry in key.entries}
     filled: dict[str, dict[str, int]] = {}

@@ -116,7 +116,7 @@ def load(file: Path) -> PairSet:
 
 def _rows(text: str, name: str) -> Iterator[Sequence[str]]:
     """Premise, hypothesis and label of each row."""
-    csv.field_size_limit(CELL_CHARACTERS)  # of the process: whoever read a table before may have raised it
+    csv.field_size_limit(CELL_CHARACTERS)  # of the whole process: other readers may have raised it
     first, rows = text.split("\n", 1)[0].strip().lower(), io.StringIO(text, newline="")
     if first.startswith("{"):
         records: Iterable[Mapping[str, Any]] = (record for _, record in sets.objects(text, name))
@@ -135,7 +135,7 @@ def _rows(text: str, name: str) -> Iterator[Sequence[str]]:
         yield list(cells.values())
 
 
-# --- what needs no model --------------------------------------------------------------------------------------------
+# --- judges without a model -------------------------------------------------------------------------------------------
 
 
 class Baseline:

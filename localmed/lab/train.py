@@ -37,7 +37,7 @@ from localmed.site.workspace import Workspace
 from localmed.workflows.flow import Driver
 from localmed.workflows.strategies import PER_QUERY, Sources, gather
 
-# --- what is explored and compared ------------------------------------------------------------------------------------
+# --- options and tasks ------------------------------------------------------------------------------------------------
 
 
 def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,7 +193,7 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
                     for question in task.questions:
                         explored += list(explorer.units(question, kept))
                         advance(1, task.judge.name)
-            finally:  # Ctrl-C included: what is finished can be learnt from
+            finally:  # also after Ctrl-C: finished rows can be learnt from
                 if explored:
                     built = exploring.pairs(explored, task.questions, task.readable, seed)
                     exploring.write(out / PAIRS, made, built, out / EXPLORED)
@@ -329,9 +329,9 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
 
 
 # Omni-RAG, Tables 4 and 7. Arms: ``prompting`` (the chat model in the role ``plan``), ``tuned`` (the trained planner),
-# ``rules`` (the question to every source). A plan that cannot be read gives way to the rules', as it
-# does when it serves; how often it could be read is reported, and what those plans come to by themselves. Judged are
-# the passages that a reader would see, those of all sources in turn, by the judge that judged the training.
+# ``rules`` (the question to every source). An unreadable plan is replaced by the rules', as in serving; the share of
+# readable plans and their own result are reported. The judge of the training judges the passages that a reader would
+# see, from all sources in turn.
 
 PROMPTING, TUNED, RULES = ARMS = ("prompting", "tuned", "rules")
 

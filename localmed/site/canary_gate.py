@@ -194,7 +194,7 @@ def ask_all(chosen: Sequence[Canary], answer: Callable[[Canary], Answer]) -> dic
     Reports its progress to the hooks of this thread.
     """
     results, caller = {}, hooks.active()
-    with hooks.following(caller.cancel_only()):  # what answers counts a progress of its own
+    with hooks.following(caller.cancel_only()):  # a workflow reports its own progress
         for number, canary in enumerate(chosen):
             hooks.check()
             caller.progress(number, len(chosen), canary.id)
@@ -226,7 +226,7 @@ UNSETTLED = {"data", "reader", "host", "web", "refresh", "backup", "alerts", "in
 def look(session: Session, candidate: Path) -> Comparison:
     """Compare ``candidate`` with the generation in use; raise ``CanariesLost`` where it must not be served."""
     with suppress(NoLibrary, Damaged, sqlite3.Error), generations.lease(session.data) as served:
-        if only_empty_collections(served, candidate):  # it answers as what is served
+        if only_empty_collections(served, candidate):  # an empty collection changes no answer
             return Comparison()
     before = _before(session)
     if not before:
@@ -247,7 +247,7 @@ def look(session: Session, candidate: Path) -> Comparison:
             holds.hold(session.data, changed, lost_message(compared.lost), session.caller.user)
         _kept_back(session, compared)
     if not Comparison(_noted(session.data).results, compared.after, compared.accepted).lost:
-        alerts.clear(session.data, "canaries")  # what was kept back before is over
+        alerts.clear(session.data, "canaries")  # earlier blocked changes are resolved
     _keep(session, _basis(session, candidate), compared.after)
     return compared
 
@@ -308,7 +308,7 @@ def before_serving(session: Session) -> Settings:
         if _noted(session.data).answering in ("", _answering(session)):
             return session.settings
         compared = standing(session)
-    except (ModelError, Busy) as error:  # nobody answers: what was not asked does not begin to serve
+    except (ModelError, Busy) as error:  # no response: settings that were not checked must not serve
         earlier = _earlier(session)
         if earlier is None:
             raise
@@ -326,7 +326,7 @@ def before_serving(session: Session) -> Settings:
         return earlier
     if _noted(session.data).made != _made(session):
         raise CanariesLost("canary.start", count=len(compared.lost), ids=compared.lost)
-    return session.settings  # it is the library's: a withdrawal, which holds
+    return session.settings  # caused by the library: a withdrawal, which stays in force
 
 
 def _better(session: Session, compared: Comparison) -> Settings | None:
@@ -370,7 +370,7 @@ def _ask(session: Session, site: Site, candidate: Path | None) -> dict[str, Aske
     with opened as workspace:
 
         def answer(canary: Canary) -> Answer:
-            """Of what must be found the sections, since a small model needs minutes a question on few cores."""
+            """Only sections where a document must be found: a small model needs minutes for a question on few cores."""
             return session.try_question(canary.question, workspace, written=canary.must == ABSTAIN)
 
         return ask_all(of_served(session, candidate), answer)
@@ -388,7 +388,7 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
                 with closing(Catalogue(path / CATALOGUE)) as catalogue:
                     collections |= {collection.name for collection in catalogue.collections()}
             except sqlite3.DatabaseError as error:
-                if path == (candidate or path):  # what is served may be damaged, and left by going back
+                if path == (candidate or path):  # a rollback may leave a damaged generation
                     raise as_ours(path / CATALOGUE, error) from error
     return canaries(session.data, collections)
 

@@ -56,7 +56,7 @@ def create_collection(session: Session, collection: Collection, groups: Sequence
     """Create a collection that only ``groups`` may read (none: everybody); raise as ``require_new`` does."""
     require_new(session, collection.name, groups)
     if groups:
-        set_access(session, collection.name, groups)  # before it is there: nobody else ever sees it
+        set_access(session, collection.name, groups)  # in advance, so that nobody else ever sees it
     return put_collection(session, collection)
 
 

@@ -36,7 +36,7 @@ NOTED = 0.5  # seconds between two notes of the progress, and two looks for a ca
 ENDINGS = 120  # tries to note that it has ended: a minute in which somebody else writes
 SILENT = 30.0  # without a note: the process that ran it is gone
 KEPT = 30 * 86_400.0  # seconds that an outcome is kept
-Work = Callable[[Hooks], Message]  # does it, and says what came of it
+Work = Callable[[Hooks], Message]  # returns the outcome
 
 
 @dataclass(frozen=True, slots=True)

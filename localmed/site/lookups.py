@@ -383,7 +383,7 @@ class Undone:
 
 
 def undone_by_rollback(session: Session, number: int | None) -> Undone:
-    """What ``changes.rollback`` to generation ``number`` (None: the one before) would undo."""
+    """The changes that ``changes.rollback`` to generation ``number`` (None: the one before) would undo."""
     kept = {row.number: row for row in generations_kept(session)}
     served = next((row for row in kept.values() if row.served), None)
     if served is None:

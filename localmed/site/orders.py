@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from localmed.people.history import Kept
     from localmed.site.session import Session
 
-LARGEST = 2**20  # bytes of an order: some 300 pages; of what is read of it the flow keeps four
+LARGEST = 2**20  # bytes of an order: some 300 pages, of which the flow reads four
 OTHER_SCRIPTS = 0.5  # of the letters: an order in a script that is neither Latin nor Chinese is not read
-LONGEST_NAME = 100  # characters of whoever releases an explanation
+LONGEST_NAME = 100  # characters of a releasing person's name
 
 
 def text_of(data: bytes) -> str:

@@ -52,7 +52,7 @@ def page_image(
     with _LOCK:
         drawing = _DRAWING.setdefault(key, threading.Lock())
     try:
-        with drawing:  # whoever asks for a page that is being drawn waits for it
+        with drawing:  # a second caller waits for the first
             image = _KEPT.get(key) or _drawn(session, evidence, page, span, others)
     finally:
         with _LOCK:

@@ -13,7 +13,7 @@ from localmed.ingest.records import read
 from localmed.ingest.records.text import values_in
 
 __all__ = ["CORRECTED", "corrected", "read"]
-CORRECTED = 300  # entries of a corrected record, each on a line of its own
+CORRECTED = 300  # entries of a corrected record
 OLDEST = 125  # years
 LISTS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
 QUOTED = (EntryKind.NAMED, EntryKind.UNREAD)

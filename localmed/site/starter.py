@@ -16,7 +16,7 @@ from localmed.site.importing import Intake
 if TYPE_CHECKING:
     from localmed.site.session import Session
 
-CORPORA = Path(__file__).resolve().parents[2] / "corpora"  # beside the package in a checkout and in the bundle
+CORPORA = Path(__file__).resolve().parents[2] / "corpora"  # next to the package in a checkout and in the bundle
 PREFIX = "starter-"
 
 

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from localmed.site.session import Session
 
 FOLDER, WAITING = layout.UPLOADS, "waiting"
-PREVIEW = ".preview."  # begins the names of what was read of it; no upload's begins with a dot
+PREVIEW = ".preview."  # prefix of preview files; no upload's name begins with a dot
 BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
-NEAR = "near"  # of ``Upload.proposed``: the ids of documents that hold nearly its text
+NEAR = "near"  # key of ``Upload.proposed``: ids of documents with nearly its text
 ASKED = ("title", "edition", "owner", "review_by")  # before it is published
 TURN = 0.2  # seconds between two looks whether it is one's turn to publish
 PIECE = 2**20  # bytes copied at a time
@@ -170,7 +170,7 @@ def is_another(session: Session, waiting: Upload, beside: Sequence[Upload]) -> b
     return len({_plain(title) for title in (*stored, *sent)}) > 1
 
 
-_APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # what editions of one title differ by: signs, a year
+_APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # differences between editions of a title: punctuation, a year
 
 
 def predecessors(session: Session, waiting: Upload, title: str) -> list[tuple[Document, bool]]:

@@ -48,7 +48,7 @@ from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
 
-if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+if TYPE_CHECKING:  # modules of a single workflow are imported when it runs
     from localmed.domain.ports import Vectors
     from localmed.site.site import Models
     from localmed.workflows.m_eval import Bounds
@@ -255,7 +255,7 @@ class Workspace:
         return role_table(ROLES, usual, settings.roles, rules, chat, self._site.unfit_roles, own)
 
     def _finder(self) -> HybridSearch:
-        encoder = CachingEncoder(self._site.encoder)  # encodes a question once, whoever searches for it
+        encoder = CachingEncoder(self._site.encoder)  # encodes a question once for all searches
         return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
 
     def scopes(self, documents: tuple[str, ...]) -> tuple[tuple[Passage, ...], ...]:
