@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -412,19 +413,15 @@ def _score(name: str, arm: str, rows: Sequence[McqRow], accuracy: measures.Estim
         "questions": len(rows),
         "accuracy": accuracy.value,
         **{bound: getattr(accuracy, bound) for bound in ("low", "high", "p", "p_holm")},
-        "answered": _mean(kept) if kept else None,
+        "answered": fmean(kept) if kept else None,
         "bias": bias(rows),
         "auroc": auroc([entropy(row.probabilities) for row in rows], [not row.right for row in rows]),
         "luq_auroc": auroc([uncertainty for uncertainty, _ in judged], [wrong for _, wrong in judged]),
         "overhead": max(0.0, seconds - working) / seconds if seconds else 0.0,
-        **{mean: _mean([getattr(row, mean) for row in rows]) for mean in MEANS},
+        **{mean: fmean([getattr(row, mean) for row in rows]) for mean in MEANS},
         "queries": _counted([row.queries for row in rows]),
         "sources": _counted([row.sources for row in rows]),
     }
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _counted(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
@@ -437,7 +434,7 @@ def _counted(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
 
 def _same(one: Sequence[McqRow], other: Sequence[McqRow]) -> float:
     choices = {row.id: row.choice for row in other}
-    return _mean([row.choice == choices.get(row.id) for row in one])
+    return fmean([row.choice == choices.get(row.id) for row in one])
 
 
 def bias(rows: Sequence[McqRow]) -> float:
@@ -468,7 +465,7 @@ def rank_scores(scores: Sequence[Mapping[str, Any]], arms: Sequence[str]) -> dic
         others = [other["accuracy"] for other in scores if other["set"] == score["set"]]
         better, equal = sum(other > score["accuracy"] for other in others), others.count(score["accuracy"])
         ranks[score["arm"]].append(better + (equal + 1) / 2)
-    return {arm: _mean(values) for arm, values in ranks.items()}
+    return {arm: fmean(values) for arm, values in ranks.items()}
 
 
 def with_questions(sets: Sequence[McqSet], rows: Sequence[McqRow]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -383,9 +384,9 @@ def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str
             "p": measures.paired_p(right[arm], right[PROMPTING], seed) if other else None,
             "own": float(own[arm].mean()),
             "own_p": measures.paired_p(own[arm], own[PROMPTING], seed) if other else None,
-            "usable": _mean(row.usable for row in rows), "queries": _mean(sum(row.queries.values()) for row in rows),
-            "sources": _mean(len(row.queries) for row in rows), "passages": _mean(row.passages for row in rows),
-            "seconds": _mean(row.seconds for row in rows),
+            "usable": fmean(row.usable for row in rows), "queries": fmean(sum(row.queries.values()) for row in rows),
+            "sources": fmean(len(row.queries) for row in rows), "passages": fmean(row.passages for row in rows),
+            "seconds": fmean(row.seconds for row in rows),
         })  # fmt: skip
     columns = ("arm", "right", "interval", "p", "own", "own_p", "usable", "queries", "sources", "seconds")
     count = len(by_arm[PROMPTING])
@@ -395,10 +396,6 @@ def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str
     )
     values = {"scores": scores, "questions": count, "trained_on": trained_on, "made": dict(made)}
     return Report(values, [Table(Message("training.title"), columns, scores)], facts)
-
-
-def _mean(values: Iterable[float]) -> float:
-    return float(np.mean(list(values)))
 
 
 @click.command("compare")
