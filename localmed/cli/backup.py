@@ -134,11 +134,11 @@ def repair_command(session: Session, yes: bool) -> None:
     audit log.
     """
     session.may_change()
-    rounds = sum(1 for _ in takewhile(bool, (_put_right(session, yes) for _ in range(ROUNDS))))
+    rounds = sum(1 for _ in takewhile(bool, (_repair_once(session, yes) for _ in range(ROUNDS))))
     say("generation.repair_done" if rounds else "generation.repair_nothing")
 
 
-def _put_right(session: Session, yes: bool) -> bool:
+def _repair_once(session: Session, yes: bool) -> bool:
     """Show the planned repair, ask and do it; return whether anything needed repair."""
     if damaged := check.mendable(session):
         say("backup.holds", count=len(damaged), names=tuple(one.name for one in damaged))

@@ -55,7 +55,7 @@ def listed(
     late = {row.id: overdue for row, overdue in stored}
     values = [{**plain(row), "overdue": late[row.id]} for row in chosen] if as_json else []
     rows = (
-        (d.id[:12], d.title, d.collection, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
+        (d.id[:12], d.title, d.collection, d.edition or "-", d.language, _status_line(d, late[d.id]), d.passages)
         for d in chosen[:SHOWN]
     )
     names = ("id", "title", "collection", "edition", "language", "status", "passages")
@@ -64,7 +64,7 @@ def listed(
         say("cli.more", count=len(chosen) - SHOWN)
 
 
-def _standing(document: Document, overdue: str) -> str:
+def _status_line(document: Document, overdue: str) -> str:
     """The status, the date from which it is effective, and whether its review is overdue."""
     waiting = f" {document.governance.effective_from}" if document.status is Status.PENDING else ""
     standing = f"{status_word(document.status)}{waiting}"

@@ -28,19 +28,19 @@ def end(error: BaseException, debug: bool, called: str = "localmed") -> NoReturn
             echo(err=True)  # ends the terminal's ^C
         _fail(text("cli.not_confirmed" if isinstance(error, click.Abort) else "cli.interrupted"), INTERRUPTED)
     if isinstance(error, click.ClickException):
-        _fail(_usage(error, called), error.exit_code)
+        _fail(_usage_line(error, called), error.exit_code)
     if debug:
         for detail in details(error.message) if isinstance(error, LocalmedError) else ():
             error.add_note(detail)
         echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, LocalmedError):
         _fail(error_line(error), error.exit_code)
-    if _interrupted(error):
+    if _was_interrupted(error):
         _fail(text("cli.interrupted"), INTERRUPTED)
-    _fail(text("cli.unexpected", error=_described(error)), 1)
+    _fail(text("cli.unexpected", error=_describe(error)), 1)
 
 
-def _interrupted(error: BaseException | None) -> bool:
+def _was_interrupted(error: BaseException | None) -> bool:
     """Whether a clean-up after Ctrl-C failed in turn."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
@@ -52,7 +52,7 @@ def _fail(line: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _usage(error: click.ClickException, called: str) -> str:
+def _usage_line(error: click.ClickException, called: str) -> str:
     """One line of ours for a usage error; misplaced words are not repeated, because they may be a question."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     where = context.command_path if context else called
@@ -87,7 +87,7 @@ def _usage(error: click.ClickException, called: str) -> str:
     return text("cli.usage_words", where=where)
 
 
-def _described(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """The kind of error, with the operating system's words (full disk, no rights); never a user's text."""
     if isinstance(error, OSError) and error.strerror:
         return f"{type(error).__name__}: {error.strerror}"

@@ -165,7 +165,7 @@ def _dry_run(
         for file in importing.preview(session, paths, collection, manifest, hooks):
             if report:
                 page.add(file)
-            rows.append(_plain(file))
+            rows.append(_preview_json(file))
         if report:
             try:
                 files.replace(report, "".join(page.chunks()).encode(errors="replace"), mode=0o666)  # less the umask
@@ -174,14 +174,14 @@ def _dry_run(
     if as_json:
         print_json({"collection": collection, "exists": exists, "files": rows})
     else:
-        _tell(collection, rows, report)
+        _print_preview(collection, rows, report)
         if not exists:
             say("preview.unknown", name=collection, err=True)
     read = [row["outcome"] for row in rows if row["outcome"] not in ("skipped", "removed")]
     return InputError.exit_code if read and set(read) == {"refused"} else 0
 
 
-def _plain(file: FilePreview) -> dict[str, Any]:
+def _preview_json(file: FilePreview) -> dict[str, Any]:
     """A file as JSON data: each document's outcome and the reasons for omissions, without text."""
     documents = [
         {"id": document.id, "title": document.title, "outcome": outcome, "pages": document.pages,
@@ -193,12 +193,12 @@ def _plain(file: FilePreview) -> dict[str, Any]:
             "faults": faults, "notes": list(file.notes), "going": file.going}  # fmt: skip
 
 
-def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> None:
+def _print_preview(collection: str, rows: list[dict[str, Any]], report: Path | None) -> None:
     ordered = sorted(rows, key=lambda row: (row["outcome"] == "same", row["outcome"] != "refused"))
     echo(text("preview.title", name=collection), bold=True)
     for row in ordered[:ROWS_SHOWN]:
         passages = sum(document["passages"] for document in row["documents"])
-        tell_file(f"file.outcome_{row['outcome']}", row["path"], passages, _why(row))
+        tell_file(f"file.outcome_{row['outcome']}", row["path"], passages, _reasons(row))
     if len(rows) > ROWS_SHOWN:
         say("cli.more", count=len(rows) - ROWS_SHOWN)
     counts = Counter(row["outcome"] for row in rows)
@@ -211,7 +211,7 @@ def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> N
         say("cli.written", file=str(report))
 
 
-def _why(row: dict[str, Any]) -> str:
+def _reasons(row: dict[str, Any]) -> str:
     """Why a file is refused, what is left out, and what needs or had OCR."""
     faults = [text("cli.place", place=fault["where"], reason=fault["reason"]) for fault in row["faults"]]
     more = [text("preview.more_parts", count=len(faults) - FAULTS_SHOWN)] if len(faults) > FAULTS_SHOWN else []

@@ -148,11 +148,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except (Exception, KeyboardInterrupt) as error:
         from localmed.cli import failures  # not needed by --help
 
-        failures.end(error, "--debug" in command_line, _called(command_line))
+        failures.end(error, "--debug" in command_line, _called_command(command_line))
 
 
-def _called(arguments: Sequence[str]) -> str:
-    """The command that ``arguments`` name, with its groups."""
+def _called_command(arguments: Sequence[str]) -> str:
     names = ["localmed"]
     command: click.Command = main
     for word in arguments:

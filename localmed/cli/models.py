@@ -44,7 +44,7 @@ def command(ctx: click.Context) -> None:
 @in_session
 def listed(session: Session, as_json: bool = False) -> None:
     """List known and registered models with role, licence and hash, and the model that serves each role."""
-    rows = [_described(session.site, candidate.name) for candidate in session.site.registry.candidates()]
+    rows = [_describe(session.site, candidate.name) for candidate in session.site.registry.candidates()]
     serving = session.site.serving
     if as_json:
         print_json(rows)
@@ -63,8 +63,7 @@ def listed(session: Session, as_json: bool = False) -> None:
     echo_wrapped(text("models.serving", roles=pairs))
 
 
-def _described(site: Site, name: str) -> dict[str, Any]:
-    """The details of a model from its manifest and the registry."""
+def _describe(site: Site, name: str) -> dict[str, Any]:
     manifest, record = site.registry.manifests.get(name), site.registry.registrations
     model = record.models.get(name)
     stored = [(file.name, file.stamp.bytes, file.sha256) for file in model.files] if model else [
@@ -108,7 +107,7 @@ def add(session: Session, source: Path, name: str, role: str | None, template: s
     with progress(not as_json) as (started, advance):
         session.may_change()
         model = changes.add_model(session, source, name, role or "", template, advance, started)
-        row = _described(session.site, model.name)
+        row = _describe(session.site, model.name)
     if as_json:
         print_json(row)
         return
@@ -148,7 +147,7 @@ def verify(session: Session, name: str | None, as_json: bool) -> int:
 def remove(session: Session, name: str, yes: bool) -> None:
     """Remove model NAME and delete its files."""
     session.may_change()
-    model, serves = session.site.registry.model(name), _described(session.site, name)["serves"]
+    model, serves = session.site.registry.model(name), _describe(session.site, name)["serves"]
     confirm("models.delete", yes, count=len(model.files), name=name, size=_size(model.bytes))
     changes.remove_model(session, name)
     say("models.removed", name=name)
@@ -177,7 +176,7 @@ def use(session: Session, role: str, name: str, untested: bool) -> None:
         changes.use_model(session, role, name, advance)
     if role == "chat" and name != NONE and untested:
         changes.trust_chat(session)
-    fault = _self_tested(session) if role == "chat" and name != NONE and not untested else None
+    fault = _run_self_test(session) if role == "chat" and name != NONE and not untested else None
     serving = session.site.serving
     built_with = lookups.built_with(session) if role == "encoder" else ""
     now = session.site.encoder.identity.stored_as if built_with else ""
@@ -202,13 +201,13 @@ def use(session: Session, role: str, name: str, untested: bool) -> None:
 @in_session
 def test(session: Session) -> None:
     """Test the chat model in use, also on a server: rules serve the roles in which it is worse than they are."""
-    if fault := _self_tested(session):
+    if fault := _run_self_test(session):
         raise ModelError(fault)
     name = session.site.chat.identity.name if session.site.chat else NONE
     _tell_roles(name, session.site.unfit_roles, *changes.chat_roles(session))
 
 
-def _self_tested(session: Session) -> Message | None:
+def _run_self_test(session: Session) -> Message | None:
     """Run the self-test of the chat model; return why it could not be run, or None."""
     with show_progress(True) as hooks:
         try:

@@ -78,7 +78,7 @@ def host_command(session: Session, status: bool, as_json: bool) -> None:
     Commands of the same account find it automatically. With --status, exit code 6 means that no host responds.
     """
     if not status:
-        with _until_told() as stop:
+        with _stop_signal() as stop:
             session.site.serve_models(stop, lambda ready, path: _ready(ready, path, as_json))
         return
     running = session.site.host_status()
@@ -91,7 +91,7 @@ def host_command(session: Session, status: bool, as_json: bool) -> None:
 
 
 @contextmanager
-def _until_told() -> Iterator[int]:
+def _stop_signal() -> Iterator[int]:
     """A file descriptor that becomes readable on Ctrl-C or SIGTERM; a second signal ends the process.
 
     The interpreter writes to it when the signal arrives. A handler would run in the main thread, which is blocked

@@ -191,13 +191,13 @@ class Inside:
         """See ``Entailment``; every stance is certain or not judged."""
         taken = [(premise([Read.of(text)], claim).text, claim) for text, claim in pairs]
         stances = iter(self._judge.judge([pair for pair in taken if pair[0]]))
-        return [_voted(next(stances)) if text else _voted(_NEUTRAL) for text, _ in taken]
+        return [_as_vote(next(stances)) if text else _as_vote(_NEUTRAL) for text, _ in taken]
 
 
 _NEUTRAL = Stance(0.0, 1.0, 0.0)
 
 
-def _voted(stance: Stance) -> Stance:
+def _as_vote(stance: Stance) -> Stance:
     if not stance.judged:
         return NOT_JUDGED
     side = vote(stance)

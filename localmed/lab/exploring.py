@@ -133,13 +133,13 @@ class Explorer:
 
     def units(self, question: Question, kept: Kept) -> Iterator[Drawn | Judged]:
         """Every row of ``question``, reusing ``kept`` ones; drawings precede judgements."""
-        yield kept.get((question.id, "", ""), partial(self._judged, question, "", ""))
+        yield kept.get((question.id, "", ""), partial(self._judge_query, question, "", ""))
         for source in self.sources:
-            row = kept.get((question.id, source, ""), partial(self._drawn, question, source))
+            row = kept.get((question.id, source, ""), partial(self._draw, question, source))
             yield row
             assert isinstance(row, Drawn)
             for query in self.queries(question, row):
-                yield kept.get((question.id, source, query), partial(self._judged, question, source, query))
+                yield kept.get((question.id, source, query), partial(self._judge_query, question, source, query))
 
     def queries(self, question: Question, drawn: Drawn) -> tuple[str, ...]:
         """The distinct queries to judge for a source: the model's and the rules'."""
@@ -150,17 +150,17 @@ class Explorer:
         """The first request of each source, to estimate the cost."""
         return [self._request(question, source, (), 0) for source in self.sources]
 
-    def _drawn(self, question: Question, source: str) -> Drawn:
+    def _draw(self, question: Question, source: str) -> Drawn:
         began = time.perf_counter()
         queries: tuple[str, ...] = ()
         for draw in range(DRAWS):
-            texts = self._written(self._request(question, source, queries, draw))
+            texts = self._read_queries(self._request(question, source, queries, draw))
             queries = distinct([*queries, *(text for text in texts if is_query(text))])[: self.candidates]
             if len(queries) == self.candidates:
                 break
         return Drawn(question.id, source, queries, round(time.perf_counter() - began, 3))
 
-    def _written(self, request: Request) -> list[str]:
+    def _read_queries(self, request: Request) -> list[str]:
         try:
             value = self.chat.complete(request).value
         except Rejected:
@@ -180,15 +180,15 @@ class Explorer:
         messages = (system, Message("user", "\n".join(lines)))
         return Request(messages, TOKENS * self.candidates + TOKENS, schema, TEMPERATURE, drawn_with)
 
-    def _judged(self, question: Question, source: str, query: str) -> Judged:
+    def _judge_query(self, question: Question, source: str, query: str) -> Judged:
         began = time.perf_counter()
-        hits = self._searched(source, query) if source else ()
+        hits = self._search_once(source, query) if source else ()
         right, score = self.judge.judge(question.id, hits)
         passages = tuple(hit.passage.id for hit in hits)
         seconds = round(time.perf_counter() - began, 3)
         return Judged(question.id, source, query, passages, right, round(score, 6), seconds)
 
-    def _searched(self, source: str, query: str) -> tuple[Hit, ...]:
+    def _search_once(self, source: str, query: str) -> tuple[Hit, ...]:
         if (source, query) not in self.cache:
             self.cache[source, query] = self.search(source, query)
         return self.cache[source, query]

@@ -182,11 +182,11 @@ def learn(
             raise InputError("training.no_pairs", stage=stage)
         made = {"stage": stage, "examples": len(chosen), **facts}
         before = folder / SFT / "adapter" if stage == DPO else None
-        manifests[stage] = _stage(base, recipe, chosen, made, folder / stage, before, advance)
+        manifests[stage] = _train_stage(base, recipe, chosen, made, folder / stage, before, advance)
     return manifests
 
 
-def _stage(
+def _train_stage(
     base: Base,
     recipe: Recipe,
     examples: Sequence[Example],
@@ -195,14 +195,13 @@ def _stage(
     before: Path | None,
     advance: Advance,
 ) -> Mapping[str, Any]:
-    """Train a stage unless it is finished; return its manifest."""
-    finished = _finished(folder, made)
+    finished = _finished_manifest(folder, made)
     if finished:
         return finished
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations in the libraries
         try:
-            trainer = _trained(lambda: _trainer(base, recipe, examples, folder, before, advance), folder)
+            trainer = _train(lambda: _make_trainer(base, recipe, examples, folder, before, advance), folder)
             trainer.model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"])
         except LocalmedError:
             raise
@@ -214,7 +213,7 @@ def _stage(
     return manifest
 
 
-def _finished(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _finished_manifest(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The manifest of a finished stage; raise ``UsageError`` for a stage begun with other inputs."""
     begun = folder / "made.json"
     if begun.exists() and json.loads(begun.read_text("utf-8")) != made:
@@ -234,7 +233,7 @@ def _hashes(folder: Path) -> dict[str, str]:
     return {path.name: sha256_of(path) for path in paths}
 
 
-def _trained(make: Callable[[], Any], folder: Path) -> Any:
+def _train(make: Callable[[], Any], folder: Path) -> Any:
     """A trainer that has finished, started from the newest loadable checkpoint."""
     while True:
         checkpoint, trainer = last_checkpoint(folder), make()
@@ -253,7 +252,7 @@ def _trained(make: Callable[[], Any], folder: Path) -> Any:
 # --- needs the extra "train" ------------------------------------------------------------------------------------------
 
 
-def _trainer(
+def _make_trainer(
     base: Base, recipe: Recipe, examples: Sequence[Example], folder: Path, before: Path | None, advance: Advance
 ) -> Any:
     """A trl trainer: SFT, or DPO if there is an adapter from ``before``."""

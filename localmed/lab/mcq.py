@@ -256,7 +256,7 @@ class Bench:
         evidence = answer.evidence if answer else ()
         orders = multiple_choice.orders(len(question.options), f"{self.seed} {name} {question.id}", self.every_order)
         try:
-            chosen, how = self._chosen(question, arm, evidence, orders)
+            chosen, how = self._choose(question, arm, evidence, orders)
         except TooLong:
             chosen, how = multiple_choice.undecided(len(question.options)), {"too_long": True}
         steps = answer.trace if answer else ()
@@ -284,12 +284,12 @@ class Bench:
             **{"regenerated": False, **how},
         )
 
-    def _chosen(
+    def _choose(
         self, question: McqQuestion, arm: str, evidence: tuple[Evidence, ...], orders: Orders
     ) -> tuple[Chosen, Any]:
         """The choice, repeated where the evidence contradicts it; raise ``ModelError`` where nothing fits."""
         text, options = question.text, question.options
-        thought = self._thought(question, orders) if arm == COT else ""
+        thought = self._reason(question, orders) if arm == COT else ""
         chosen = multiple_choice.choose(self.chat, text, options, orders, evidence, thought)
         agreed = self._agreement(question, orders, thought) if thought and self.samples else None
         if not arm.startswith(MAIRAG) or self._agrees(question, chosen.best, evidence, arm):
@@ -298,12 +298,12 @@ class Bench:
         again = multiple_choice.choose(self.chat, text, options, orders, evidence, "", against)
         return again, {"regenerated": True}
 
-    def _thought(self, question: McqQuestion, orders: Orders, sample: int = 0) -> str:
+    def _reason(self, question: McqQuestion, orders: Orders, sample: int = 0) -> str:
         return multiple_choice.reasoning(self.chat, question.text, question.options, orders[0], sample)
 
     def _agreement(self, question: McqQuestion, orders: Orders, thought: str) -> float | None:
         """The agreement of further chains of thought with ``thought`` (LUQ)."""
-        thoughts = [self._thought(question, orders, number) for number in range(1, self.samples + 1)]
+        thoughts = [self._reason(question, orders, number) for number in range(1, self.samples + 1)]
         lines = [thought[start:end] for start, end in sentences(thought)]
         return agreement(self.judge(pairs(lines, [text for text in thoughts if text.strip()])))
 
@@ -419,12 +419,12 @@ def _score(name: str, arm: str, rows: Sequence[McqRow], accuracy: measures.Estim
         "luq_auroc": auroc([uncertainty for uncertainty, _ in judged], [wrong for _, wrong in judged]),
         "overhead": max(0.0, seconds - working) / seconds if seconds else 0.0,
         **{mean: fmean([getattr(row, mean) for row in rows]) for mean in MEANS},
-        "queries": _counted([row.queries for row in rows]),
-        "sources": _counted([row.sources for row in rows]),
+        "queries": _mean_counts([row.queries for row in rows]),
+        "sources": _mean_counts([row.sources for row in rows]),
     }
 
 
-def _counted(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
+def _mean_counts(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
     """Mean counts for each source."""
     total: Counter[str] = Counter()
     for row in counts:

@@ -140,7 +140,6 @@ def _first_number(answers: Sequence[Any], most: int, file: Path) -> int:
 
 
 def _number(answer: Any) -> int:
-    """The place given as a number; -1 if it is none."""
     number = _NUMBER.fullmatch(str(answer).strip())
     return int(number[1]) if number else -1
 

@@ -77,7 +77,7 @@ def make(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: 
     session.require(Right.SAFETY)
     checked(session, setup)
     id_ = secrets.token_urlsafe(9)
-    cases = "\n".join((*_answered(session, setup, shown, hooks), setup.cases.strip()))
+    cases = "\n".join((*_answer_cases(session, setup, shown, hooks), setup.cases.strip()))
     made = review.cases(cases, setup.title, setup.form)
     pairs = zip(SYSTEMS, setup.configurations, strict=True)
     names = [f"{name}: {choice.generation} {choice.preset}".strip() for name, choice in pairs]
@@ -107,7 +107,7 @@ def checked(session: Session, setup: Setup) -> None:
         raise UsageError("review.one_configuration")
 
 
-def _answered(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: Hooks) -> Iterable[str]:
+def _answer_cases(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: Hooks) -> Iterable[str]:
     """The questions as cases, with the answers of both configurations."""
     texts: list[dict[str, str]] = [{} for _ in setup.questions]
     start, advance = hooks.counter()
@@ -117,7 +117,7 @@ def _answered(session: Session, setup: Setup, shown: Callable[[Answer], str], ho
             break
         with (
             generations.lease(session.data, configuration.generation) as path,
-            session.site.candidate(path, _hidden(session, setup.reviewers)) as workspace,
+            session.site.candidate(path, _hidden_collections(session, setup.reviewers)) as workspace,
         ):
             for number, question in enumerate(setup.questions):
                 texts[number][system] = shown(session.try_question(question, workspace, configuration.preset or None))
@@ -127,7 +127,7 @@ def _answered(session: Session, setup: Setup, shown: Callable[[Answer], str], ho
         yield json.dumps(case, ensure_ascii=False)
 
 
-def _hidden(session: Session, reviewers: Iterable[str]) -> frozenset[str]:
+def _hidden_collections(session: Session, reviewers: Iterable[str]) -> frozenset[str]:
     """The collections that some reviewer may not read, and stopped ones; they are excluded from answers."""
     known = [accounts.account(session.data, name) for name in reviewers]
     groups = [None if account.reads_all else frozenset(account.groups) for account in known]

@@ -37,10 +37,10 @@ class Rows(Generic[Row]):
         self._file = file
         kept: list[Any] = []
         if file and resume and file.exists() and file.stat().st_size:
-            head, kept = _parsed(file)
+            head, kept = _parse(file)
             if head != dict(made_with):
                 raise UsageError("evaluation.other_run", file=str(file))
-        self.done = {tuple(getattr(row, name, "") for name in key): row for row in _made(kept, kind)}
+        self.done = {tuple(getattr(row, name, "") for name in key): row for row in _make_rows(kept, kind)}
         if file:
             with writable(file):
                 files.replace(file, "".join(map(line, (dict(made_with), *kept))).encode())
@@ -60,26 +60,26 @@ class Rows(Generic[Row]):
 
 def stored(file: Path, kind: Kind[Row]) -> tuple[Mapping[str, Any], list[Row]]:
     """The configuration and the rows of ``file``; raise ``InputError`` where it cannot be read."""
-    made_with, pieces = _parsed(file)
+    made_with, pieces = _parse(file)
     if not isinstance(made_with, dict):
         raise InputError("evaluation.rows", file=str(file))
-    return made_with, list(_made(pieces, kind))
+    return made_with, list(_make_rows(pieces, kind))
 
 
-def _made(pieces: list[Any], kind: Kind[Row]) -> Iterator[Row]:
+def _make_rows(pieces: list[Any], kind: Kind[Row]) -> Iterator[Row]:
     for piece in pieces:
         for one in kind if isinstance(kind, tuple) else (kind,):
             with suppress(TypeError, AttributeError):  # of another class, or version
-                yield _revived(one, piece)
+                yield _revive(one, piece)
 
 
-def _revived(kind: Any, piece: Any) -> Any:
+def _revive(kind: Any, piece: Any) -> Any:
     if is_dataclass(kind):
-        return kind(**{name: _revived(field_types(kind).get(name), value) for name, value in piece.items()})  # type: ignore[arg-type,operator]
+        return kind(**{name: _revive(field_types(kind).get(name), value) for name, value in piece.items()})  # type: ignore[arg-type,operator]
     return tuple(piece) if isinstance(piece, list) else piece
 
 
-def _parsed(file: Path) -> tuple[Any, list[Any]]:
+def _parse(file: Path) -> tuple[Any, list[Any]]:
     """The values of the first line and of the others, without incomplete ones."""
     values: list[Any] = []
     try:

@@ -178,7 +178,7 @@ def read_judged(
     asked, lines = questions(queries), read_qrels(qrels)
     known = {question.id for question in asked}
     if unknown := [number for number, (question, _, _) in lines.items() if question not in known]:
-        raise InputError("evaluation.judged_lines", file=qrels.name, queries=queries.name, **_listed(unknown))
+        raise InputError("evaluation.judged_lines", file=qrels.name, queries=queries.name, **_line_list(unknown))
     owners = _owners(lines, library, search_filter, qrels.name)
     judgements: dict[str, dict[str, int]] = defaultdict(dict)
     for question, name, gain in lines.values():
@@ -201,7 +201,7 @@ def read_qrels(file: Path) -> dict[int, tuple[str, str, int]]:
             bad.append(number)
     form = message("evaluation.form.judgements", most=MOST_GRADE)
     if bad:
-        raise InputError("evaluation.lines", file=file.name, form=form, **_listed(bad))
+        raise InputError("evaluation.lines", file=file.name, form=form, **_line_list(bad))
     if not lines:
         raise InputError("evaluation.empty", form=form, file=file.name)
     return lines
@@ -213,7 +213,7 @@ def _owners(
     """Judged name -> document id, for names of searched documents or passages."""
     names, within = _names(library, search_filter), search_filter.collections
     if ambiguous := [number for number, (_, name, _) in lines.items() if len(names.get(name, ())) > 1]:
-        raise InputError("evaluation.ambiguous", file=file, **_listed(ambiguous))
+        raise InputError("evaluation.ambiguous", file=file, **_line_list(ambiguous))
     wanted = {name for _, name, _ in lines.values()}
     passages = library.passages(sorted(name for name in wanted - set(names) if _PASSAGE.fullmatch(name)))
     owners = {name: document for name in wanted & set(names) for document in names[name]}
@@ -237,6 +237,6 @@ def _names(library: Library, search_filter: SearchFilter) -> dict[str, set[str]]
     return names
 
 
-def _listed(lines: Sequence[int]) -> dict[str, Any]:
+def _line_list(lines: Sequence[int]) -> dict[str, Any]:
     more = len(lines) - LISTED
     return {"count": len(lines), "lines": ", ".join(map(str, lines[:LISTED])) + (f" ... (+{more})" if more > 0 else "")}

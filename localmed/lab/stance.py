@@ -115,7 +115,6 @@ def load(file: Path) -> PairSet:
 
 
 def _rows(text: str, name: str) -> Iterator[Sequence[str]]:
-    """Premise, hypothesis and label of each row."""
     csv.field_size_limit(CELL_CHARACTERS)  # of the whole process: other readers may have raised it
     first, rows = text.split("\n", 1)[0].strip().lower(), io.StringIO(text, newline="")
     if first.startswith("{"):
@@ -157,11 +156,11 @@ def majority(pairs: Sequence[Labelled]) -> Baseline:
     return Baseline("majority class", lambda *_: certain(label))
 
 
-def _said(premise: str, statement: str) -> Stance:
+def _said_verbatim(premise: str, statement: str) -> Stance:
     return certain("entailment") if find_verbatim(premise, statement) else NOT_JUDGED
 
 
-VERBATIM = Baseline("word for word", _said)
+VERBATIM = Baseline("word for word", _said_verbatim)
 
 
 def certain(label: str) -> Stance:
@@ -184,7 +183,7 @@ def score(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance = la
     gold = np.array([labels.index(pair.label) for pair in pair_set.pairs])
     judged = np.array([(labels.index(stance.label) if stance.label in labels else 1) for stance in stances])
     table = confusion(gold, judged, len(labels))
-    drawn = _resampled(pair_set, gold, judged, seed)
+    drawn = _resample(pair_set, gold, judged, seed)
     outside = (1 - CONFIDENCE) / 2
     bounds = np.quantile([(_accuracy(one), macro_f1(one)) for one in drawn], (outside, 1 - outside), axis=0)
     return JudgeScores(
@@ -216,7 +215,7 @@ def _classes(table: Counts) -> list[dict[str, float]]:
     ]  # fmt: skip
 
 
-def _resampled(pair_set: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[Any], seed: int) -> Iterator[Counts]:
+def _resample(pair_set: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[Any], seed: int) -> Iterator[Counts]:
     """The confusion of ``RESAMPLES`` draws of hypotheses with all their pairs."""
     names = {name: place for place, name in enumerate(dict.fromkeys(pair.hypothesis for pair in pair_set.pairs))}
     size = len(pair_set.labels)

@@ -183,7 +183,7 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
         if dry_run:
             _estimate(explorer, task.questions)
             return
-        made = {**task.made(seed), "candidates": str(candidates), "texts": " ".join(map(_mark, task.questions))}
+        made = {**task.made(seed), "candidates": str(candidates), "texts": " ".join(map(_text_mark, task.questions))}
         explored: list[Drawn | Judged] = []
         built: list[Pair] = []
         with reporting.report_folder(out, resume, EXPLORED):
@@ -203,8 +203,7 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
     say("cli.written_to", out=str(out), files=(EXPLORED, PAIRS))
 
 
-def _mark(question: Question) -> str:
-    """A hash that identifies an explored question later."""
+def _text_mark(question: Question) -> str:
     return digest(question.text)[:12]
 
 
@@ -351,7 +350,7 @@ class Compared:
     seconds: float
 
 
-def _compared(task: Task, planners: Mapping[str, Any], question: Question, arm: str) -> Compared:
+def _compare(task: Task, planners: Mapping[str, Any], question: Question, arm: str) -> Compared:
     plan: Any = None
     began = time.perf_counter()
     asked = PlanInput(question.text, task.readable)
@@ -416,7 +415,7 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
     made_before, _ = stored(out / EXPLORED, exploring.KEPT[0])
     trained = set(str(made_before.get("texts", "")).split())
     with task_of(ctx, **choices) as task:
-        questions = tuple(question for question in task.questions if _mark(question) not in trained)
+        questions = tuple(question for question in task.questions if _text_mark(question) not in trained)
         planner, chat = task.session.site.writer(name), task.session.site.chat
         if planner is None or chat is None or len(questions) < sets.LEAST_QUESTIONS:
             raise InputError("training.none_held_out")
@@ -430,7 +429,7 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
                 started(len(questions) * len(ARMS))
                 for question in questions:
                     for arm in ARMS:
-                        compared.append(kept.get((question.id, arm), partial(_compared, task, planners, question, arm)))
+                        compared.append(kept.get((question.id, arm), partial(_compare, task, planners, question, arm)))
                         advance(1, arm)
         finally:
             planner.close()

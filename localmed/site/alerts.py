@@ -85,7 +85,6 @@ def _to_syslog(line: str, path: str = SYSLOG) -> None:
 
 
 def _by_mail(settings: Settings, kind: str, words: str) -> Message | None:
-    """Send the mail; return why it failed."""
     chosen = settings.alerts
     letter = EmailMessage()
     letter["Subject"], letter["From"], letter["To"] = f"localmed: {kind}", chosen.mail_from, ", ".join(chosen.mail_to)

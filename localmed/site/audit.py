@@ -90,7 +90,7 @@ class Audit(AbstractContextManager["Audit"]):
 
     def add(self, entry: Entry) -> Entry:
         """Add ``entry`` after those that are waiting, durably; return it as it is in the chain."""
-        with self._translated(), _waiting(self._pending) as waiting:
+        with self._translated(), _pending_entries(self._pending) as waiting:
             with transaction(self._database):  # two processes may append: the chain needs one at a time
                 for late in waiting:
                     journal.append(self._database, self._data, replace(late, entered=now()))
@@ -147,15 +147,15 @@ class Audit(AbstractContextManager["Audit"]):
 
     def erase(self, user: str, by: str = "") -> int:
         """Remove ``user`` as actor and subject from all entries; return the number of entries changed."""
-        with self._translated(), _waiting(self._pending) as waiting, changing(self._data) as change:
+        with self._translated(), _pending_entries(self._pending) as waiting, changing(self._data) as change:
             while waiting:  # entered later they would bring the name back
                 journal.append(change.state, self._data, replace(waiting.pop(0), entered=now()))
             rows = change.state.execute("SELECT id, entry FROM journal ORDER BY id").fetchall()
             entries = [(number, entry_from(text)) for number, text in rows]
             left = {
-                number: _erased(entry, user)
+                number: _erase_entry(entry, user)
                 for number, entry in entries
-                if user and (user in (entry.actor, entry.subject) or _without(user, entry.facts) != entry.facts)
+                if user and (user in (entry.actor, entry.subject) or _blank_user(user, entry.facts) != entry.facts)
             }
             for number, entry in left.items():
                 change.state.execute("UPDATE journal SET entry = ? WHERE id = ?", (entry.text(), number))
@@ -195,20 +195,19 @@ class Audit(AbstractContextManager["Audit"]):
         return Head(*row) if row else None
 
 
-def _erased(entry: Entry, user: str) -> Entry:
+def _erase_entry(entry: Entry, user: str) -> Entry:
     """The entry without actor and subject; an erasure keeps its subject, which identifies the erased rows."""
     subject = entry.subject if (entry.action, entry.subject) == ERASED else ""
-    return replace(entry, actor="", subject=subject, salt="", erased=True, facts=_without(user, entry.facts))
+    return replace(entry, actor="", subject=subject, salt="", erased=True, facts=_blank_user(user, entry.facts))
 
 
-def _without(user: str, facts: Any) -> Any:
-    """``facts`` with every actor or user of this name blank."""
+def _blank_user(user: str, facts: Any) -> Any:
     if isinstance(facts, dict):
         return {
-            name: "" if name in ("actor", "user") and value == user else _without(user, value)
+            name: "" if name in ("actor", "user") and value == user else _blank_user(user, value)
             for name, value in facts.items()
         }
-    return [_without(user, value) for value in facts] if isinstance(facts, list) else facts
+    return [_blank_user(user, value) for value in facts] if isinstance(facts, list) else facts
 
 
 def enter(data: Path, entry: Entry) -> Message | None:
@@ -218,7 +217,7 @@ def enter(data: Path, entry: Entry) -> Message | None:
             log.add(entry)
     except (LocalmedError, OSError) as error:
         cause = error.messages[0] if isinstance(error, LocalmedError) else reason(error)
-        return message("audit.later" if _kept(data / PENDING, entry) else "audit.not", reason=cause)
+        return message("audit.later" if _store_pending(data / PENDING, entry) else "audit.not", reason=cause)
     return None
 
 
@@ -233,7 +232,7 @@ def make_room(data: Path) -> None:
             files.replace(pending, bytes(PENDING_BYTES))
 
 
-def _kept(pending: Path, entry: Entry) -> bool:
+def _store_pending(pending: Path, entry: Entry) -> bool:
     """Store ``entry`` to be entered later; False without room or the right to write."""
     line = entry.text().encode() + b"\n"
     make_room(pending.parent)
@@ -253,7 +252,7 @@ def _kept(pending: Path, entry: Entry) -> bool:
 
 
 @contextmanager
-def _waiting(pending: Path) -> Iterator[list[Entry]]:
+def _pending_entries(pending: Path) -> Iterator[list[Entry]]:
     """The waiting entries; the file is cleared after the block if the block has emptied the list."""
     try:
         journal = pending.open("r+b")

@@ -228,7 +228,7 @@ def look(session: Session, candidate: Path) -> Comparison:
     with suppress(NoLibrary, Damaged, sqlite3.Error), generations.lease(session.data) as served:
         if only_empty_collections(served, candidate):  # an empty collection changes no answer
             return Comparison()
-    before = _before(session)
+    before = _results_before(session)
     if not before:
         return Comparison()
     for _ in range(ROUNDS):
@@ -245,14 +245,14 @@ def look(session: Session, candidate: Path) -> Comparison:
             with generations.lease(session.data) as served:
                 changed = differences(served, candidate)
             holds.hold(session.data, changed, lost_message(compared.lost), session.caller.user)
-        _kept_back(session, compared)
-    if not Comparison(_noted(session.data).results, compared.after, compared.accepted).lost:
+        _block(session, compared)
+    if not Comparison(_stored_results(session.data).results, compared.after, compared.accepted).lost:
         alerts.clear(session.data, "canaries")  # earlier blocked changes are resolved
-    _keep(session, _basis(session, candidate), compared.after)
+    _keep(session, _results_basis(session, candidate), compared.after)
     return compared
 
 
-def _before(session: Session) -> dict[str, Asked]:
+def _results_before(session: Session) -> dict[str, Asked]:
     """The results before a change; empty without canaries or library.
 
     For a library that is damaged or of another encoder the stored results count, because a change must be able to
@@ -263,7 +263,7 @@ def _before(session: Session) -> dict[str, Asked]:
     except NoLibrary:
         return {}
     except (Damaged, WrongEncoder):
-        return _noted(session.data).results
+        return _stored_results(session.data).results
 
 
 def look_at_models(session: Session, role: str, name: str) -> None:
@@ -274,10 +274,10 @@ def look_at_models(session: Session, role: str, name: str) -> None:
     if role == "encoder":
         return
     with suppress(NoLibrary), session.site.with_models({role: name}) as other:
-        before = _before(session)
+        before = _results_before(session)
         compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
         if compared.lost:
-            _kept_back(session, compared)
+            _block(session, compared)
 
 
 def standing(session: Session) -> Comparison:
@@ -286,7 +286,7 @@ def standing(session: Session) -> Comparison:
     A loss raises an alert and stays a loss until the canary passes or its loss is accepted.
     """
     with suppress(NoLibrary):
-        basis, noted = _basis(session), _noted(session.data)
+        basis, noted = _results_basis(session), _stored_results(session.data)
         after = noted.results if noted.basis == basis else _ask(session, session.site, None)
         compared = Comparison(noted.results, after, accepted(session.data))
         if compared.lost:
@@ -305,11 +305,11 @@ def before_serving(session: Session) -> Settings:
     cannot be asked and no settings are stored.
     """
     try:
-        if _noted(session.data).answering in ("", _answering(session)):
+        if _stored_results(session.data).answering in ("", _settings_digest(session)):
             return session.settings
         compared = standing(session)
     except (ModelError, Busy) as error:  # no response: settings that were not checked must not serve
-        earlier = _earlier(session)
+        earlier = _stored_settings(session)
         if earlier is None:
             raise
         alerts.tell(session.settings, "settings", message("canary.unasked", reason=error.full_message))
@@ -319,19 +319,19 @@ def before_serving(session: Session) -> Settings:
     alerts.clear(session.data, "settings")
     if not compared.lost:
         return session.settings
-    if earlier := _better(session, compared):
+    if earlier := _better_settings(session, compared):
         alerts.tell(
             session.settings, "settings", message("canary.settings", count=len(compared.lost), ids=compared.lost)
         )
         return earlier
-    if _noted(session.data).made != _made(session):
+    if _stored_results(session.data).made != _models_digest(session):
         raise CanariesLost("canary.start", count=len(compared.lost), ids=compared.lost)
     return session.settings  # caused by the library: a withdrawal, which stays in force
 
 
-def _better(session: Session, compared: Comparison) -> Settings | None:
+def _better_settings(session: Session, compared: Comparison) -> Settings | None:
     """The stored settings, if they lose fewer canaries."""
-    earlier = _earlier(session)
+    earlier = _stored_settings(session)
     if earlier is None:
         return None
     with session.site.with_models({}, earlier) as other:
@@ -339,7 +339,7 @@ def _better(session: Session, compared: Comparison) -> Settings | None:
     return earlier if len(Comparison(compared.before, after, compared.accepted).lost) < len(compared.lost) else None
 
 
-def _earlier(session: Session) -> Settings | None:
+def _stored_settings(session: Session) -> Settings | None:
     """The stored settings; None if they are the current ones."""
     file = session.data / PASSED
     if not file.exists() or files.own_bytes(file) == _settings_file(session):
@@ -355,7 +355,7 @@ def _settings_file(session: Session) -> bytes:
 
 def baseline(session: Session) -> dict[str, Asked]:
     """The stored results for the generation in use, asked anew if they are outdated."""
-    basis, noted = _basis(session), _noted(session.data)
+    basis, noted = _results_basis(session), _stored_results(session.data)
     if noted.basis == basis:
         return noted.results
     after = _ask(session, session.site, None)
@@ -393,34 +393,32 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
     return canaries(session.data, collections)
 
 
-def _basis(session: Session, candidate: Path | None = None) -> str:
+def _results_basis(session: Session, candidate: Path | None = None) -> str:
     """Digest of generation, withdrawals, access, stops, canaries, day, settings, models and prompts."""
     manifest = generations.read_manifest(candidate) if candidate else generations.served_manifest(session.data)
     questions = repr(of_served(session, candidate))
     facts = in_force(session.data).facts() | {"accounts": ""}  # who may sign in changes no answer
     outside = json.dumps(facts, sort_keys=True), questions
-    return digest(str(manifest.number), manifest.created, session.day(), _answering(session), *outside)
+    return digest(str(manifest.number), manifest.created, session.day(), _settings_digest(session), *outside)
 
 
-def _answering(session: Session) -> str:
-    """Digest of settings, thresholds, models, prompts and version."""
+def _settings_digest(session: Session) -> str:
     settings = {
         item.name: getattr(session.settings, item.name)
         for item in dataclasses.fields(session.settings)
         if item.name not in UNSETTLED
     }
-    return digest(repr(settings), _made(session))
+    return digest(repr(settings), _models_digest(session))
 
 
-def _made(session: Session) -> str:
-    """Digest of models, prompts and version."""
+def _models_digest(session: Session) -> str:
     with session.site.workspace() as workspace:
         return digest(repr(dataclasses.replace(workspace.provenance(), generation="", day="")))
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The stored results with the digests ``_basis``, ``_answering`` and ``_made``."""
+    """The stored results with the digests ``_results_basis``, ``_settings_digest`` and ``_models_digest``."""
 
     basis: str = ""
     answering: str = ""
@@ -428,7 +426,7 @@ class Noted:
     results: dict[str, Asked] = field(default_factory=dict)
 
 
-def _noted(data: Path) -> Noted:
+def _stored_results(data: Path) -> Noted:
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         values = json.loads(files.own_bytes(data / KEPT))
         return Noted(**{**values, "results": _results(values["results"])})
@@ -441,10 +439,10 @@ def _results(values: Mapping[str, Any]) -> dict[str, Asked]:
 
 def _keep(session: Session, basis: str, results: dict[str, Asked]) -> None:
     """Store the results and the settings, unless a loss is not accepted."""
-    if Comparison(_noted(session.data).results, results, accepted(session.data)).lost:
+    if Comparison(_stored_results(session.data).results, results, accepted(session.data)).lost:
         return
     files.replace(session.data / PASSED, _settings_file(session))
-    values = asdict(Noted(basis, _answering(session), _made(session), results))
+    values = asdict(Noted(basis, _settings_digest(session), _models_digest(session), results))
     files.replace(session.data / KEPT, json.dumps(values).encode())
 
 
@@ -456,7 +454,7 @@ def last(data: Path) -> Comparison:
     return Comparison()
 
 
-def _kept_back(session: Session, compared: Comparison) -> None:
+def _block(session: Session, compared: Comparison) -> None:
     alerts.tell(session.settings, "canaries", lost_message(compared.lost))
     raise CanariesLost("canary.lost", count=len(compared.lost), ids=compared.lost)
 

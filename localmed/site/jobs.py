@@ -110,11 +110,9 @@ class _Progress:
         self._ended = threading.Event()
 
     def set(self, done: float, total: float, name: str) -> None:
-        """See ``Hooks.progress``."""
         self._values = (done, total, name)
 
     def watch(self) -> None:
-        """Store progress until the job has ended."""
         while not self._ended.wait(NOTED):
             with suppress(LocalmedError, sqlite3.Error):  # while another process writes
                 with rows(self._data) as state:
@@ -124,7 +122,6 @@ class _Progress:
                     self.cancel.cancel()
 
     def end(self, outcome: Message) -> None:
-        """Store the outcome."""
         self._ended.set()
         for left in reversed(range(ENDINGS)):
             try:

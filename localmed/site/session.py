@@ -356,7 +356,6 @@ class Session:
                 raise NotAllowed("workflow.stopped", workflow=message(f"workflow_name.{workflow}"), reason=stop.reason)
 
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
-        """Drive the flow called ``workflow`` to its answer."""
         self.allow(workflow)
         hooks = replace(hooks, models_until=monotonic() + self.settings.chat.question_seconds)
         early = EarlySections(hooks)

@@ -167,7 +167,7 @@ def is_another(session: Session, waiting: Upload, beside: Sequence[Upload]) -> b
     """Whether a stored file, or one of ``beside``, has its name and another title."""
     stored = {one.title for one in replaced_documents(session, waiting)}
     sent = {one.proposed["title"] for one in beside if one.name == waiting.name and one.proposed}
-    return len({_plain(title) for title in (*stored, *sent)}) > 1
+    return len({_normalised_title(title) for title in (*stored, *sent)}) > 1
 
 
 _APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # differences between editions of a title: punctuation, a year
@@ -183,11 +183,11 @@ def predecessors(session: Session, waiting: Upload, title: str) -> list[tuple[Do
     own, near = {it.id for it in _documents(session, waiting)}, waiting.proposed.get(NEAR, "").split()
     stored = lookups.documents(session, waiting.collection)
     current = [one for one in stored if one.status is Status.CURRENT and one.id not in own]
-    same = [one for one in current if _plain(one.title) == _plain(title)]
+    same = [one for one in current if _normalised_title(one.title) == _normalised_title(title)]
     return [(one, True) for one in same] + [(one, False) for one in current if one.id in near and one not in same]
 
 
-def _plain(title: str) -> str:
+def _normalised_title(title: str) -> str:
     """``title`` without punctuation and the year of an edition."""
     return _APART.sub("", title.casefold())
 
@@ -237,8 +237,8 @@ def publish(
         raise UsageError("upload.not_looked")
     collection = waiting[0].collection
     manifest = importing.manifest_of(session, collection, None)
-    with _alone(session, collection, hooks), ExitStack() as stack:
-        targets = [stack.enter_context(_in_place(session, upload(session, one.id))) for one in waiting]
+    with _publication_lock(session, collection, hooks), ExitStack() as stack:
+        targets = [stack.enter_context(_put_in_place(session, upload(session, one.id))) for one in waiting]
         report = importing.import_paths(session, list(dict.fromkeys(targets)), manifest, hooks=hooks)
     approval = {"approver": session.caller.user} if session.settings.web.second_person else {}
     set_ = [_change(session, one, {**(values or {}).get(one.id, {}), **approval}) for one in waiting]
@@ -248,7 +248,7 @@ def publish(
         _forget(session, one)
     told = message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
     for one in waiting:
-        told = _replaced(session, one, replaces, told)
+        told = _supersede(session, one, replaces, told)
     return told
 
 
@@ -258,7 +258,7 @@ def replaced_by(session: Session, waiting: Upload, replaces: Sequence[str]) -> l
     return [one for one in stored if one.id in replaces and one.status is Status.CURRENT]
 
 
-def _replaced(session: Session, published: Upload, replaces: Sequence[str], told: Message) -> Message:
+def _supersede(session: Session, published: Upload, replaces: Sequence[str], told: Message) -> Message:
     """Supersede ``replaces``; return ``told`` with the outcome and other current documents of its title."""
     made = _documents(session, published)
     if len(made) != 1:
@@ -280,7 +280,7 @@ def dated(document: Document) -> str:
 
 
 @contextmanager
-def _alone(session: Session, collection: str, hooks: Hooks) -> Iterator[None]:
+def _publication_lock(session: Session, collection: str, hooks: Hooks) -> Iterator[None]:
     """Lock publication into ``collection`` for the length of the block, waiting for others.
 
     Two publications of one name would overwrite each other's backup file.
@@ -302,7 +302,7 @@ def _alone(session: Session, collection: str, hooks: Hooks) -> Iterator[None]:
 
 
 @contextmanager
-def _in_place(session: Session, waiting: Upload) -> Iterator[Path]:
+def _put_in_place(session: Session, waiting: Upload) -> Iterator[Path]:
     """Put the file where it is imported from; restore the previous one on failure or cancellation."""
     target = _place(session, waiting)
     before = _waiting(session.data) / waiting.id / BEFORE

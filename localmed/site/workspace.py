@@ -78,14 +78,14 @@ class Workspace:
         finder = self._finder()
         return Services(
             search=finder.search,
-            find=partial(self._found, finder) if by_words_too else partial(self.find, finder=finder),
+            find=partial(self._find_or_by_words, finder) if by_words_too else partial(self.find, finder=finder),
             scopes=self.scopes,
             look_up=self.look_up,
             cite=self.mint,
             judge=self.judge,
             compare=self.compare,
-            studies=lambda query, most, names: self._looked_at(studies.find(library, query, most, names, search)),
-            resolve=lambda references: self._looked_at(studies.named(library, references)),
+            studies=lambda query, most, names: self._mark_planted(studies.find(library, query, most, names, search)),
+            resolve=lambda references: self._mark_planted(studies.named(library, references)),
             roles=self._role_table(hooks),
         )
 
@@ -263,7 +263,7 @@ class Workspace:
         whole = (self.library.document_passages(name) for name in documents)
         return tuple(tuple(it for it in passages if any(scope_spans(it)))[:SCOPES] for passages in whole)
 
-    def _found(self, finder: HybridSearch, *asked: Any) -> Finding:
+    def _find_or_by_words(self, finder: HybridSearch, *asked: Any) -> Finding:
         """``find``, by words alone where encoder or reranker do not respond; the reader is told."""
         try:
             return self.find(*asked, finder=finder)
@@ -403,11 +403,11 @@ class Workspace:
             replaced_by=document.replaced_by,
             kind=kind,
             overdue=self.library.holding.overdue(document.id),
-            planted=self._planted(hit.passage),
+            planted=self._is_planted(hit.passage),
             remark=remark.note if (remark := self.library.remarks.get(hit.passage.id)) else "",
         )
 
-    def _planted(self, passage: Passage) -> bool:
+    def _is_planted(self, passage: Passage) -> bool:
         """Whether ``passage`` addresses a language model: by its remark, else by the detector.
 
         The detector's classifier by meaning runs only where a chat model would read the passage.
@@ -417,8 +417,8 @@ class Workspace:
             return remark.planted is Planted.SUSPECTED
         return has_injection(passage.in_context, self._site.emergency_encoder if self._chat() else None)
 
-    def _looked_at(self, found: Sequence[Study | None]) -> tuple[Any, ...]:
-        return tuple(it and replace(it, planted=any(map(self._planted, it.passages))) for it in found)
+    def _mark_planted(self, found: Sequence[Study | None]) -> tuple[Any, ...]:
+        return tuple(it and replace(it, planted=any(map(self._is_planted, it.passages))) for it in found)
 
 
 CACHED = 512  # texts: those of a question's few roles; a vector of 384 numbers has 1.5 kB

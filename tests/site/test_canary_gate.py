@@ -106,10 +106,10 @@ def test_what_is_served_may_be_left_when_it_is_damaged(
 ) -> None:
     """The candidate is held against what was answered while all was whole."""
     with opened(served, HashedWords()) as session:
-        remembered = canary_gate._noted(served.data).results
+        remembered = canary_gate._stored_results(served.data).results
         importing.import_paths(session, [write(corpus, {"fever.txt": "Fever\n\nRest.\n"})], described("ward"))
         monkeypatch.setattr(canary_gate, "baseline", failing(Damaged("generation.damaged", name="0002", problem="x")))
-        assert canary_gate._before(session).keys() == remembered.keys()
+        assert canary_gate._results_before(session).keys() == remembered.keys()
         changes.rollback(session, 1)
     assert generations.current(served.data).name == "0001"
 
